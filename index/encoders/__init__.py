@@ -1,0 +1,1 @@
+"""The models that turn text into vectors: the one place where their libraries are imported."""

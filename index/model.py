@@ -1,0 +1,222 @@
+"""The nouns: what a note says once it is parsed, and what a search asks and answers.
+
+Times are epoch milliseconds (UTC) everywhere; they become ISO text only in a note's properties."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Scope: TypeAlias = Literal["captures", "vault"]
+Mode: TypeAlias = Literal["hybrid", "vector", "text"]
+BlockKind: TypeAlias = Literal["heading", "paragraph", "list", "code", "table", "quote", "callout", "html", "math", "rule"]
+
+COLLECTIONS = ("documents", "memory", "workspace")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading; `line` is 0-based in the note's body."""
+
+    level: int
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as it is written; where it leads is decided when it is read, never stored."""
+
+    kind: Literal["wikilink", "embed", "markdown"]
+    target: str  # the path part; empty = this note
+    subpath: str  # "#Heading", "#^block" or ""
+    display: str | None
+    line: int  # 0-based in the body; -1 = in a property
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A list item with a box; `status` is the character in the box."""
+
+    status: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Callout:
+    """The first line of a callout: `> [!type]± title`."""
+
+    type: str
+    title: str
+    fold: str  # "", "+" or "-"
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A top-level piece of `Document.text`: `text[start:end]`, with the headings it stands under, outermost first.
+
+    Blocks are in order and don't overlap; what lies between two of them is white space."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    trail: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """Something about a note that its owner may want to mend; never a reason to lose it."""
+
+    name: str  # a stable kebab-case word, e.g. "bad-frontmatter"
+    detail: str  # a human sentence
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.detail}" if self.detail else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One Markdown file, parsed. A pure function of its path, its bytes and its modification time."""
+
+    path: str  # from the vault's root, "/" between parts, exactly as listed
+    scope: Scope
+    workspace: str  # "" in the vault proper
+    namespace: str  # "default" = the workspace's own top level
+    claimed_id: str | None  # the `id` property as written, when it is a valid id
+    type: str  # "note", "file" or "entity"
+    title: str
+    content: str  # the body, byte for byte
+    text: str  # the body that is searched: comments left out
+    digest: str  # sha256 of the file's bytes, hex
+    content_hash: str  # sha256 of `content` in UTF-8, hex
+    collection: str
+    tags: tuple[str, ...]  # property and inline, without "#", in order, without repeats; no collection tags
+    aliases: tuple[str, ...]
+    summary: str | None
+    source: str | None
+    metadata: Mapping[str, Any]  # JSON-safe; the properties that Memex does not own
+    created_at: int
+    updated_at: int | None
+    version: int
+    headings: tuple[Heading, ...] = ()
+    links: tuple[Link, ...] = ()
+    callouts: tuple[Callout, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    writable: bool = True  # False: its properties could not be read, so Memex never writes to it
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage of one document: exactly `Document.text[start:end]`, and what is embedded with it."""
+
+    ord: int
+    text: str
+    trail: tuple[str, ...]
+    context: str  # title and heading trail, as put in front of the text when it is embedded; may be ""
+
+    @property
+    def embedded(self) -> str:
+        """What the encoder is given."""
+        return f"{self.context}\n{self.text}" if self.context else self.text
+
+    @property
+    def digest(self) -> str:
+        """sha256 of what is embedded: equal digests have equal vectors."""
+        return hashlib.sha256(self.embedded.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What tells cheaply that a file has changed."""
+
+    size: int
+    mtime_ns: int
+    ino: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the catalog knows of one indexed file: enough to plan, nothing more."""
+
+    path: str
+    id: str
+    digest: str
+    stat: Stat
+    embedded: bool  # False: findable by its words only, because no encoder was ready
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A document's row in the catalog: everything but its text, which is in the file."""
+
+    id: str
+    path: str
+    scope: Scope
+    workspace: str
+    namespace: str
+    type: str
+    title: str
+    digest: str
+    content_hash: str
+    collection: str
+    tags: tuple[str, ...]
+    aliases: tuple[str, ...]
+    summary: str | None
+    source: str | None
+    metadata: Mapping[str, Any]
+    created_at: int
+    updated_at: int | None
+    version: int
+    chunks: int
+    defects: tuple[Defect, ...]
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a search is restricted to. A `None` or empty field restricts nothing; all that are set must hold."""
+
+    workspace: str | None = None
+    namespace: str | None = None
+    collection: str | None = None
+    tags: tuple[str, ...] = ()  # every one; "a" also matches "a/b"; letter case does not count
+    type: str | None = None
+    source: str | None = None
+    since: int | None = None  # created at or after
+    until: int | None = None  # created before
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search. `limit` counts documents; `embedding` is filled in by the index."""
+
+    text: str
+    limit: int = 10
+    mode: Mode = "hybrid"
+    filter: Filter = field(default_factory=Filter)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that answers, by its best passage. `score` is in 0..1 and comparable within one mode."""
+
+    record: Record
+    ord: int
+    heading: str  # the trail, " > " between headings
+    chunk: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search found, best first, and what kept it from being complete ("" = nothing did)."""
+
+    hits: tuple[Hit, ...]
+    mode: Mode  # the mode that was used
+    degraded: tuple[str, ...] = ()

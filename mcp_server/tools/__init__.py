@@ -1,0 +1,1 @@
+"""The tool families, one module each."""
