@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from index.catalog import Catalog
 from index.chunk import CHUNKING, Sizes, chunks
 from index.embed import Embedder
 from index.errors import Unavailable
-from index.identity import path_id
+from index.identity import path_id, stem
 from index.model import Answer, Chunk, Document, Entry, Query, Record, Scope, Stat
 from index.query import tag_keys
 from index.search import search
@@ -62,7 +63,7 @@ class Index:
         self._catalog, self._store, self._embedder, self._made_by = catalog, store, embedder, made_by
         if not catalog.fresh and (store.healed or store.count() != catalog.counts()[1]):
             catalog.forget()
-        self.manifest: dict[str, Entry] = catalog.manifest()
+        self._load()
 
     @classmethod
     def open(
@@ -152,10 +153,10 @@ class Index:
                 upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready], removes=gone
             )
             for path in gone:
-                del self.manifest[path]
+                self._unknow(path)
             for one in ready:
                 path = one.document.path
-                self.manifest[path] = Entry(path, path_id(path), one.document.digest, one.stat, one.vectors is not None)
+                self._know(Entry(path, path_id(path), one.document.digest, one.stat, one.vectors is not None))
             return stale
 
     def touch(self, stats: Mapping[str, Stat]) -> None:
@@ -178,7 +179,27 @@ class Index:
         """Take every digest as unknown: the next listing reads every file again."""
         with self.lock:
             self._catalog.forget()
-            self.manifest = self._catalog.manifest()
+            self._load()
+
+    def _load(self) -> None:
+        self.manifest: dict[str, Entry] = self._catalog.manifest()
+        self.names = Counter(stem(path) for path in self.manifest)  # of the files, as links name them
+        self._wordbound = {path for path, entry in self.manifest.items() if not entry.embedded}
+
+    def _know(self, entry: Entry) -> None:
+        if entry.path not in self.manifest:
+            self.names[stem(entry.path)] += 1
+        self.manifest[entry.path] = entry
+        (self._wordbound.discard if entry.embedded else self._wordbound.add)(entry.path)
+
+    def _unknow(self, path: str) -> None:
+        del self.manifest[path]
+        self._wordbound.discard(path)
+        name = stem(path)
+        if self.names[name] == 1:
+            del self.names[name]
+        else:
+            self.names[name] -= 1
 
     # Asking it
 
@@ -223,7 +244,7 @@ class Index:
     @property
     def wordbound(self) -> int:
         """How many documents can be found by their words only."""
-        return sum(not entry.embedded for entry in self.manifest.values())
+        return len(self._wordbound)
 
     # Keeping it in shape
 

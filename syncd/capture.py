@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from index.errors import InvalidArgument
+from index.identity import fold
 from syncd.note import OWNED
 from syncd.place import RESERVED
 
@@ -26,11 +27,6 @@ def iso(epoch_ms: int) -> str:
     """A time as it is written in a note: UTC with milliseconds, which also sorts as text."""
     moment = datetime.fromtimestamp(epoch_ms // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{epoch_ms % 1000:03d}Z"
-
-
-def fold(name: str) -> str:
-    """The form in which names are compared: two names that fold alike can't live side by side everywhere."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def file_name(title: str) -> str:
