@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,7 @@ class Shelf:
     def __init__(self, root: Path, embedder: Embedder, settings: ShelfSettings) -> None:
         self._root, self._embedder, self._settings = root, embedder, settings
         self._switching = threading.Lock()
+        self._retired: list[tuple[float, Build]] = []
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
         self.live = self._open_current() or self._make()
@@ -98,7 +100,7 @@ class Shelf:
         """A build beside the one in use: the unfinished one of the same make, unless it must be `fresh`."""
         made = self._wanted()
         for folder in sorted(self._root.iterdir()):
-            if folder.is_dir() and folder != self.live.folder:
+            if folder.is_dir() and folder not in {self.live.folder, *(build.folder for _, build in self._retired)}:
                 if not fresh and _read_made(folder) == made:
                     try:
                         return self._open(folder, made)
@@ -115,11 +117,20 @@ class Shelf:
             for scope, slot in self.slots.items():
                 slot.index = build.indexes[scope]
         self.rebuilt_because = ""
-        old.close()
-        self._drop(old.folder)
+        self._retired.append((time.monotonic(), old))
+
+    def tidy(self, *, grace: float = 10.0) -> None:
+        """Remove builds that were replaced more than `grace` seconds ago: no search still reads them."""
+        with self._switching:
+            old = [build for since, build in self._retired if time.monotonic() - since >= grace]
+            self._retired = [(since, build) for since, build in self._retired if build not in old]
+        for build in old:
+            build.close()
+            self._drop(build.folder)
 
     def close(self) -> None:
-        """Release the build in use."""
+        """Release everything."""
+        self.tidy(grace=0)
         self.live.close()
 
     def _wanted(self) -> Made:

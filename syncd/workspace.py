@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
+from index.identity import fold
 from index.index import Index
-from index.model import Answer, Document, Query, Record, Stat
+from index.model import Answer, Query, Record, Stat
 from syncd.capture import (
     free_name,
     iso,
@@ -32,6 +34,7 @@ from syncd.vault import Vault
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
+UNWRITTEN = Stat(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +99,27 @@ class Workspace:
             id=identity, created_at=now, source=source, collection=collection, title=title, tags=tags, metadata=rest
         )
         raw = encode(_composed(own, content))
-        index = self._index
-        # Cut and embed before anything is written: a capture that can't be made findable is refused.
-        trial = parse(raw, f"{folder}/{free_name(title or title_of(content), now, lambda _: False)}.md", mtime_ms=now, inbox=self._tools.inbox)
-        index.prepare([(trial, Stat(0, 0, 0))], urgent=True)
-        with index.lock:
-            if again := self._again(content_hash, now):
-                return again
-            path = f"{folder}/{free_name(title or title_of(content), now, self._tools.taken)}.md"
-            document = parse(raw, path, mtime_ms=now, inbox=self._tools.inbox)
-            stat = self._tools.vault.create(path, raw)
-            self._made_findable(index, document, stat, undo=lambda: self._tools.vault.remove(path, digest=document.digest))
-            return Captured(_known(index.at(path)), created=True)
+        stem_of = title or title_of(content)
+        avoid: set[str] = set()
+        while True:
+            name = free_name(stem_of, now, lambda folded: folded in avoid or self._tools.taken(folded))
+            document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=self._tools.inbox)
+            # Cut and embed before anything is written: a capture that can't be made findable is refused.
+            index = self._index
+            (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True)
+            with self._still() as current:
+                if again := self._again(content_hash, now):
+                    return again
+                if current is not index or self._tools.taken(fold(name)):
+                    continue  # the name went to another capture, or the index was switched, while this one was embedded
+                try:
+                    stat = self._tools.vault.create(document.path, raw)
+                except Conflict:
+                    avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
+                    continue
+                with self._undoing(lambda: self._tools.vault.remove(document.path, digest=document.digest)):
+                    index.commit([replace(ready, stat=stat)])
+                return Captured(_known(index.at(document.path)), created=True)
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace."""
@@ -129,17 +141,32 @@ class Workspace:
 
     def delete(self, id: str) -> Record:  # noqa: A002 - the property's own name
         """Remove a document: its file, its chunks and their vectors."""
-        index = self._index
-        with index.lock:
+        with self._still() as index:
             record = self._record(id)
             raw, _ = self._tools.vault.read(record.path)
             self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            try:
+            with self._undoing(lambda: self._tools.vault.create(record.path, raw)):
                 index.commit([], [record.path])
-            except BaseException:
-                self._tools.vault.create(record.path, raw)
-                raise
             return record
+
+    @contextmanager
+    def _still(self) -> Iterator[Index]:
+        """The index in use, with every other commit held back."""
+        while True:
+            index = self._index
+            with index.still():
+                if index is self._index:  # else it was switched for another build while we waited
+                    yield index
+                    return
+
+    @contextmanager
+    def _undoing(self, undo: Callable[[], object]) -> Iterator[None]:
+        """What was written is taken back when it can't be made findable."""
+        try:
+            yield
+        except BaseException:
+            undo()
+            raise
 
     def _record(self, id: str) -> Record:  # noqa: A002
         record = self._index.record(id)
@@ -149,8 +176,7 @@ class Workspace:
 
     def _again(self, content_hash: str, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
-        index = self._index
-        with index.lock:
+        with self._still() as index:
             record = index.captured(self.name, content_hash)
             if record is None:
                 return None
@@ -160,24 +186,16 @@ class Workspace:
                 return None  # removed a moment ago, and the index not told yet
             before = parse(raw, record.path, mtime_ms=now, inbox=self._tools.inbox)
             if before.content_hash != content_hash:
-                return None
+                return None  # edited a moment ago, likewise
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
             document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
             stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
-            self._made_findable(
-                index, document, stat, undo=lambda: _ignore(self._tools.vault.replace(record.path, raw, digest=document.digest))
-            )
+            with self._undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
+                index.commit(index.prepare([(document, stat)], urgent=True))
             return Captured(_known(index.at(record.path)), created=False)
-
-    def _made_findable(self, index: Index, document: Document, stat: Stat, *, undo: Callable[[], None]) -> None:
-        try:
-            index.commit(index.prepare([(document, stat)], urgent=True))
-        except BaseException:
-            undo()
-            raise
 
 
 class Desk:
@@ -239,6 +257,3 @@ def _known(record: Record | None) -> Record:
     assert record is not None, "a committed document has a row"  # noqa: S101 - a broken invariant
     return record
 
-
-def _ignore(_: object) -> None:
-    return None
