@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -212,9 +210,8 @@ def test_an_owner_is_one_of_those_who_claim(claims):
     assert all(owners(claims)[claim] in claimants for claim, claimants in claims.items())
 
 
-def test_a_folder_of_many_equal_notes_is_paired_quickly():
+@pytest.mark.timeout(60)  # linear: some tenths of a second; quadratic: minutes
+def test_a_folder_of_many_equal_notes_is_paired_without_comparing_each_with_each():
     before = manifest(*(entry(f"old/{n:05}.md") for n in range(20_000)))
-    begun = time.perf_counter()
     made = plan({f"new/{n:05}.md": seen(ino=5) for n in range(20_000)}, list(before), before)
     assert made.changes == [Moved(f"old/{n:05}.md", f"new/{n:05}.md") for n in range(20_000)]
-    assert time.perf_counter() - begun < 10  # linear: some tenths of a second; quadratic: minutes
