@@ -83,7 +83,7 @@ class Survey:
     def _folder(self, folder: str, folders: list[str]) -> None:
         for path, entry in entries(self._open, self._root, folder):
             real = evicted(entry.name)
-            if real is not None:
+            if real is not None and not self._ignores(join(folder, real)):
                 self._sort(join(folder, real), None)
             elif self._ignores(path):
                 continue

@@ -41,7 +41,10 @@ def utf8(name: str) -> bool:
 
 def printable(path: str) -> str:
     r"""`path` for people and JSON: bytes that are not UTF-8 become `\xe9`."""
-    return path if utf8(path) else path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if utf8(path):
+        return path
+    raw = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", path).encode("utf-8", "surrogateescape")
+    return raw.decode("utf-8", "backslashreplace")
 
 
 def join(folder: str, name: str) -> str:

@@ -88,16 +88,11 @@ def opener() -> Opener:
     """The best way to open that this kernel and sandbox allow."""
     if sys.platform != "linux":
         return stepwise
-    root = os.open("/", FOLDER)
     try:
-        os.close(openat2(root, ".", FOLDER))
+        os.close(openat2(-1, ".", FOLDER))
     except OSError as error:
-        if error.errno not in _LACKING:
-            raise
-        return stepwise
-    finally:
-        os.close(root)
-    return openat2
+        return openat2 if error.errno == errno.EBADF else stepwise  # a call that exists looks at its arguments
+    raise AssertionError
 
 
 def _renameat2(folder: int, old: str, new: str, flags: int) -> None:
