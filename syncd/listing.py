@@ -41,7 +41,7 @@ class Listing:
 class Survey:
     """A listing while it is made: folders are visited, and what they hold is sorted."""
 
-    def __init__(self, opened: Opener, root: int, ignores: Callable[[str], bool], max_bytes: int) -> None:
+    def __init__(self, opened: Opener, root: int, ignores: Callable[..., bool], max_bytes: int) -> None:
         self._open, self._root, self._ignores, self._max_bytes = opened, root, ignores, max_bytes
         self._files: dict[str, Stat] = {}
         self._skipped: dict[str, str] = {}
@@ -85,9 +85,10 @@ class Survey:
             real = evicted(entry.name)
             if real is not None and not self._ignores(join(folder, real)):
                 self._sort(join(folder, real), None)
-            elif self._ignores(path):
+            inner = entry.is_dir(follow_symlinks=False)
+            if self._ignores(path, folder=inner):
                 continue
-            elif entry.is_dir(follow_symlinks=False) and utf8(entry.name):
+            if inner and utf8(entry.name):
                 folders.append(path)
             elif note(entry.name) or not entry.is_file(follow_symlinks=False):
                 with suppress(FileNotFoundError):

@@ -57,13 +57,14 @@ def note(name: str) -> bool:
     return name[-3:].lower() == ".md"
 
 
-def ignored(path: str) -> bool:
-    """Whether a path is noise: hidden, of another program, or a file on its way to its own name."""
-    name = path[path.rfind("/") + 1 :]
+def ignored(path: str, *, folder: bool = False) -> bool:
+    """Whether a path is noise: hidden, of another program, or a file on its way to its own name.
+
+    A `folder` is never on its way: a person's `Old~` or `x.tmp` may hold notes."""
     return (
         path.startswith(".")
         or "/." in path
-        or _PASSING.match(name) is not None
+        or (not folder and _PASSING.match(path[path.rfind("/") + 1 :]) is not None)
         or any(part in _FOREIGN for part in path.split("/"))
     )
 

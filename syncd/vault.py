@@ -68,14 +68,14 @@ class Vault:
         except OSError:
             return False
 
-    def ignores(self, path: str) -> bool:
+    def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path is noise, or was asked to be left out."""
-        return ignored(path) or self._ignores(path)
+        return ignored(path, folder=folder) or self._ignores(path)
 
     def listing(self, under: str = "") -> Listing:
         """The notes below a folder, or the one at a path; nothing is read and no link is followed."""
         under = "" if under == "." else under
-        if under and (objection(under, reading=True) or self.ignores(under)):
+        if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
             return Listing({}, {}, complete=True)
         survey = Survey(self._calls.open, self._fd, self.ignores, self.max_bytes)
         survey.visit(under)
@@ -89,7 +89,7 @@ class Vault:
             return sorted(
                 entry.name
                 for path, entry in entries(self._calls.open, self._fd, under)
-                if entry.is_dir(follow_symlinks=False) and utf8(path) and not self.ignores(path)
+                if entry.is_dir(follow_symlinks=False) and utf8(path) and not self.ignores(path, folder=True)
             )
         return []
 
@@ -202,7 +202,7 @@ class Vault:
             with suppress(OSError):  # a folder that can't be read has no leftovers that we could have made
                 for path, entry in entries(self._calls.open, self._fd, folder):
                     if entry.is_dir(follow_symlinks=False):
-                        if not ignored(path):
+                        if not ignored(path, folder=True):
                             folders.append(path)
                     elif ours(entry.name) and entry.is_file(follow_symlinks=False):
                         with self._parent(path) as (here, name):

@@ -249,7 +249,12 @@ def test_everything_is_synced_before_it_is_acknowledged(fresh):
     def logged(name):
         def call(*arguments, **named):
             log.append(
-                (name, os.readlink(f"/proc/self/fd/{arguments[0]}").replace(str(root), "") if name == "fsync" else "")
+                (
+                    name,
+                    str(Path(f"/proc/self/fd/{arguments[0]}").readlink()).replace(str(root), "")
+                    if name == "fsync"
+                    else "",
+                )
             )
             return getattr(real, name)(*arguments, **named)
 

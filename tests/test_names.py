@@ -37,6 +37,15 @@ def test_a_persons_own_names_are_not(path):
     assert not ignored(path)
 
 
+def test_a_folder_that_ends_like_a_passing_file_is_not_noise():
+    for path in ("Old~", "a/x.tmp", "4913"):
+        assert ignored(path)
+        assert not ignored(path, folder=True)
+        assert not ignored(f"{path}/n.md")
+    assert ignored(".git", folder=True)
+    assert ignored("a/node_modules", folder=True)
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -116,9 +125,9 @@ def test_a_path_that_is_written_has_no_way_up_and_no_hidden_part(parts):
 
 @given(ANY_TEXT)
 def test_what_is_printed_is_unicode(path):
-    for given in (path, path.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")):
-        printable(given).encode()
-        assert printable(printable(given)) == printable(given)
+    for name in (path, path.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")):
+        printable(name).encode()
+        assert printable(printable(name)) == printable(name)
 
 
 @given(st.integers(0, 2**64 - 1))
