@@ -37,24 +37,23 @@ class ServerSettings:
 
     host: str = setting("127.0.0.1", "The address to listen on. Also --host.")
     port: int = setting(8765, "The port to listen on; 0 picks a free one. Also --port.", least=0, most=65_535)
-    public_url: str = setting("", "The address under which others reach the daemon through a proxy, if there is one.")
+    public_url: str = setting("", "The address under which a proxy shows the daemon to others, if there is one.")
     allowed_hosts: tuple[str, ...] = setting((), "Host names to answer to besides the address listened on, as `notes.example:8765`.")
     allowed_origins: tuple[str, ...] = setting((), "Web origins whose pages may call the daemon; none by default.")
-    max_body_bytes: int = setting(1_048_576, "The largest request that is read, in bytes.", least=1_024)
+    max_body: int = setting(4_194_304, "The largest request that is read, in bytes.", least=1_024)
     head_s: float = setting(5.0, "Seconds in which a request's head must arrive.", least=0.1)
     body_s: float = setting(10.0, "Seconds in which a request's body must arrive.", least=0.1)
-    call_s: float = setting(30.0, "Seconds after which a tool call is given up.", least=0.1)
-    connections: int = setting(128, "Requests that are worked on at once; more are turned away.", least=1)
-    rate: float = setting(20.0, "Calls a second that one key may make in the long run.", least=0.1)
-    burst: int = setting(40, "Calls that one key may make at once.", least=1)
+    connections: int = setting(128, "Connections that are served at once; more are turned away.", least=1)
+    sessions: int = setting(256, "Sessions that older MCP clients may hold open at once.", least=1)
+    grace_s: float = setting(5.0, "Seconds that requests under way get to finish when the daemon stops.", least=0)
 
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
     """How the tools look to MCP clients."""
 
-    toolsets: tuple[FAMILIES, ...] = setting(("thoughts",), "The families of tools that `/mcp` lists.")
-    tool_names: Literal["plain", "dotted"] = setting("plain", "`dotted` lists `memory.save` where `plain` lists `memory_save`.")
+    toolsets: tuple[FAMILIES, ...] = setting((), "The families of tools that `/mcp` lists; all when empty.")
+    tool_names: Literal["safe", "dotted"] = setting("safe", "`dotted` lists `memory.save` where `safe` lists `memory_save`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ def remembered(state: Path) -> Path | None:
         return None
 
 
-def adopt(settings: Settings) -> None:
+def claim(settings: Settings) -> None:
     """Make the state folder (mode 0700) and let it remember its vault. Conflict when it belongs to another vault."""
     state, vault = settings.state, settings.vault.path
     if state == vault or vault in state.parents:
