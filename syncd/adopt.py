@@ -17,7 +17,7 @@ from syncd.keys import Keys
 from syncd.ledger import Ledger
 from syncd.vault import Vault
 
-KEY_FILE, LEDGER, OWNER = "owner.key", "ledger.db", "owner"
+KEY_FILE, LEDGER, OWNER = "key", "ledger.db", "owner"
 TEMPLATE = """\
 # Memex reads this file; `memex config` lists every setting, its value and what it means.
 

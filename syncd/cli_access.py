@@ -12,7 +12,7 @@ from index.errors import InvalidArgument
 from syncd import render
 from syncd.cli_frame import Command, Group, answer, ask, color, now, settings
 from syncd.cli_notes import moment, workspaces
-from syncd.config import SECTIONS, Settings, known
+from syncd.config import FIELDS, SECTIONS, Settings, known
 
 
 @click.group(cls=Group)
@@ -62,7 +62,7 @@ def key_create(name: str, names: tuple[str, ...], all_workspaces: bool, scopes: 
         "name": name,
         "workspaces": None if all_workspaces else list(names),
         "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
-        "expires": until(expires, now()),
+        "expires_at": until(expires, now()),
     }
     made = ask("key.create", asked)
     answer({"name": made["name"], "key": made["key"]}, lambda: str(made["key"]))
@@ -113,7 +113,7 @@ def effective(chosen: Settings) -> list[dict[str, Any]]:
     rows = []
     for name, one in known().items():
         section, _, field = name.rpartition(".")
-        value = getattr(getattr(chosen, section), field) if section in SECTIONS else chosen.state
+        value = getattr(getattr(chosen, FIELDS.get(section, section)), field) if section in SECTIONS else chosen.state
         shown = "…" if one.secret and value else value
         rows.append(
             {

@@ -11,10 +11,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
+
+if TYPE_CHECKING:
+    from index.embed import EmbedSettings
 
 ENCODERS = Variants("index.encoders", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
 FAMILIES = Literal["thoughts"]
@@ -101,12 +104,20 @@ class Settings:
     state: Path
     server: ServerSettings = field(default_factory=ServerSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
-    embed: EmbedSection = field(default_factory=EmbedSection)
+    embedding: EmbedSection = field(default_factory=EmbedSection)
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def embed(self) -> EmbedSettings:
+        """The section `embed` as the embedder takes it; numpy is imported only for this."""
+        from index.embed import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
+
+        given = {"encoders": self.embedding.encoders} if self.embedding.encoders else {}
+        return EmbedSettings(threads=self.embedding.threads, **given)
 
 
 SECTIONS: dict[str, type[Any]] = {
@@ -118,6 +129,7 @@ SECTIONS: dict[str, type[Any]] = {
     "search": SearchSettings,
     "sync": SyncSettings,
 }
+FIELDS = {"embed": "embedding"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")
 SHORT = {"MEMEX_VAULT": "vault.path", "MEMEX_STATE": "state"}
 
@@ -170,7 +182,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
         raise InvalidArgument(NO_VAULT)
     values.setdefault("state", default_state(values["vault.path"], environ))
     sections = {
-        section: cls(**{name.split(".", 1)[1]: value for name, value in values.items() if name.startswith(f"{section}.")})
+        FIELDS.get(section, section): cls(**{name.split(".", 1)[1]: value for name, value in values.items() if name.startswith(f"{section}.")})
         for section, cls in SECTIONS.items()
     }
     origins = {name: one.origin for name, one in given.items() if name in values}
@@ -221,14 +233,6 @@ def claim(settings: Settings) -> None:
         raise PermissionDenied(f"the state folder {state} can't be made or written: pass another --state") from None
     except OSError as error:
         raise Unavailable(f"the state folder {state} can't be made: {error.strerror}") from error
-
-
-def embed(settings: Settings) -> Any:
-    """The embedder's own settings; the encoders' libraries are only imported here."""
-    from index.embed import EmbedSettings  # noqa: PLC0415 - numpy takes longer to import than most commands to run
-
-    encoders = settings.embed.encoders
-    return EmbedSettings(encoders=encoders, threads=settings.embed.threads) if encoders else EmbedSettings(threads=settings.embed.threads)
 
 
 def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Given]:

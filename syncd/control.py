@@ -26,6 +26,7 @@ from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavail
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Operation: TypeAlias = Callable[[dict[str, Any], Progress], Any]
 
+DAEMON = "daemon.json"  # {"url", "pid", "epoch"} of the daemon that runs
 NAME = "control.sock"
 LONGEST = 100  # bytes of an address that every platform takes (108 on Linux, 104 on macOS, the final NUL included)
 REQUEST = 64 * 1024 * 1024  # a note of 5 MB, every byte of it escaped, and room
@@ -62,8 +63,8 @@ def address(path: Path) -> Iterator[str]:
 class ControlServer:
     """Answers the owner's commands, each client on a thread of its own."""
 
-    def __init__(self, path: Path, operations: Mapping[str, Operation]) -> None:
-        self._path = path
+    def __init__(self, state: Path, operations: Mapping[str, Operation]) -> None:
+        self._path = state / NAME
         self._operations = operations
         self._listener: socket.socket | None = None
         self._stopping = threading.Event()
