@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 import os
+import selectors
 import socket
 import struct
 import sys
@@ -67,6 +68,7 @@ class ControlServer:
         self._path = state / NAME
         self._operations = operations
         self._listener: socket.socket | None = None
+        self._wake = socket.socketpair()
         self._stopping = threading.Event()
         self._clients: dict[threading.Thread, socket.socket] = {}
         self._busy: set[threading.Thread] = set()
@@ -88,7 +90,7 @@ class ControlServer:
             listener.close()
             fresh.unlink(missing_ok=True)
             raise Unavailable(f"the control socket {self._path} can't be made: {error.strerror}") from error
-        listener.settimeout(0.5)  # closing a listener does not wake its accept everywhere
+        listener.setblocking(False)
         self._listener = listener
         self._thread.start()
 
@@ -96,8 +98,7 @@ class ControlServer:
         """Take no more requests, let those under way answer for `grace` seconds, and hang up."""
         self._stopping.set()
         if self._listener is not None:
-            with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)
+            self._wake[1].close()  # what _accept waits on becomes readable
             self._path.unlink(missing_ok=True)
         until = time.monotonic() + grace
         with self._changed:
@@ -112,30 +113,39 @@ class ControlServer:
         if self._listener is not None:
             self._thread.join(timeout=2)
             self._listener.close()
+            self._wake[0].close()
 
     def _accept(self) -> None:
         assert self._listener is not None
-        while not self._stopping.is_set():
-            try:
-                client, _ = self._listener.accept()
-            except TimeoutError:
-                continue
-            except OSError:
-                if self._stopping.wait(0.1):  # out of descriptors, or closed: either way, look again
-                    return
-                continue
-            thread = threading.Thread(target=self._serve, args=(client,), name="control-client", daemon=True)
-            with self._changed:
-                full = len(self._clients) >= CLIENTS
-                if not full:
-                    self._clients[thread] = client
-            if full:
-                client.settimeout(0.1)
-                with contextlib.suppress(OSError):
-                    _send(client, {"error": ResourceExhausted("too many commands at once: try again").as_dict()})
-                client.close()
-            else:
-                thread.start()
+        waiting = selectors.DefaultSelector()
+        waiting.register(self._listener, selectors.EVENT_READ)
+        waiting.register(self._wake[0], selectors.EVENT_READ)
+        with waiting:
+            while not self._stopping.is_set():
+                waiting.select()
+                self._welcome(self._listener)
+
+    def _welcome(self, listener: socket.socket) -> None:
+        try:
+            client, _ = listener.accept()
+        except BlockingIOError:  # woken, or it left already
+            return
+        except OSError:  # out of descriptors: give those in use a moment
+            self._stopping.wait(0.1)
+            return
+        client.setblocking(True)
+        thread = threading.Thread(target=self._serve, args=(client,), name="control-client", daemon=True)
+        with self._changed:
+            full = len(self._clients) >= CLIENTS
+            if not full:
+                self._clients[thread] = client
+        if full:
+            client.settimeout(0.1)
+            with contextlib.suppress(OSError):
+                _send(client, {"error": ResourceExhausted("too many commands at once: try again").as_dict()})
+            client.close()
+        else:
+            thread.start()
 
     def _serve(self, client: socket.socket) -> None:
         me = threading.current_thread()
