@@ -96,6 +96,10 @@ def code(given: Sequence[str]) -> int:
         return INTERRUPTED
     except MemexError as error:
         return _told(error, as_json=as_json, exits=SERVE_EXIT if serving else EXIT)
+    except SystemExit:
+        if "_MEMEX_COMPLETE" in os.environ:  # the shell asked for words, and has them
+            raise
+        return PIPE_CLOSED  # click's way to end when nobody reads what it prints
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the flush at exit has nothing to complain of
         return PIPE_CLOSED

@@ -95,7 +95,7 @@ def out(text: str) -> None:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         data = text.encode("utf-8", "backslashreplace")
-    click.echo(data + b"\n")
+    click.echo(data)
 
 
 def answer(result: Any, text: Callable[[], str]) -> None:

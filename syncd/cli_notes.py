@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from datetime import datetime
@@ -13,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from index.errors import InvalidArgument, MemexError
 from syncd import control, render
-from syncd.cli_frame import Command, answer, as_json, ask, color, now, out, shown, talk
+from syncd.cli_frame import FLAGS, Command, answer, as_json, ask, color, now, out, shown, talk
 from syncd.config import load
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -35,7 +36,7 @@ def moment(text: str | None, now_ms: int) -> int | None:
 def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of workspaces for the shell, while a daemon runs."""
     try:
-        chosen = load(ctx.find_root().meta.get("memex.flags", {}), {})
+        chosen = load(ctx.find_root().meta.get(FLAGS, {}), os.environ)
         names = control.call(chosen.state, "workspace.list", {}, timeout=1.0)
     except MemexError:
         return []
@@ -157,6 +158,6 @@ def _stdin() -> str:
     if sys.stdin.isatty():
         talk("memex: type the note, then Ctrl-D")
     try:
-        return click.get_binary_stream("stdin").read().decode()
+        return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"what stdin gives is not UTF-8 (byte {error.start})") from None
