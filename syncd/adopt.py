@@ -4,7 +4,6 @@ Law, tested: it makes folders and files of its own, touches no note, and a secon
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import secrets
@@ -12,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from index.errors import Conflict, NotFound
-from syncd.config import Settings, claim, config_file, load
+from syncd.config import Settings, config_file, load
 from syncd.keys import Keys
 from syncd.ledger import Ledger
+from syncd.state import claim, default_state, digest
 from syncd.vault import Vault
 
 KEY_FILE, LEDGER, OWNER = "key", "ledger.db", "owner"
@@ -33,7 +33,7 @@ def adopt(settings: Settings, *, now: int, again: bool = False) -> Path:
     path = settings.vault.path
     if not path.is_dir():
         raise NotFound(f"there is no folder {path}: check the path, or make it with `memex init --create`")
-    claim(settings)
+    claim(settings.state, path)
     vault = Vault(path)
     try:
         if again or settings.vault.inbox not in vault.folders(""):
@@ -53,7 +53,7 @@ def owner_key(state: Path, keys: Keys, *, now: int, again: bool = False) -> Path
     A key that a person revoked stays revoked unless they ask `again`; one whose file they moved away stays good."""
     path = state / KEY_FILE
     secret = path.read_text().strip() if path.is_file() else ""
-    held = {key.id: key for key in keys.list()}.get((secret.split("_") + [""])[1] if "_" in secret else "")
+    held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
     if held is not None and (held.live(now) or not again):
         path.chmod(0o600)
         return path
@@ -91,9 +91,10 @@ def settings_file(settings: Settings, named: str | None, environ: Mapping[str, s
     if _made(usual, settings, environ):
         return usual, True
     if named or environ.get("MEMEX_CONFIG"):
-        raise Conflict(f"the settings file {usual} is for another vault: pass another --config for {settings.vault.path}")
-    digest = hashlib.sha256(os.fsencode(settings.vault.path)).hexdigest()[:8]
-    own = usual.with_name(f"{settings.vault.path.name}-{digest}.toml")
+        raise Conflict(
+            f"the settings file {usual} is for another vault: pass another --config for {settings.vault.path}"
+        )
+    own = usual.with_name(f"{settings.vault.path.name}-{digest(settings.vault.path)}.toml")
     if not _made(own, settings, environ):
         raise Conflict(f"the settings file {own} is for another vault: move it away, or pass --config")
     return own, False
@@ -103,18 +104,16 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether `file` leads to this vault, and was written for it if it was missing."""
     calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
     if not file.exists():
-        state = "" if settings.state == _unasked(settings, calm) else f"state = {_quoted(settings.state)}\n\n"
+        state = (
+            ""
+            if settings.state == default_state(settings.vault.path, calm)
+            else f"state = {_quoted(settings.state)}\n\n"
+        )
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         private(file, TEMPLATE.format(vault=_quoted(settings.vault.path), state=state))
         return True
     written = load({"config": str(file), "state": str(settings.state)}, calm)
     return written.vault.path == settings.vault.path
-
-
-def _unasked(settings: Settings, environ: Mapping[str, str]) -> Path:
-    from syncd.config import default_state  # noqa: PLC0415
-
-    return default_state(settings.vault.path, environ)
 
 
 def _quoted(path: Path) -> str:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
@@ -58,7 +58,9 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
 def memex() -> None:
     """Keep an Obsidian vault searchable, and let AI agents capture into it and search it over MCP.
 
@@ -81,21 +83,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def code(given: Sequence[str]) -> int:
     """The exit code of one command line; errors have been told on stderr."""
-    serving = next((word for word in given if word in SERVING), "") == next((word for word in given if word in memex.commands), None)
-    as_json = "--json" in given
+    serving = next((word for word in given if word in memex.commands), "") in SERVING
     try:
         done = memex.main(args=list(given), prog_name="memex", standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return USAGE if serving else EXIT["INVALID_ARGUMENT"]
-    except click.ClickException as error:
-        return _told(_of_click(error), as_json=as_json, exits=dict.fromkeys(EXIT, USAGE) if serving else EXIT)
     except (click.Abort, KeyboardInterrupt):
         click.echo("", err=True)
         return INTERRUPTED
-    except MemexError as error:
-        return _told(error, as_json=as_json, exits=SERVE_EXIT if serving else EXIT)
     except SystemExit:
         if "_MEMEX_COMPLETE" in os.environ:  # the shell asked for words, and has them
             raise
@@ -103,29 +97,41 @@ def code(given: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the flush at exit has nothing to complain of
         return PIPE_CLOSED
-    except PermissionError as error:
-        told = PermissionDenied(f"{error.filename or 'a file'} may not be read or written: {error.strerror}")
-        return _told(told, as_json=as_json, exits=SERVE_EXIT if serving else EXIT)
-    except OSError as error:
-        told = Unavailable(f"{error.filename or 'the system'}: {error.strerror or error}")
-        return _told(told, as_json=as_json, exits=SERVE_EXIT if serving else EXIT)
     except Exception as error:  # noqa: BLE001 - the top of the program: a person gets a sentence, and the trace on request
-        return _bug(error, serving=serving)
+        return _failed(error, serving=serving, as_json="--json" in given)
     return done if isinstance(done, int) else 0
 
 
-def _told(error: MemexError, *, as_json: bool, exits: Mapping[str, int]) -> int:
-    shown = json.dumps({"error": error.as_dict()}, default=str) if as_json else f"memex: {error.code}: {error.message}"
-    click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
-    if exits is SERVE_EXIT and isinstance(error, Unavailable) and not error.retryable:
-        return DATA
-    return exits[error.code]
+def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
+    told = _expected(error)
+    if told is None:
+        return _bug(error, serving=serving)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+    else:
+        shown = json.dumps({"error": told.as_dict()}, default=str) if as_json else f"memex: {told.code}: {told.message}"
+        click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
+    if not serving:
+        return EXIT[told.code]
+    if isinstance(error, click.ClickException):
+        return USAGE
+    return DATA if isinstance(told, Unavailable) and not told.retryable else SERVE_EXIT[told.code]
 
 
-def _of_click(error: click.ClickException) -> MemexError:
-    context: Any = getattr(error, "ctx", None)
-    path = context.command_path if context else "memex"
-    return InvalidArgument(f"{error.format_message().rstrip('.')}; see `{path} --help`")
+def _expected(error: Exception) -> MemexError | None:
+    match error:
+        case MemexError():
+            return error
+        case click.ClickException():
+            context: Any = getattr(error, "ctx", None)
+            path = context.command_path if context else "memex"
+            return InvalidArgument(f"{error.format_message().rstrip('.')}; see `{path} --help`")
+        case PermissionError():
+            return PermissionDenied(f"{error.filename or 'a file'} may not be read or written: {error.strerror}")
+        case OSError():
+            return Unavailable(f"{error.filename or 'the system'}: {error.strerror or error}")
+        case _:
+            return None
 
 
 def _bug(error: Exception, *, serving: bool) -> int:

@@ -6,13 +6,15 @@ import json
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from index.errors import InvalidArgument
 from syncd import render
 from syncd.cli_frame import Command, Group, answer, ask, color, now, settings
 from syncd.cli_notes import moment, workspaces
 from syncd.config import FIELDS, SECTIONS, Settings, known
+
+SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @click.group(cls=Group)
@@ -32,7 +34,9 @@ def workspace_create(name: str) -> None:
 def workspace_list() -> None:
     """List the workspaces."""
     found = ask("workspace.list", {})
-    answer(found, lambda: "\n".join(one["name"] if isinstance(one, dict) else str(one) for one in found) or "no workspaces")
+    answer(
+        found, lambda: "\n".join(one["name"] if isinstance(one, dict) else str(one) for one in found) or "no workspaces"
+    )
 
 
 @workspace.command("delete")
@@ -50,7 +54,14 @@ def key() -> None:
 
 @key.command("create")
 @click.option("--name", required=True, help="What you know it by, such as the agent's name.")
-@click.option("--workspace", "-w", "names", multiple=True, shell_complete=workspaces, help="A workspace it may see; repeat for several.")
+@click.option(
+    "--workspace",
+    "-w",
+    "names",
+    multiple=True,
+    shell_complete=workspaces,
+    help="A workspace it may see; repeat for several.",
+)
 @click.option("--all-workspaces", is_flag=True, help="It may see every workspace, also those made later.")
 @click.option("--scopes", default="read,write", show_default=True, help="Of read, write and admin.")
 @click.option("--expires", metavar="TIME", help="When it ends: 2027-01-31, or 30d from now.")
@@ -72,7 +83,12 @@ def key_create(name: str, names: tuple[str, ...], all_workspaces: bool, scopes: 
 def key_list() -> None:
     """List the keys, without their secrets."""
     found = ask("key.list", {})
-    answer(found, lambda: render.table([_key(one) for one in found], ("name", "id", "scopes", "workspaces", "state"), color=color()))
+    answer(
+        found,
+        lambda: render.table(
+            [_key(one) for one in found], ("name", "id", "scopes", "workspaces", "state"), color=color()
+        ),
+    )
 
 
 @key.command("revoke")
@@ -92,13 +108,11 @@ def config() -> None:
 
 
 @click.command(cls=Command)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(list(SHELLS)))
 def completion(shell: str) -> None:
     """Print the script that completes memex in SHELL, as in `eval "$(memex completion bash)"`."""
-    found = get_completion_class(shell)
-    assert found is not None, "click knows the three shells"
     root = click.get_current_context().find_root().command
-    source = found(root, {}, "memex", "_MEMEX_COMPLETE")
+    source = SHELLS[shell](root, {}, "memex", "_MEMEX_COMPLETE")
     click.echo(source.source_template % source.source_vars())  # source() would start bash to ask for its version
 
 
@@ -131,11 +145,21 @@ def _told(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
     lines = [f"# settings file: {chosen.file or 'none'}"]
     for row in rows:
         lines += ["", f"# {row['doc']} ({row['type']}; {row['origin']})"]
-        lines.append(f"{row['name']} = {json.dumps(row['value'], ensure_ascii=False)}" if row["value"] is not None else f"# {row['name']} is unset")
+        lines.append(
+            f"{row['name']} = {json.dumps(row['value'], ensure_ascii=False)}"
+            if row["value"] is not None
+            else f"# {row['name']} is unset"
+        )
     return lines
 
 
 def _key(one: dict[str, Any]) -> tuple[str, ...]:
     seen = one.get("workspaces")
-    state = "revoked" if one.get("revoked_at") else f"until {render.day(one['expires_at'], None)}" if one.get("expires_at") else "good"
+    state = (
+        "revoked"
+        if one.get("revoked_at")
+        else f"until {render.day(one['expires_at'], None)}"
+        if one.get("expires_at")
+        else "good"
+    )
     return one["name"], one["id"], ",".join(one["scopes"]), "all" if seen is None else ",".join(seen), state

@@ -15,7 +15,8 @@ import click
 
 from index.errors import Conflict, MemexError, NotFound
 from syncd import control, render
-from syncd.config import Settings, load, remembered
+from syncd.config import Settings, load
+from syncd.state import remembered
 
 STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
 FLAGS, JSON = "memex.flags", "memex.json"
@@ -39,8 +40,12 @@ def shared() -> list[click.Parameter]:
     """The options that every command takes, before or after its name."""
     folder, file = click.Path(file_okay=False), click.Path(dir_okay=False)
     return [
-        click.Option(["--vault"], type=folder, callback=_keep("vault.path"), expose_value=False, help="The folder of notes."),
-        click.Option(["--state"], type=folder, callback=_keep("state"), expose_value=False, help="The folder for index and keys."),
+        click.Option(
+            ["--vault"], type=folder, callback=_keep("vault.path"), expose_value=False, help="The folder of notes."
+        ),
+        click.Option(
+            ["--state"], type=folder, callback=_keep("state"), expose_value=False, help="The folder for index and keys."
+        ),
         click.Option(["--config"], type=file, callback=_keep("config"), expose_value=False, help="The settings file."),
         click.Option(["--json"], is_flag=True, callback=_json, expose_value=False, help="Answer in JSON."),
     ]
@@ -49,8 +54,8 @@ def shared() -> list[click.Parameter]:
 class Command(click.Command):
     """A command with the shared options."""
 
-    def __init__(self, *args: Any, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, params=[*(params or []), *shared()], **kwargs)
+    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
+        super().__init__(name, params=[*(params or []), *shared()], **kwargs)
 
 
 class Group(click.Group):
@@ -59,8 +64,8 @@ class Group(click.Group):
     command_class = Command
     group_class = type
 
-    def __init__(self, *args: Any, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, params=[*(params or []), *shared()], **kwargs)
+    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
+        super().__init__(name, params=[*(params or []), *shared()], **kwargs)
 
 
 def flag(name: str, value: Any) -> None:
@@ -134,7 +139,9 @@ def shown() -> Iterator[Callable[[Event], None]]:
         if time.monotonic() - last > 0.1 or done == total:  # noqa: PLR2004 - ten times a second is smooth
             last = time.monotonic()
             width = shutil.get_terminal_size().columns
-            sys.stderr.write("\r\x1b[K" + render.bar(render.line(str(event.get("stage", "")), 30), done, total, width - 1))
+            sys.stderr.write(
+                "\r\x1b[K" + render.bar(render.line(str(event.get("stage", "")), 30), done, total, width - 1)
+            )
             sys.stderr.flush()
 
     try:
@@ -164,7 +171,9 @@ def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) ->
             return _patiently(chosen, operation, given, progress, error)
 
 
-def _alone(chosen: Settings, operation: str, given: dict[str, Any], progress: Callable[[Event], None], *, fresh: bool) -> Any:
+def _alone(
+    chosen: Settings, operation: str, given: dict[str, Any], progress: Callable[[Event], None], *, fresh: bool
+) -> Any:
     if not fresh and remembered(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init {chosen.vault.path}`")
     from syncd.adopt import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer

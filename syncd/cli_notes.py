@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from index.errors import InvalidArgument, MemexError
 from syncd import control, render
-from syncd.cli_frame import FLAGS, Command, answer, as_json, ask, color, now, out, shown, talk
+from syncd.cli_frame import FLAGS, Command, answer, as_json, ask, color, now, out, talk
 from syncd.config import load
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -57,18 +57,30 @@ def index(full: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", "-n", type=click.IntRange(1, 50), default=10, show_default=True, help="The most notes to show.")
-@click.option("--mode", type=click.Choice(["hybrid", "vector", "text"]), help="By meaning, by words, or both.  [default: search.mode]")
-@click.option("--scope", type=click.Choice(["captures", "vault", "all"]), default="all", show_default=True, help="What to search.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 50), default=10, show_default=True, help="The most notes to show."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "vector", "text"]),
+    help="By meaning, by words, or both.  [default: search.mode]",
+)
+@click.option(
+    "--scope", type=click.Choice(["captures", "vault", "all"]), default="all", show_default=True, help="What to search."
+)
 @WORKSPACE
 @click.option("--namespace", help="Only this namespace of the workspace.")
-@click.option("--tag", "-t", "tags", multiple=True, help="Only notes with this tag; repeat for several, all must be there.")
+@click.option(
+    "--tag", "-t", "tags", multiple=True, help="Only notes with this tag; repeat for several, all must be there."
+)
 @click.option("--collection", help="Only this collection.")
 @click.option("--type", "kind", help="Only this type: note, file or entity.")
 @click.option("--source", help="Only notes from this source.")
 @click.option("--since", metavar="TIME", help="Only notes created at or after 2026-11-20, or 7d ago.")
 @click.option("--until", metavar="TIME", help="Only notes created before it.")
-def search(query: tuple[str, ...], kind: str | None, since: str | None, until: str | None, tags: tuple[str, ...], **rest: Any) -> None:
+def search(
+    query: tuple[str, ...], kind: str | None, since: str | None, until: str | None, tags: tuple[str, ...], **rest: Any
+) -> None:
     """Find notes about QUERY, best first: your own notes and the captures."""
     asked = {
         **rest,
@@ -87,7 +99,9 @@ def search(query: tuple[str, ...], kind: str | None, since: str | None, until: s
 
 @click.command(cls=Command)
 @click.argument("content", required=False)
-@click.option("--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Where it goes.")
+@click.option(
+    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Where it goes."
+)
 @click.option("--namespace", help="A folder of the workspace.")
 @click.option("--source", default="cli", show_default=True, help="Where it comes from, as a word or address.")
 @click.option("--title", help="Its title.")
@@ -98,8 +112,16 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
     properties = _object(metadata)
     properties |= {"title": title} if title else {}
     properties |= {"tags": list(tags)} if tags else {}
-    made = ask("capture", {**rest, "content": _stdin() if content in (None, "-") else content, "metadata": properties or None})
-    answer(made, lambda: f"{made['id']}  {render.plain(made['path'])}" + ("" if made.get("created", True) else "  (was there already)"))
+    made = ask(
+        "capture", {**rest, "content": _stdin() if content in (None, "-") else content, "metadata": properties or None}
+    )
+    answer(
+        made,
+        lambda: (
+            f"{made['id']}  {render.plain(made['path'])}"
+            + ("" if made.get("created", True) else "  (was there already)")
+        ),
+    )
 
 
 @click.command(cls=Command)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.errors import InvalidArgument, NotFound, Unavailable
 from syncd import control, render
-from syncd.cli_frame import Command, answer, as_json, ask, flag, flags, now, out, settings, talk
+from syncd.cli_frame import Command, answer, flag, flags, now, out, settings, talk
 from syncd.cli_notes import workspaces
 from syncd.config import Settings
 from syncd.control import DAEMON
@@ -63,7 +63,9 @@ def init(vault: str | None, git: bool, create: bool) -> None:
 @click.command(cls=Command)
 @click.option("--host", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; 0 picks a free one.")
-@click.option("--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search.")
+@click.option(
+    "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
+)
 def serve(host: str | None, port: int | None, connect: bool) -> None:
     """Run the daemon: keep the index true to the vault, and let agents capture and search."""
     flag("server.host", host)
@@ -73,7 +75,12 @@ def serve(host: str | None, port: int | None, connect: bool) -> None:
 
 
 @click.command(cls=Command)
-@click.option("--dir", "folder", type=click.Path(file_okay=False), help="Where to keep it; else a folder that is removed at the end.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False),
+    help="Where to keep it; else a folder that is removed at the end.",
+)
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; else a free one if 8765 is taken.")
 def demo(folder: str | None, port: int | None) -> None:
     """Serve a copy of the demo vault, and show how to connect and search."""
@@ -99,7 +106,9 @@ def demo(folder: str | None, port: int | None) -> None:
 
 @click.command(cls=Command)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="The workspace the client works in.")
-@click.option("--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own.")
+@click.option(
+    "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
+)
 def mcp(workspace: str | None, key_file: str | None) -> None:
     """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
     chosen = settings()
@@ -162,7 +171,9 @@ def _tell(chosen: Settings, ready: Ready) -> None:
         out(render.connect(ready.url, key=key, key_file=str(ready.key_file), query=query))
         if not ready.first_listing(PATIENCE_S):
             talk("memex: still indexing; the search below sees what is done so far")
-        out(f"\nA live search, over your notes and the captures:\n\n$ memex --state {ready.state} search {query!r} --limit 3\n")
+        out(
+            f"\nA live search, over your notes and the captures:\n\n$ memex --state {ready.state} search {query!r} --limit 3\n"
+        )
         out(_live(chosen, query))
         out("\nCtrl-C stops.")
         sys.stdout.flush()

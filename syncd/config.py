@@ -5,7 +5,6 @@ Law, tested: flags win over the environment, it over the file, the file over the
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -13,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
+from index.errors import InvalidArgument
+from syncd.state import default_state, remembered
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ NO_VAULT = "no vault is set: run `memex init VAULT` once, or pass --vault VAULT 
 class VaultSettings:
     """The folder of notes."""
 
-    path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)
+    path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)  # noqa: RUF009 - it is dataclasses.field
     inbox: str = setting("Captures", "The folder of the vault that agents write to; they see nothing else.")
     ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
-    max_bytes: int = setting(5_000_000, "Notes larger than this many bytes are skipped, and listed as skipped.", least=1_000)
+    max_bytes: int = setting(
+        5_000_000, "Notes larger than this many bytes are skipped, and listed as skipped.", least=1_000
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,9 @@ class ServerSettings:
     host: str = setting("127.0.0.1", "The address to listen on. Also --host.")
     port: int = setting(8765, "The port to listen on; 0 picks a free one. Also --port.", least=0, most=65_535)
     public_url: str = setting("", "The address under which a proxy shows the daemon to others, if there is one.")
-    allowed_hosts: tuple[str, ...] = setting((), "Host names to answer to besides the address listened on, as `notes.example:8765`.")
+    allowed_hosts: tuple[str, ...] = setting(
+        (), "Host names to answer to besides the address listened on, as `notes.example:8765`."
+    )
     allowed_origins: tuple[str, ...] = setting((), "Web origins whose pages may call the daemon; none by default.")
     max_body: int = setting(4_194_304, "The largest request that is read, in bytes.", least=1_024)
     head_s: float = setting(5.0, "Seconds in which a request's head must arrive.", least=0.1)
@@ -56,14 +60,18 @@ class McpSettings:
     """How the tools look to MCP clients."""
 
     toolsets: tuple[FAMILIES, ...] = setting((), "The families of tools that `/mcp` lists; all when empty.")
-    tool_names: Literal["safe", "dotted"] = setting("safe", "`dotted` lists `memory.save` where `safe` lists `memory_save`.")
+    tool_names: Literal["safe", "dotted"] = setting(
+        "safe", "`dotted` lists `memory.save` where `safe` lists `memory_save`."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedSection:
     """What turns text into vectors."""
 
-    encoders: tuple[Any, ...] = setting((), "Encoders in the order to try them; the bundled model when there is none.", variants=ENCODERS)
+    encoders: tuple[Any, ...] = setting(
+        (), "Encoders in the order to try them; the bundled model when there is none.", variants=ENCODERS
+    )
     threads: int = setting(0, "Threads for encoding; 0 picks by the number of cores.", least=0, most=256)
 
 
@@ -72,9 +80,13 @@ class IndexSettings:
     """Where the index lies, and the size of its passages."""
 
     uri: str = setting("", "Where the vectors lie: empty for the state folder, or `s3://bucket/prefix`.")
-    storage_options: Mapping[str, str] = setting({}, "Options of that storage, such as `region`; each has a variable of its own.", secret=True)
+    storage_options: Mapping[str, str] = setting(
+        {}, "Options of that storage, such as `region`; each has a variable of its own.", secret=True
+    )
     chunk_tokens: int | None = setting(None, "Tokens of a passage; by the encoder when unset.", least=16)
-    chunk_overlap: int | None = setting(None, "Tokens that neighbouring passages share; by the encoder when unset.", least=0)
+    chunk_overlap: int | None = setting(
+        None, "Tokens that neighbouring passages share; by the encoder when unset.", least=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,9 @@ class SearchSettings:
     """What a search answers with."""
 
     mode: Literal["hybrid", "vector", "text"] = setting("hybrid", "How to search when a call does not say.")
-    budget: int = setting(8_000, "Characters of whole documents in one answer; beyond it they are cut around their passages.", least=0)
+    budget: int = setting(
+        8_000, "Characters of whole documents in one answer; beyond it they are cut around their passages.", least=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +105,9 @@ class SyncSettings:
 
     quiet_s: float = setting(0.4, "Seconds without a further change after which a note is read.", least=0)
     patience_s: float = setting(2.0, "Seconds after which a note that keeps changing is read all the same.", least=0)
-    listing_s: float = setting(600.0, "Seconds between two listings of the whole vault, for what the watcher missed.", least=1)
+    listing_s: float = setting(
+        600.0, "Seconds between two listings of the whole vault, for what the watcher missed.", least=1
+    )
     adopt_s: float = setting(3.0, "Seconds of quiet after which a note dropped into the inbox gets its id.", least=0)
     removal_share: float = setting(0.5, "Share of the notes whose removal at once must be confirmed.", least=0, most=1)
 
@@ -182,7 +198,9 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
         raise InvalidArgument(NO_VAULT)
     values.setdefault("state", default_state(values["vault.path"], environ))
     sections = {
-        FIELDS.get(section, section): cls(**{name.split(".", 1)[1]: value for name, value in values.items() if name.startswith(f"{section}.")})
+        FIELDS.get(section, section): cls(
+            **{name.split(".", 1)[1]: value for name, value in values.items() if name.startswith(f"{section}.")}
+        )
         for section, cls in SECTIONS.items()
     }
     origins = {name: one.origin for name, one in given.items() if name in values}
@@ -196,43 +214,6 @@ def config_file(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path
         return cwd / Path(named).expanduser()
     home = environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(home).expanduser() / "memex" / "config.toml"
-
-
-def default_state(vault: Path, environ: Mapping[str, str]) -> Path:
-    """The state folder of a vault for which none is named."""
-    home = Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
-    return home / "memex" / f"{vault.name}-{hashlib.sha256(os.fsencode(vault)).hexdigest()[:8]}"
-
-
-def remembered(state: Path) -> Path | None:
-    """The vault that a state folder belongs to, if it has been used."""
-    try:
-        return Path(os.fsdecode((state / "vault").read_bytes().rstrip(b"\n")))
-    except OSError:
-        return None
-
-
-def claim(settings: Settings) -> None:
-    """Make the state folder (mode 0700) and let it remember its vault. Conflict when it belongs to another vault."""
-    state, vault = settings.state, settings.vault.path
-    if state == vault or vault in state.parents:
-        raise InvalidArgument(f"the state folder {state} lies in the vault: pass a --state outside {vault}")
-    before = remembered(state)
-    if before is not None and before != vault and before.is_dir() and not (vault.is_dir() and before.samefile(vault)):
-        raise Conflict(f"the state folder {state} belongs to the vault {before}: pass another --state for {vault}")
-    try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if state.stat().st_uid != os.geteuid():
-            raise PermissionDenied(f"the state folder {state} belongs to another user")
-        state.chmod(0o700)
-        if before != vault:
-            (state / "vault").write_bytes(os.fsencode(vault) + b"\n")
-    except FileExistsError:
-        raise InvalidArgument(f"the state folder {state} is a file: pass another --state") from None
-    except PermissionError:
-        raise PermissionDenied(f"the state folder {state} can't be made or written: pass another --state") from None
-    except OSError as error:
-        raise Unavailable(f"the state folder {state} can't be made: {error.strerror}") from error
 
 
 def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Given]:

@@ -55,7 +55,7 @@ def address(path: Path) -> Iterator[str]:
         finally:
             os.close(folder)
     else:
-        with tempfile.TemporaryDirectory(prefix="mx", dir="/tmp") as folder:  # noqa: S108 - $TMPDIR is itself too long on macOS
+        with tempfile.TemporaryDirectory(prefix="mx", dir="/tmp") as folder:  # $TMPDIR is itself too long on macOS
             link = Path(folder, "s")
             link.symlink_to(path.parent, target_is_directory=True)
             yield str(link / path.name)
@@ -73,7 +73,7 @@ class ControlServer:
         self._clients: dict[threading.Thread, socket.socket] = {}
         self._busy: set[threading.Thread] = set()
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._accept, name="control", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to answer. The caller holds the lock of the state folder, so a socket found there is a dead one's."""
@@ -92,13 +92,14 @@ class ControlServer:
             raise Unavailable(f"the control socket {self._path} can't be made: {error.strerror}") from error
         listener.setblocking(False)
         self._listener = listener
+        self._thread = threading.Thread(target=self._accept, args=(listener,), name="control", daemon=True)
         self._thread.start()
 
     def stop(self, grace: float = 5.0) -> None:
         """Take no more requests, let those under way answer for `grace` seconds, and hang up."""
         self._stopping.set()
+        self._wake[1].close()  # what _accept waits on becomes readable
         if self._listener is not None:
-            self._wake[1].close()  # what _accept waits on becomes readable
             self._path.unlink(missing_ok=True)
         until = time.monotonic() + grace
         with self._changed:
@@ -110,20 +111,19 @@ class ControlServer:
             for thread, client in self._clients.items():
                 if thread is not me:
                     _hang_up(client)
-        if self._listener is not None:
+        if self._listener is not None and self._thread is not None:
             self._thread.join(timeout=2)
             self._listener.close()
-            self._wake[0].close()
+        self._wake[0].close()
 
-    def _accept(self) -> None:
-        assert self._listener is not None
+    def _accept(self, listener: socket.socket) -> None:
         waiting = selectors.DefaultSelector()
-        waiting.register(self._listener, selectors.EVENT_READ)
+        waiting.register(listener, selectors.EVENT_READ)
         waiting.register(self._wake[0], selectors.EVENT_READ)
         with waiting:
             while not self._stopping.is_set():
                 waiting.select()
-                self._welcome(self._listener)
+                self._welcome(listener)
 
     def _welcome(self, listener: socket.socket) -> None:
         try:

@@ -15,7 +15,15 @@ SNIPPET = 280  # characters of a passage, about three lines
 # Controls but line feed and tab, the marks that reorder text, and the invisible tag characters.
 _UNSAFE = {
     code: None
-    for low, high in ((0, 8), (11, 31), (127, 159), (0x200E, 0x200F), (0x202A, 0x202E), (0x2066, 0x2069), (0xE0000, 0xE007F))
+    for low, high in (
+        (0, 8),
+        (11, 31),
+        (127, 159),
+        (0x200E, 0x200F),
+        (0x202A, 0x202E),
+        (0x2066, 0x2069),
+        (0xE0000, 0xE007F),
+    )
     for code in range(low, high + 1)
 }
 
@@ -41,7 +49,9 @@ def hits(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
     blocks = []
     for hit in found:
         trail = line(hit["heading"], 100)
-        head = painted(line(hit["path"], 200), BOLD, color) + (f"  {painted('› ' + trail, CYAN, color)}" if trail else "")
+        head = painted(line(hit["path"], 200), BOLD, color) + (
+            f"  {painted('# ' + trail, CYAN, color)}" if trail else ""
+        )
         score = painted(f"{hit['score']:.2f}", DIM, color)
         blocks.append(f"{score}  {head}\n      {line(hit['chunk'])}")
     return "\n".join(blocks) if blocks else "nothing found"
@@ -82,13 +92,20 @@ def status(now: Mapping[str, Any]) -> str:
     """Health: counts, what is pending, what is degraded, and each note that wants mending."""
     lines = [
         "ready" if now["ready"] else "not ready yet: the first listing is being indexed",
-        *(f"{scope:9} {now[scope]['documents']} notes, {now[scope]['chunks']} chunks" for scope in ("captures", "vault")),
+        *(
+            f"{scope:9} {now[scope]['documents']} notes, {now[scope]['chunks']} chunks"
+            for scope in ("captures", "vault")
+        ),
         f"pending   {now['pending']}",
         *(f"degraded  {line(str(text), 400)}" for text in now["degraded"]),
         *(f"defect    {line(one['path'], 200)}: {line(one['defect'], 200)}" for one in now["defects"]),
     ]
     known = {"ready", "pending", "generation", "captures", "vault", "degraded", "defects"}
-    lines += [f"{name:9} {line(_told(value), 400)}" for name, value in now.items() if name not in known and value not in ("", None)]
+    lines += [
+        f"{name:9} {line(_told(value), 400)}"
+        for name, value in now.items()
+        if name not in known and value not in ("", None)
+    ]
     return "\n".join(lines)
 
 

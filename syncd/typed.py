@@ -144,7 +144,7 @@ def _bool(value: Any, text: bool) -> bool:
     raise ValueError("must be true or false")
 
 
-def _number(kind: type[int] | type[float]) -> Callable[[Any, bool], Any]:
+def _number(kind: type[int | float]) -> Callable[[Any, bool], Any]:
     def number(value: Any, text: bool) -> Any:
         try:
             if isinstance(value, bool) or (isinstance(value, str) and not text):

@@ -37,7 +37,18 @@ STATUS = {
     "defects": [],
     "degraded": [],
 }
-REPORT = dict(added=1, modified=0, moved=0, removed=0, unchanged=2, failed=0, chunks=3, embedded=1, reused=2, seconds=0.5)
+REPORT = {
+    "added": 1,
+    "modified": 0,
+    "moved": 0,
+    "removed": 0,
+    "unchanged": 2,
+    "failed": 0,
+    "chunks": 3,
+    "embedded": 1,
+    "reused": 2,
+    "seconds": 0.5,
+}
 
 
 class Daemon:
@@ -57,7 +68,16 @@ class Daemon:
             "workspace.list": [{"name": "default"}, {"name": "work"}],
             "workspace.delete": {"name": "work", "deleted": True},
             "key.create": {"name": "bot", "key": "mx_1_2"},
-            "key.list": [{"id": "1", "name": "bot", "scopes": ["read"], "workspaces": None, "revoked_at": None, "expires_at": None}],
+            "key.list": [
+                {
+                    "id": "1",
+                    "name": "bot",
+                    "scopes": ["read"],
+                    "workspaces": None,
+                    "revoked_at": None,
+                    "expires_at": None,
+                }
+            ],
             "key.revoke": {"id": "1", "name": "bot"},
         }
         self.server = ControlServer(state, {name: self._answer(name, value) for name, value in answers.items()})
@@ -151,7 +171,20 @@ def test_index_prints_the_signs(daemon, capfd):
 
 
 def test_capture_takes_its_argument_and_its_fields(daemon, capfd):
-    line = ["capture", "text", "-w", "work", "--title", "T", "-t", "a", "--metadata", '{"project": "x"}', "--namespace", "n"]
+    line = [
+        "capture",
+        "text",
+        "-w",
+        "work",
+        "--title",
+        "T",
+        "-t",
+        "a",
+        "--metadata",
+        '{"project": "x"}',
+        "--namespace",
+        "n",
+    ]
     assert code(line) == 0
     assert capfd.readouterr().out == "i1  Captures/default/A.md\n"
     assert daemon.asked[0][1] == {
@@ -202,7 +235,7 @@ def test_a_key_in_json_is_its_name_and_secret(daemon, capfd):
     assert code(line.split()) == 0
     assert json.loads(capfd.readouterr().out) == {"name": "bot", "key": "mx_1_2"}
     assert daemon.asked[0][1] == {"name": "bot", "workspaces": ["work"], "scopes": ["read", "write"]}
-    assert code("key create --name bot --all-workspaces".split()) == 0
+    assert code(["key", "create", "--name", "bot", "--all-workspaces"]) == 0
     assert capfd.readouterr().out == "mx_1_2\n"
     assert "workspaces" not in daemon.asked[1][1]
     assert code(["key", "list"]) == 0
@@ -250,7 +283,9 @@ def test_an_error_is_one_line_or_one_json_object_on_stderr(daemon, capfd):
     assert code(["get", "missing", "--json"]) == 4
     out, err = capfd.readouterr()
     assert out == ""
-    assert json.loads(err) == {"error": {"code": "NOT_FOUND", "message": "no note 'missing'", "retryable": False, "details": {}}}
+    assert json.loads(err) == {
+        "error": {"code": "NOT_FOUND", "message": "no note 'missing'", "retryable": False, "details": {}}
+    }
     assert code(["search", "--json"]) == 2
     assert json.loads(capfd.readouterr().err)["error"]["code"] == "INVALID_ARGUMENT"
 
@@ -320,6 +355,7 @@ def run(arguments, *, env=None, **rest):
         capture_output=True,
         text=True,
         timeout=60,
+        check=False,
         **rest,
     )
 
@@ -342,6 +378,7 @@ def test_a_closed_pipe_is_quiet(daemon):
         capture_output=True,
         text=True,
         timeout=60,
+        check=False,
     )
     assert done.returncode in (0, 141)
     assert done.stderr == ""
@@ -349,7 +386,7 @@ def test_a_closed_pipe_is_quiet(daemon):
 
 def test_an_interrupt_ends_with_130(tmp_path):
     (tmp_path / "v").mkdir()
-    server = ControlServer(tmp_path, {"status": lambda arguments, progress: time.sleep(5)})
+    server = ControlServer(tmp_path, {"status": lambda _, __: time.sleep(5)})
     server.start()
     process = subprocess.Popen(
         [sys.executable, "-m", "syncd.cli", "status", "--vault", str(tmp_path / "v"), "--state", str(tmp_path)],
@@ -381,7 +418,7 @@ def test_a_bug_is_a_sentence_and_the_trace_on_request(daemon, capfd, monkeypatch
 
 
 def test_an_answer_with_a_path_that_is_not_utf8_is_still_an_answer(daemon, capfd):
-    daemon.server._operations["recent"] = lambda arguments, progress: [RECORD | {"path": "a\udcff.md"}]
+    daemon.server._operations["recent"] = lambda _, __: [RECORD | {"path": "a\udcff.md"}]
     assert code(["recent", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)[0]["path"] == "a\udcff.md"
 

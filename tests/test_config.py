@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import Conflict, InvalidArgument, PermissionDenied
+from index.errors import InvalidArgument
 from syncd import config
-from syncd.config import SECTIONS, Settings, claim, default_state, known, load, remembered
+from syncd.config import SECTIONS, Settings, known, load
+from syncd.state import default_state
 
 
 @pytest.fixture
@@ -114,54 +115,6 @@ def test_a_secret_is_not_repeated_in_a_message(home):
     with pytest.raises(InvalidArgument) as caught:
         load({"vault.path": "/v"}, home | {"MEMEX_INDEX__STORAGE_OPTIONS": "hunter2"})
     assert "hunter2" not in str(caught.value.as_dict())
-
-
-def test_a_state_folder_remembers_its_vault(home, tmp_path):
-    vault, state = tmp_path / "vält", tmp_path / "state"
-    vault.mkdir()
-    settings = load({"vault.path": str(vault), "state": str(state)}, home)
-    claim(settings)
-    assert remembered(state) == vault
-    assert state.stat().st_mode & 0o777 == 0o700
-    assert load({"state": str(state)}, home).vault.path == vault
-    claim(settings)
-
-
-def test_a_state_folder_is_not_used_for_a_second_vault(home, tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    flags = {"state": str(tmp_path / "state")}
-    claim(load({**flags, "vault.path": str(tmp_path / "a")}, home))
-    with pytest.raises(Conflict, match="belongs to the vault"):
-        claim(load({**flags, "vault.path": str(tmp_path / "b")}, home))
-    (tmp_path / "a").rmdir()  # a vault that was moved takes its state along
-    claim(load({**flags, "vault.path": str(tmp_path / "b")}, home))
-    assert remembered(tmp_path / "state") == tmp_path / "b"
-
-
-def test_a_vault_reached_by_another_name_is_the_same_vault(home, tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    for name in ("a", "b"):
-        claim(load({"vault.path": str(tmp_path / name), "state": str(tmp_path / "state")}, home))
-
-
-def test_the_state_may_not_lie_in_the_vault(home, tmp_path):
-    with pytest.raises(InvalidArgument, match="lies in the vault"):
-        claim(load({"vault.path": str(tmp_path), "state": str(tmp_path / ".memex")}, home))
-
-
-def test_an_open_state_folder_is_closed_to_others(home, tmp_path):
-    (tmp_path / "v").mkdir()
-    (tmp_path / "s").mkdir(mode=0o755)
-    claim(load({"vault.path": str(tmp_path / "v"), "state": str(tmp_path / "s")}, home))
-    assert (tmp_path / "s").stat().st_mode & 0o077 == 0
-
-
-def test_a_file_in_place_of_the_state_folder_is_told(home, tmp_path):
-    (tmp_path / "s").write_text("")
-    with pytest.raises((InvalidArgument, PermissionDenied)):
-        claim(load({"vault.path": str(tmp_path / "v"), "state": str(tmp_path / "s")}, home))
 
 
 def test_every_setting_has_a_sentence_and_a_default_of_its_type():

@@ -43,7 +43,7 @@ def waits():
 @pytest.fixture
 def state(tmp_path, waits):
     operations = {"echo": echo, "missing": missing, "crash": crash, "disk": disk, "count": count}
-    operations["wait"] = lambda arguments, progress: waits.wait(20)
+    operations["wait"] = lambda _, __: waits.wait(20)
     server = ControlServer(tmp_path, operations)
     server.start()
     yield tmp_path
@@ -94,7 +94,9 @@ def test_an_unknown_operation_is_refused(state):
         call(state, "nonsense", {})
 
 
-@pytest.mark.parametrize("line", [b"{}", b"[]", b"\xff\xfe", b"nonsense", b'{"op": 3}', b'{"op": "echo", "args": 3}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "line", [b"{}", b"[]", b"\xff\xfe", b"nonsense", b'{"op": 3}', b'{"op": "echo", "args": 3}', b"[" * 100_000]
+)
 def test_a_broken_request_is_an_error_and_the_next_is_answered(state, line):
     with raw(state) as client:
         client.sendall(line + b"\n")
@@ -153,7 +155,9 @@ def test_more_clients_than_there_are_places_are_told_so(tmp_path, monkeypatch):
 
 def test_many_clients_are_answered_at_once(state):
     answers = []
-    threads = [threading.Thread(target=lambda n=n: answers.append(call(state, "echo", {"n": n})["n"])) for n in range(30)]
+    threads = [
+        threading.Thread(target=lambda n=n: answers.append(call(state, "echo", {"n": n})["n"])) for n in range(30)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -243,13 +247,13 @@ def test_stop_lets_an_operation_under_way_answer(tmp_path):
 
 
 def test_an_operation_may_stop_the_server(tmp_path):
-    server = ControlServer(tmp_path, {"stop": lambda arguments, progress: server.stop() or "stopping"})
+    server = ControlServer(tmp_path, {"stop": lambda _, __: server.stop() or "stopping"})
     server.start()
     assert call(tmp_path, "stop", {}) == "stopping"
 
 
 def test_a_daemon_that_dies_at_work_is_told(tmp_path):
-    server = ControlServer(tmp_path, {"wait": lambda arguments, progress: time.sleep(3)})
+    server = ControlServer(tmp_path, {"wait": lambda _, __: time.sleep(3)})
     server.start()
     threading.Timer(0.2, lambda: server.stop(grace=0)).start()
     with pytest.raises(Unavailable, match="hung up"):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tomllib
 
 import pytest
@@ -32,7 +33,7 @@ def test_a_line_is_one_line_of_at_most_its_length(text, longest):
 
 
 def test_a_hit_shows_score_path_heading_and_passage():
-    assert render.hits([HIT]) == "0.50  Captures/default/A.md  › Top > Sub\n      one two three"
+    assert render.hits([HIT]) == "0.50  Captures/default/A.md  # Top > Sub\n      one two three"
     assert "\x1b[1m" in render.hits([HIT], color=True)
     assert render.hits([]) == "nothing found"
 
@@ -42,7 +43,8 @@ def test_an_escape_in_a_path_is_not_shown():
 
 
 def test_a_pass_is_told_in_signs():
-    report = dict(added=2, modified=1, moved=0, removed=0, unchanged=5, failed=1, chunks=9, embedded=4, reused=5, seconds=1.25)
+    report = {"added": 2, "modified": 1, "moved": 0, "removed": 0, "unchanged": 5, "failed": 1}
+    report |= {"chunks": 9, "embedded": 4, "reused": 5, "seconds": 1.25}
     assert render.indexed(report).startswith("+2 ~1 -0 !1  (5 unchanged; 9 chunks, 4 embedded, 5 reused")
     assert render.indexed(report | {"moved": 3}).startswith("+2 ~1 -0 !1 >3")
 
@@ -59,7 +61,14 @@ def test_status_names_counts_degraded_parts_and_defects():
         "git": "no repository",
     }
     text = render.status(now)
-    for part in ("ready", "1 notes, 2 chunks", "3 notes, 4 chunks", "watch: deaf", "a.md: bad-frontmatter: x", "no repository"):
+    for part in (
+        "ready",
+        "1 notes, 2 chunks",
+        "3 notes, 4 chunks",
+        "watch: deaf",
+        "a.md: bad-frontmatter: x",
+        "no repository",
+    ):
         assert part in text
     assert "not ready" in render.status(now | {"ready": False})
 
@@ -79,7 +88,9 @@ def test_the_lines_to_paste_hold_address_key_and_workspace():
     text = render.connect("http://127.0.0.1:1", key="mx_a_b", key_file="/s/key", workspace="work", query="it's")
     assert text.count("Authorization") == 3
     assert text.count("mx_a_b") == 3
-    assert 'claude mcp add --transport http memex http://127.0.0.1:1/mcp --header "Authorization: Bearer mx_a_b"' in text
+    assert (
+        'claude mcp add --transport http memex http://127.0.0.1:1/mcp --header "Authorization: Bearer mx_a_b"' in text
+    )
     assert text.count("X-Memory-Workspace") == 3
     body = text.split("Codex", 1)[1].split("Clients", 1)[0].split("\n", 1)[1]
     server = tomllib.loads(body)["mcp_servers"]["memex"]
@@ -88,8 +99,6 @@ def test_the_lines_to_paste_hold_address_key_and_workspace():
 
 
 def test_the_curl_line_is_what_a_shell_understands():
-    import shlex
-
     text = render.connect("http://127.0.0.1:1", key="k", key_file="/s/key", query='it\'s "so"')
     words = shlex.split(text.rsplit("\n", 1)[1])
     assert json.loads(words[-1]) == {"query": 'it\'s "so"', "top_k": 3}
@@ -102,7 +111,12 @@ def test_without_a_key_the_shell_reads_it_from_its_file():
 
 @pytest.mark.parametrize(
     ("host", "url"),
-    [("127.0.0.1", "http://127.0.0.1:1"), ("0.0.0.0", "http://127.0.0.1:1"), ("::1", "http://[::1]:1"), ("::", "http://[::1]:1")],
+    [
+        ("127.0.0.1", "http://127.0.0.1:1"),
+        ("0.0.0.0", "http://127.0.0.1:1"),
+        ("::1", "http://[::1]:1"),
+        ("::", "http://[::1]:1"),
+    ],
 )
 def test_an_address_is_one_that_can_be_reached(host, url):
     assert render.address(host, 1) == url

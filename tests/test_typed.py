@@ -133,14 +133,30 @@ def test_a_dataclass_lists_its_settings_with_their_sentences():
         options: Mapping[str, str] = setting({}, "The options.", secret=True)
 
     port, options = listed(Server, "server")
-    assert (port.name, port.default, port.doc, port.least, port.type) == ("server.port", 1, "The port.", 0, "whole number")
-    assert (options.name, options.default, options.secret, options.type) == ("server.options", {}, True, "table of text")
+    assert (port.name, port.default, port.doc, port.least, port.type) == (
+        "server.port",
+        1,
+        "The port.",
+        0,
+        "whole number",
+    )
+    assert (options.name, options.default, options.secret, options.type) == (
+        "server.options",
+        {},
+        True,
+        "table of text",
+    )
     assert Server().options == {}
 
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [(int | None, "whole number"), (tuple[str, ...], "list of text"), (Literal["a", "b"], "one of a, b"), (Path, "path")],
+    [
+        (int | None, "whole number"),
+        (tuple[str, ...], "list of text"),
+        (Literal["a", "b"], "one of a, b"),
+        (Path, "path"),
+    ],
 )
 def test_types_are_said_in_words(kind, said):
     assert words(kind) == said
