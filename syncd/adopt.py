@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,12 +19,7 @@ from syncd.state import claim, default_state, digest
 from syncd.vault import Vault
 
 KEY_FILE, LEDGER, OWNER = "key", "ledger.db", "owner"
-TEMPLATE = """\
-# Memex reads this file; `memex config` lists every setting, its value and what it means.
-
-{state}[vault]
-path = {vault}
-"""
+HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
 
 
 def adopt(settings: Settings, *, now: int, again: bool = False) -> Path:
@@ -101,19 +97,23 @@ def settings_file(settings: Settings, named: str | None, environ: Mapping[str, s
 
 
 def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether `file` leads to this vault, and was written for it if it was missing."""
+    """Whether `file` leads to this vault; it is written for it if it is missing, or added to if it names no vault."""
     calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    unasked = settings.state == default_state(settings.vault.path, calm)
+    state = "" if unasked else f"state = {_quoted(settings.state)}\n\n"
+    vault = f"[vault]\npath = {_quoted(settings.vault.path)}\n"
     if not file.exists():
-        state = (
-            ""
-            if settings.state == default_state(settings.vault.path, calm)
-            else f"state = {_quoted(settings.state)}\n\n"
-        )
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        private(file, TEMPLATE.format(vault=_quoted(settings.vault.path), state=state))
+        private(file, f"{HEAD}\n{state}{vault}")
         return True
-    written = load({"config": str(file), "state": str(settings.state)}, calm)
-    return written.vault.path == settings.vault.path
+    text = file.read_text(encoding="utf-8")
+    written = tomllib.loads(text)
+    if "path" not in written.get("vault", {}):
+        if "vault" in written or (state and "state" in written):
+            raise Conflict(f"the settings file {file} names no vault: write `path = {_quoted(settings.vault.path)}` under [vault]")
+        private(file, f"{state}{text.rstrip()}\n\n{vault}")
+        return True
+    return load({"config": str(file), "state": str(settings.state)}, calm).vault.path == settings.vault.path
 
 
 def _quoted(path: Path) -> str:
