@@ -20,7 +20,7 @@ export VAULT
 
 setup: $(STAMP)
 
-$(STAMP): constraints.txt pyproject.toml
+$(STAMP):
 	@if [ -z "$(PYTHON)" ]; then echo "Memex needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
 	@echo "Setting up in .venv; the first time takes some minutes"
 	$(PYTHON) -m venv .venv

@@ -4,12 +4,12 @@ import os
 import tomllib
 
 import pytest
+from syncd.keys import Keys
+from syncd.ledger import Ledger
 
 from index.errors import Conflict, NotFound
 from syncd.adopt import LEDGER, adopt, owner_key, private, settings_file
 from syncd.config import load
-from syncd.keys import Keys
-from syncd.ledger import Ledger
 from syncd.state import default_state
 
 NOW = 1_800_000_000_000
@@ -29,11 +29,7 @@ def vault(tmp_path):
 
 
 def tree(folder):
-    return {
-        os.path.relpath(os.path.join(at, name), folder): os.stat(os.path.join(at, name)).st_mtime_ns
-        for at, _, names in os.walk(folder)
-        for name in names
-    }
+    return {path.relative_to(folder): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def ours(state):
