@@ -34,14 +34,14 @@ PATIENCE_S = 60.0  # for the first listing, before the live search is made witho
 
 
 @click.command(cls=Command)
-@click.argument("vault", required=False, type=click.Path(file_okay=False))
+@click.argument("folder", metavar="VAULT", required=False, type=click.Path(file_okay=False))
 @click.option("--git", is_flag=True, help="Put the folder under Git if it is not.")
 @click.option("--create", is_flag=True, help="Make the folder if it is missing.")
-def init(vault: str | None, git: bool, create: bool) -> None:
+def init(folder: str | None, git: bool, create: bool) -> None:
     """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched."""
     from syncd.adopt import adopt, settings_file
 
-    flag("vault.path", vault)
+    flag("vault.path", folder)
     if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
         raise InvalidArgument("which folder? `memex init VAULT`")
     named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
@@ -93,7 +93,8 @@ def demo(folder: str | None, port: int | None) -> None:
         if not vault.exists():
             with as_file(files("vault_fixtures") / "demo") as source:
                 shutil.copytree(source, vault)
-            _under_git(vault)
+            if shutil.which("git"):
+                _under_git(vault)
         chosen = settings()
         if port is None and not _free(chosen.server.host, chosen.server.port):
             flag("server.port", _any_port(chosen.server.host))
@@ -216,11 +217,14 @@ def _load(given: dict[str, Any], environ: dict[str, str]) -> Settings:
 
 
 def _under_git(vault: Path) -> None:
+    """Put a folder that is not under Git under it, with all that is in it."""
     from syncd.repo import Repo
 
     repo = Repo(vault)
     try:
-        if repo.head() is None:
+        if repo.state() == "no-git":
+            raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
+        if repo.state() == "no-repo":
             repo.init()
             repo.commit_all("Begin")
     finally:

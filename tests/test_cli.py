@@ -343,6 +343,8 @@ def test_every_command_says_what_it_does_and_takes_the_shared_options():
         options = {option for param in command.params for option in param.opts}
         assert options >= {"--vault", "--state", "--config", "--json"}, name
         assert command.help, name
+        names = [param.name for param in command.params]
+        assert len(names) == len(set(names)), name
         assert all(param.help for param in command.params if isinstance(param, click.Option)), name
         seen += 1
     assert seen == 21
