@@ -176,7 +176,7 @@ class Embedder:
                     problems = self._choose(lambda _: True)
                     if self._current is None:
                         self._broken(problems)
-            except Exception as error:  # noqa: BLE001 - the top of this thread's loop: a bug must not look like loading
+            except Exception as error:  # the top of this thread's loop: a bug must not look like loading
                 log.exception("loading the encoder failed")
                 self._broken([f"loading failed: {error}"])
             with self._changed:
@@ -258,5 +258,7 @@ def _checked(vectors: np.ndarray, count: int, encoder: Encoder) -> np.ndarray:
             "check its model and dimensions under [embed]"
         )
     if not np.isfinite(vectors).all() or not np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-2):
-        raise Unavailable(f"{encoder.name} gave vectors that are not numbers of unit length; check its model and device")
+        raise Unavailable(
+            f"{encoder.name} gave vectors that are not numbers of unit length; check its model and device"
+        )
     return np.asarray(vectors, np.float32)

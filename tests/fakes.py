@@ -51,7 +51,8 @@ class FakeEncoder:
                 vectors[row] += _direction(word, self.dimensions)
             if not vectors[row].any():
                 vectors[row, 0] = 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [len(words(text)) for text in texts]

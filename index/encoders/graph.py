@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -34,7 +35,9 @@ def shape(config: Path) -> Shape:
     values = json.loads(config.read_text("utf-8"))
     known = values.get("architectures") == ["BertModel"] and values.get("hidden_act") == "gelu"
     if not known or values.get("position_embedding_type", "absolute") != "absolute":
-        raise Unavailable("only a BERT encoder with absolute positions can be built; use a sentence-transformers encoder")
+        raise Unavailable(
+            "only a BERT encoder with absolute positions can be built; use a sentence-transformers encoder"
+        )
     return Shape(values["num_hidden_layers"], values["num_attention_heads"], values["layer_norm_eps"])
 
 
@@ -61,7 +64,7 @@ def build(shape: Shape, weights: Mapping[str, np.ndarray], file: Path, precision
         initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), label))
         return label
 
-    def node(operator: str, inputs: list[str], output: str, *, domain: str = "", **attributes: object) -> str:
+    def node(operator: str, inputs: list[str], output: str, *, domain: str = "", **attributes: Any) -> str:
         outputs = [output, f"{output}.mask"] if operator == "EmbedLayerNormalization" else [output]
         nodes.append(helper.make_node(operator, inputs, outputs, output, domain=domain, **attributes))
         return output
@@ -112,8 +115,7 @@ def build(shape: Shape, weights: Mapping[str, np.ndarray], file: Path, precision
     model = helper.make_model(graph, ir_version=9, opset_imports=opsets, producer_name="memex")
     if precision == "int8":
         model = _quantized(model, file)
-    external = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 1024}
-    onnx.save_model(model, str(file), **external)
+    onnx.save_model(model, str(file), save_as_external_data=True, location="weights.bin", size_threshold=1024)
 
 
 def _pool(node: Callable[..., str], put: Callable[[str, np.ndarray], str], hidden: str) -> None:

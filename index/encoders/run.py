@@ -15,6 +15,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # read at the first ca
 
 import numpy as np
 import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as failures
 from tokenizers import Tokenizer
 
 from index.errors import Unavailable
@@ -22,21 +23,27 @@ from index.errors import Unavailable
 RUN_TOKENS = 128  # texts share a run while its padded tokens stay below
 RUN_TEXTS = 8
 
+FAILURES = tuple(  # ONNX Runtime's errors have no class in common but Exception
+    kind for kind in vars(failures).values() if isinstance(kind, type) and issubclass(kind, Exception)
+)
+
 Each = Callable[[Callable[[list[int]], None], list[list[int]]], Iterable[None]]  # `map`, or that of a pool
 
 
 class Graph:
     """A graph with its tokenizer; nothing in it changes after it is made, so threads share it."""
 
-    def __init__(self, graph: Path, tokenizer: Path, *, max_tokens: int) -> None:
+    def __init__(self, graph: Path, tokenizer: str, *, max_tokens: int) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         try:
             self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-            self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        except Exception as error:  # both libraries raise classes of their own that derive from Exception alone
-            raise Unavailable(f"the bundled model can't be loaded ({_short(error)}); remove its cache folder") from error
+        except FAILURES as error:
+            raise Unavailable(
+                f"the bundled model can't be loaded ({_short(error)}); remove its cache folder"
+            ) from error
+        self._tokenizer = Tokenizer.from_str(tokenizer)
         self._tokenizer.no_truncation()  # the file's own settings cut and pad at 128
         self._tokenizer.no_padding()
         self.dimensions = int(self._session.get_outputs()[0].shape[-1])
@@ -59,7 +66,10 @@ class Graph:
                 ids[place, : len(tokens[row])] = tokens[row]
                 mask[place, : len(tokens[row])] = 1
             feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            found[rows] = self._session.run(["sentence_embedding"], feed)[0]
+            try:
+                found[rows] = self._session.run(["sentence_embedding"], feed)[0]
+            except FAILURES as error:
+                raise Unavailable(f"the bundled model failed ({_short(error)})") from error
 
         for _ in each(run, runs([len(ids) for ids in tokens])):
             pass
