@@ -81,6 +81,7 @@ class Embedder:
         self._load = load or (lambda chosen, folder: opened(chosen, folder, settings.threads))
         self._retry_s = retry_s
         self._encoders: dict[int, Encoder] = {}  # loaded ones, by their place in the settings
+        self._strange: set[int] = set()  # places whose encoder has another identity than the chosen one
         self._current: Encoder | None = None
         self._probe: np.ndarray | None = None  # what the first encoder of this identity made of PROBE
         self._choosing = threading.Lock()  # one thread at a time loads, probes and switches
@@ -191,10 +192,12 @@ class Embedder:
     def _choose(self, usable: Callable[[Encoder], bool]) -> list[str]:
         """Make the first usable encoder of the right identity the current one; why the others were not, in order."""
         problems: list[str] = []
-        others: list[tuple[Encoder, np.ndarray]] = []
+        others: list[tuple[int, np.ndarray]] = []
         for place, settings in enumerate(self._settings.encoders):
             if self._closed:
                 return problems
+            if place in self._strange:
+                continue
             try:
                 encoder = self._opened(place, settings)
                 if not usable(encoder):
@@ -205,16 +208,20 @@ class Embedder:
                 continue
             wanted = self.identity or self._prefer
             if wanted and encoder.identity != wanted:
-                others.append((encoder, probe))
+                others.append((place, probe))
                 if self.identity:
                     problems.append(f"{encoder.name} is another model than the index was made with, so it is not used")
             elif self._probe is not None and float(self._probe @ probe) < SAME:
                 problems.append(f"{encoder.name} gives other vectors than the encoder before it, so it is not used")
             else:
                 self._switch(encoder, probe)
-                return problems
+                break
         if others and not self.identity:
-            self._switch(*others[0])
+            self._switch(self._encoders[others[0][0]], others[0][1])
+        for place, encoder in list(self._encoders.items()):
+            if self.identity and encoder.identity != self.identity:
+                self._strange.add(place)
+                self._encoders.pop(place).close()
         return problems
 
     def _opened(self, place: int, settings: EncoderSettings) -> Encoder:

@@ -22,6 +22,7 @@ from index.errors import Unavailable
 PROBE = "The quick brown fox jumps over the lazy dog."
 SAME = 0.99  # cosine from which two vectors of PROBE come from one model
 PAUSE_S, LONGEST_S = 0.5, 8.0  # between retries: doubled each time, or what the server asks for up to the longest
+URGENT_S = 10.0  # a search waits no longer than this for one answer
 SHORTEST = 64  # a refused text is cut in half and tried again until it is this short
 BUSY, REFUSED = frozenset({408, 409, 425, 429}), frozenset({400, 413, 422})
 
@@ -81,9 +82,9 @@ class EndpointEncoder:
             raise Unavailable(message, retryable=False)
 
     def _vectors(self, texts: list[str], *, urgent: bool = False) -> np.ndarray:
-        response = self._post(texts, retries=min(1, self._settings.retries) if urgent else self._settings.retries)
+        response = self._post(texts, urgent=urgent)
         if response.status_code in REFUSED:
-            return self._refused(texts, response)
+            return self._refused(texts, response, urgent=urgent)
         if response.status_code in {401, 403}:
             raise Unavailable(f"{self.name} refuses the key; check `api_key_env` and the key in it", retryable=False)
         if response.status_code == httpx2.codes.NOT_FOUND:
@@ -92,23 +93,25 @@ class EndpointEncoder:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response)}")
         return self._parsed(response, len(texts))
 
-    def _refused(self, texts: list[str], response: httpx2.Response) -> np.ndarray:
+    def _refused(self, texts: list[str], response: httpx2.Response, *, urgent: bool) -> np.ndarray:
         """One text may be longer than the model reads: try each alone, and a long one by its first half."""
         if len(texts) > 1:
-            return np.concatenate([self._vectors([text]) for text in texts])
+            return np.concatenate([self._vectors([text], urgent=urgent) for text in texts])
         if len(texts[0]) <= SHORTEST:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response)}; check `model`")
-        return self._vectors([texts[0][: len(texts[0]) // 2]])
+        return self._vectors([texts[0][: len(texts[0]) // 2]], urgent=urgent)
 
-    def _post(self, texts: list[str], *, retries: int) -> httpx2.Response:
+    def _post(self, texts: list[str], *, urgent: bool) -> httpx2.Response:
         body: dict[str, Any] = {"model": self._settings.model, "input": texts, "encoding_format": "float"}
         if self._settings.dimensions is not None:
             body["dimensions"] = self._settings.dimensions
-        pause = PAUSE_S
+        retries, timeout, pause = self._settings.retries, self._settings.timeout_s, PAUSE_S
+        if urgent:
+            retries, timeout = min(retries, 1), min(timeout, URGENT_S)
         while True:
             wait = pause
             try:
-                response = self._client.post(f"{self._settings.base_url.rstrip('/')}/embeddings", json=body)
+                response = self._client.post(f"{self._settings.base_url.rstrip('/')}/embeddings", json=body, timeout=timeout)
             except httpx2.TransportError as error:
                 problem = f"{self.name} can't be reached ({str(error) or type(error).__name__}); start it, or check `base_url`"
             except RuntimeError as error:  # httpx2's word for a client that was closed
