@@ -130,7 +130,7 @@ class FakeEndpoint:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
+            def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 status, headers, text = endpoint.answer(self.path, self.headers.get("authorization", ""), body)
                 self.send_response(status)

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,14 @@ SHORTEST = 64  # a refused text is cut in half and tried again until it is this 
 BUSY, REFUSED = frozenset({408, 409, 425, 429}), frozenset({400, 413, 422})
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long one request may take, and how often it is sent again."""
+
+    retries: int
+    timeout_s: float
+
+
 class EndpointEncoder:
     """Keeps connections open; each request is tried again after 429, 5xx and broken connections."""
 
@@ -40,7 +49,7 @@ class EndpointEncoder:
         headers = {"authorization": f"Bearer {_key(settings)}"} if settings.api_key_env else {}
         try:
             self._client = httpx2.Client(headers=headers, timeout=settings.timeout_s)
-            probe = self._vectors([PROBE])
+            probe = self._vectors([PROBE], Patience(1, settings.timeout_s))  # one that is down must not delay the next
             self.dimensions = settings.dimensions or probe.shape[1]
             self._check(probe)
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeEncodeError) as error:
@@ -62,7 +71,10 @@ class EndpointEncoder:
         prompt = self._prompts[kind]
         rows = [f"{prompt}{text}" or " " for text in texts]  # servers refuse an empty text
         size = self._settings.batch
-        parts = [self._vectors(rows[n : n + size], urgent=urgent) for n in range(0, len(rows), size)]
+        patience = Patience(self._settings.retries, self._settings.timeout_s)
+        if urgent:
+            patience = Patience(min(1, patience.retries), min(URGENT_S, patience.timeout_s))
+        parts = [self._vectors(rows[n : n + size], patience) for n in range(0, len(rows), size)]
         for part in parts:
             self._check(part)
         return np.concatenate(parts)
@@ -81,10 +93,10 @@ class EndpointEncoder:
             message = f"{self.name} gives {vectors.shape[1]} dimensions, not {self.dimensions}; check `dimensions` and `model`"
             raise Unavailable(message, retryable=False)
 
-    def _vectors(self, texts: list[str], *, urgent: bool = False) -> np.ndarray:
-        response = self._post(texts, urgent=urgent)
+    def _vectors(self, texts: list[str], patience: Patience) -> np.ndarray:
+        response = self._post(texts, patience)
         if response.status_code in REFUSED:
-            return self._refused(texts, response, urgent=urgent)
+            return self._refused(texts, response, patience)
         if response.status_code in {401, 403}:
             raise Unavailable(f"{self.name} refuses the key; check `api_key_env` and the key in it", retryable=False)
         if response.status_code == httpx2.codes.NOT_FOUND:
@@ -93,25 +105,25 @@ class EndpointEncoder:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response)}")
         return self._parsed(response, len(texts))
 
-    def _refused(self, texts: list[str], response: httpx2.Response, *, urgent: bool) -> np.ndarray:
+    def _refused(self, texts: list[str], response: httpx2.Response, patience: Patience) -> np.ndarray:
         """One text may be longer than the model reads: try each alone, and a long one by its first half."""
         if len(texts) > 1:
-            return np.concatenate([self._vectors([text], urgent=urgent) for text in texts])
+            return np.concatenate([self._vectors([text], patience) for text in texts])
         if len(texts[0]) <= SHORTEST:
             raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response)}; check `model`")
-        return self._vectors([texts[0][: len(texts[0]) // 2]], urgent=urgent)
+        return self._vectors([texts[0][: len(texts[0]) // 2]], patience)
 
-    def _post(self, texts: list[str], *, urgent: bool) -> httpx2.Response:
+    def _post(self, texts: list[str], patience: Patience) -> httpx2.Response:
         body: dict[str, Any] = {"model": self._settings.model, "input": texts, "encoding_format": "float"}
         if self._settings.dimensions is not None:
             body["dimensions"] = self._settings.dimensions
-        retries, timeout, pause = self._settings.retries, self._settings.timeout_s, PAUSE_S
-        if urgent:
-            retries, timeout = min(retries, 1), min(timeout, URGENT_S)
+        retries, pause = patience.retries, PAUSE_S
         while True:
             wait = pause
             try:
-                response = self._client.post(f"{self._settings.base_url.rstrip('/')}/embeddings", json=body, timeout=timeout)
+                response = self._client.post(
+                    f"{self._settings.base_url.rstrip('/')}/embeddings", json=body, timeout=patience.timeout_s
+                )
             except httpx2.TransportError as error:
                 problem = f"{self.name} can't be reached ({str(error) or type(error).__name__}); start it, or check `base_url`"
             except RuntimeError as error:  # httpx2's word for a client that was closed

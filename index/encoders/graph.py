@@ -133,6 +133,7 @@ def _pool(node: Callable[..., str], put: Callable[[str, np.ndarray], str], hidde
 
 def _quantized(model: onnx.ModelProto, file: Path) -> onnx.ModelProto:
     """`model` with int8 weights, one scale a column (one scale a matrix would spoil it)."""
+    helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})  # fused already: no warning about it
     plain, small = file.with_name("plain.onnx"), file.with_name("small.onnx")
     onnx.save_model(model, str(plain))
     quantize_dynamic(

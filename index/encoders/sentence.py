@@ -16,9 +16,12 @@ import huggingface_hub
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
+from transformers.utils import logging as transformers_logging
 
 from index.encoders import Kind, Local, identity
 from index.errors import Unavailable
+
+transformers_logging.disable_progress_bar()  # "Loading weights" belongs on no daemon's stderr
 
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]  # other formats of the same weights
 PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -62,6 +65,8 @@ class LocalEncoder:
 
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
         """One unit vector a text, with the prompt of its kind in front."""
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
         model, lock = self._lanes[urgent]
         encode = model.encode_query if kind == "query" else model.encode_document
         try:
@@ -77,7 +82,7 @@ class LocalEncoder:
             raise Unavailable(
                 f"{self.name} failed: {str(error).partition(chr(10))[0][:200]}; check `device`"
             ) from error
-        return found.astype(np.float32, copy=False).reshape(len(texts), -1)
+        return found.astype(np.float32, copy=False)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out, never cut."""
