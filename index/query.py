@@ -9,15 +9,15 @@ from collections.abc import Iterable
 
 
 def tag_key(tag: str) -> str:
-    """The form in which tags are compared: composed, without letter case, without the sign in front."""
+    """A tag as tags are compared: no "#", no letter case, one form of each accented letter."""
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", tag).casefold())
-    return folded.lstrip("#").strip("/")
+    return "/".join(part for part in (piece.strip() for piece in folded.strip().lstrip("#").split("/")) if part)
 
 
 def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
-    """The keys of `tags` and of the tags above them ("a/b" gives "a" and "a/b"), sorted, each once."""
-    keys: set[str] = set()
+    """The keys that documents with `tags` are found by: `a/b` is found as `a/b` and as `a`; sorted, without repeats."""
+    keys = set()
     for tag in tags:
         parts = tag_key(tag).split("/")
-        keys.update("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+        keys |= {"/".join(parts[: n + 1]) for n in range(len(parts))}
     return tuple(sorted(keys - {""}))
