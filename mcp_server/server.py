@@ -1,0 +1,190 @@
+"""The one ASGI application, and the server that runs it.
+
+MCP endpoints of all families and of each, SSE for older clients, REST: one guard in front of all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from importlib.metadata import version as installed
+from typing import Any
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
+
+from index.errors import MemexError, Unavailable
+from mcp_server import rest
+from mcp_server.guard import Guard
+from mcp_server.operation import Desktop
+from mcp_server.protocol import VaultMCP
+from mcp_server.settings import RimSettings, hosts, origins
+from mcp_server.timed import timed
+from mcp_server.tools import FAMILIES
+from syncd.workspace import Desk
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 60.0
+
+
+def now_ms() -> int:
+    """The time, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def app(desk: Desk, settings: RimSettings, *, port: int | None = None, clock: Callable[[], int] = now_ms) -> Guard:
+    """The guarded application for `desk`; `port` is the one it listens on, where settings leave it open."""
+    _quiet_logs()
+    version = installed("memex-vault")
+    desktop = Desktop(desk, settings)
+    allowed, welcome = hosts(settings, port or settings.port), origins(settings)
+    security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
+    everything = [operation for family in FAMILIES.values() for operation in family]
+    servers = {"/mcp": VaultMCP(everything, desktop, version=version)}
+    servers |= {f"/mcp/{name}": VaultMCP(family, desktop, version=version) for name, family in FAMILIES.items()}
+    routes: list[BaseRoute] = []
+    for path, server in servers.items():
+        routes += server.streamable_http_app(
+            streamable_http_path=path,
+            transport_security=security,
+            max_sessions=settings.sessions,
+            max_request_body_size=settings.max_body,
+        ).routes
+    routes += servers["/mcp"].sse_app(
+        sse_path="/sse",
+        message_path="/sse/messages/",
+        transport_security=security,
+        max_request_body_size=settings.max_body,
+    ).routes
+    routes += rest.routes(desktop, version=version)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            for server in servers.values():
+                # A spliced route's own lifespan never runs; without this, the first request fails.
+                await stack.enter_async_context(server.session_manager.run())
+            tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(desk))]
+            yield
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.to_thread(desk.keys.flush)
+
+    inner = Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
+    )
+    inner.router.redirect_slashes = False
+    guard = Guard(inner, keys=desk.keys, settings=settings, hosts=allowed, origins=welcome, clock=clock)
+    return guard
+
+
+def serve(
+    desk: Desk, settings: RimSettings, *, on_bound: Callable[[str], None], stop: threading.Event, clock: Callable[[], int] = now_ms
+) -> None:
+    """Serve until `stop` is set; `on_bound` is told the address once requests are answered. Blocks the thread.
+
+    Unavailable when the address can't be had."""
+    listener = _bound(settings)
+    port = int(listener.getsockname()[1])
+    guard = app(desk, settings, port=port, clock=clock)
+    config = uvicorn.Config(
+        guard,
+        http=timed(settings.head_seconds),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=16_384,
+        limit_concurrency=settings.connections,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=max(1, round(settings.grace_seconds)),
+    )
+    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    server = _Server(config, guard, stop, lambda: on_bound(f"http://{name}:{port}"))
+    with contextlib.closing(listener):
+        asyncio.run(server.serve(sockets=[listener]))
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, stopped by an event instead of a poll and a signal: an idle daemon must not wake ten times a second."""
+
+    def __init__(self, config: uvicorn.Config, guard: Guard, stop: threading.Event, on_bound: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._guard = guard
+        self._stop = stop
+        self._on_bound = on_bound
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        """Signals are the daemon's business, not the rim's."""
+        yield
+
+    async def main_loop(self) -> None:
+        """Wait for the stop; between, refresh the Date header once a second while anybody is connected."""
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wait() -> None:
+            self._stop.wait()
+            with contextlib.suppress(RuntimeError):  # the loop has ended on its own
+                loop.call_soon_threadsafe(stopped.set)
+
+        threading.Thread(target=wait, name="rim-stop", daemon=True).start()
+        self._on_bound()
+        while not stopped.is_set():
+            await self.on_tick(0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), timeout=1.0)
+        self.should_exit = True
+        self._guard.hang_up()
+
+
+async def _flush(desk: Desk) -> None:
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        try:
+            await asyncio.to_thread(desk.keys.flush)
+        except Unavailable as error:
+            log.warning("times of last use were not written: %s", error.message)
+
+
+def _bound(settings: RimSettings) -> socket.socket:
+    """A listening address of our own; the error says which setting to change."""
+    where = f"{settings.host}:{settings.port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise Unavailable(f"{where} is no address of this machine; set server.host ({error.strerror})", retryable=False) from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        reason = "is taken by another process" if error.errno == errno.EADDRINUSE else f"can't be used: {error.strerror}"
+        raise Unavailable(f"{where} {reason}; choose another with server.port or --port", retryable=False) from error
+    return listener
+
+
+def _quiet_logs() -> None:
+    """A plain root handler before the first MCP server: the SDK would install one that renders every traceback in
+    colour, and 200 aborted uploads would stop the event loop for a minute."""
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
