@@ -1,0 +1,33 @@
+"""Which id each document answers to: a pure function of the files, so that a rebuilt index gives the same ids.
+
+Law: the ids do not depend on the order in which files were seen."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import uuid
+from collections.abc import Iterable
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")  # \Z: "$" would let a newline pass
+_PATHS = uuid.UUID("5b0c9d7e-52f4-4f5c-8d4a-6d1f0e8c7a31")
+
+
+def path_id(path: str) -> str:
+    """The key of what stands at `path`; also the id of a note that claims none, or whose claim another note owns."""
+    return str(uuid.uuid5(_PATHS, path))
+
+
+def owner(paths: Iterable[str]) -> str:
+    """The path that owns an id which several notes claim: the shortest, so that "A.md" beats "A copy.md"."""
+    return min(paths, key=lambda path: (len(path), path))
+
+
+def fold(name: str) -> str:
+    """The form in which names are compared: two names that fold alike can't live side by side everywhere."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def stem(path: str) -> str:
+    """The folded base name of a note: what a short `[[link]]` to it says."""
+    return fold(path.rpartition("/")[2].removesuffix(".md"))

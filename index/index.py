@@ -1,0 +1,286 @@
+"""One scope's documents made findable: a catalog and a store that agree, and the one way to change them.
+
+Law: a document's rows are stored before its catalog row is written, and removed before it is removed; so after a crash
+anywhere the catalog never claims what the store does not hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.catalog import Catalog
+from index.chunk import CHUNKING, Sizes, chunks
+from index.embed import Embedder
+from index.errors import Unavailable
+from index.identity import path_id, stem
+from index.model import Answer, Chunk, Document, Entry, Query, Record, Scope, Stat
+from index.query import tag_keys
+from index.search import search
+from index.store import Row, Store
+
+LAYOUT = 1  # grows when what is stored, or how a note is read, changes: the index is then built anew
+
+
+def fingerprint(identity: str, sizes: Sizes) -> str:
+    """What an index was built with: equal fingerprints give equal rows and vectors that may be compared."""
+    made_by = {"encoder": identity, "sizes": [sizes.tokens, sizes.overlap, sizes.context], "chunking": CHUNKING, "layout": LAYOUT}
+    return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+
+
+def estimate(texts: Sequence[str]) -> list[int]:
+    """Tokens of each text when no tokenizer is at hand: about four bytes each, one per wide character."""
+    return [max(1, len(text.encode("utf-8", "replace")) // 4) for text in texts]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A document that is ready to be committed: cut, and embedded where an encoder was at hand."""
+
+    document: Document
+    stat: Stat
+    chunks: tuple[Chunk, ...]
+    vectors: NDArray[np.float32] | None  # [chunks, dimensions]; None = findable by words only, for now
+    embedded: int  # how many of them the encoder was asked for
+    reused: int  # how many were known by their digest
+
+
+class Index:
+    """The index of one scope. Preparing may run in any thread, beside anything; a commit holds `lock`."""
+
+    def __init__(self, scope: Scope, catalog: Catalog, store: Store, *, embedder: Embedder, sizes: Sizes, made_by: str) -> None:
+        self.scope = scope
+        self.lock = threading.RLock()
+        self.sizes = sizes
+        self._catalog, self._store, self._embedder, self._made_by = catalog, store, embedder, made_by
+        if not catalog.fresh and (store.healed or store.count() != catalog.counts()[1]):
+            catalog.forget()
+        self._load()
+
+    @classmethod
+    def open(
+        cls,
+        scope: Scope,
+        folder: Path,
+        *,
+        uri: str,
+        options: Mapping[str, str],
+        dimensions: int,
+        embedder: Embedder,
+        sizes: Sizes,
+        made_by: str,
+    ) -> Index:
+        """Open or make the index in `folder`; its chunks are kept at `uri`. Raises StoreDamaged when it must be rebuilt."""
+        catalog = Catalog.open(folder / f"{scope}.db")
+        try:
+            store = Store.open(f"{uri}/{scope}.lance", dimensions=dimensions, options=options)
+        except BaseException:
+            catalog.close()
+            raise
+        return cls(scope, catalog, store, embedder=embedder, sizes=sizes, made_by=made_by)
+
+    def close(self) -> None:
+        """Release both stores; nothing is pending."""
+        with self.lock:
+            self._store.close()
+            self._catalog.close()
+
+    # What may be asked of the encoder
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the encoder is ready and is the one this index was built with."""
+        return self._embedder.state == "ready" and fingerprint(self._embedder.identity, self.sizes) == self._made_by
+
+    # Changing it
+
+    def prepare(
+        self,
+        documents: Sequence[tuple[Document, Stat]],
+        *,
+        urgent: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Prepared]:
+        """Cut and embed `documents`; nothing is stored yet. Vectors of unchanged chunks are taken from the store.
+
+        `urgent` never waits behind a bulk run and raises Unavailable when there is no encoder."""
+        comparable = self.comparable
+        if urgent and not comparable:
+            raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
+        count = self._embedder.count if comparable else estimate
+        cut = [(document, stat, tuple(chunks(document, self.sizes, count))) for document, stat in documents]
+        digests = [[chunk.digest for chunk in pieces] for _, _, pieces in cut]
+        known = self._store.vectors({digest for row in digests for digest in row})
+        unknown: dict[str, str] = {}
+        for (_, _, pieces), row in zip(cut, digests, strict=True):
+            unknown.update((digest, chunk.embedded) for digest, chunk in zip(row, pieces, strict=True) if digest not in known)
+        fresh: dict[str, NDArray[np.float32]] = {}
+        if unknown and comparable:
+            try:
+                made = self._embedder.documents(list(unknown.values()), urgent=urgent, progress=progress)
+                fresh = dict(zip(unknown, made, strict=True))
+            except Unavailable:
+                if urgent:
+                    raise  # a capture is refused; a note of the vault is indexed by its words until the encoder is back
+        prepared = []
+        for (document, stat, pieces), row in zip(cut, digests, strict=True):
+            vectors = [known.get(digest, fresh.get(digest)) for digest in row]
+            asked = sum(digest in fresh for digest in row)
+            whole = None if any(vector is None for vector in vectors) else np.array(vectors, np.float32)
+            prepared.append(Prepared(document, stat, pieces, whole, asked, len(row) - asked if whole is not None else 0))
+        return prepared
+
+    def commit(self, prepared: Sequence[Prepared], removed: Collection[str] = (), *, fresh: Callable[[str], Stat | None] | None = None) -> list[str]:
+        """Make `prepared` findable and `removed` paths gone, durably, in one step. Returns the paths that were left out.
+
+        With `fresh` (path → the file's stat now) a document whose file has changed since it was read is left out."""
+        with self.lock:
+            stale = [one.document.path for one in prepared if fresh and fresh(one.document.path) != one.stat]
+            ready = [one for one in prepared if one.document.path not in set(stale)] if stale else list(prepared)
+            gone = [path for path in removed if path in self.manifest and not (fresh and fresh(path))]
+            if not ready and not gone:
+                return stale
+            self._store.replace({path_id(path): () for path in gone} | {path_id(one.document.path): tuple(_rows(one)) for one in ready})
+            self._catalog.write(
+                upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready], removes=gone
+            )
+            for path in gone:
+                self._unknow(path)
+            for one in ready:
+                path = one.document.path
+                self._know(Entry(path, path_id(path), one.document.digest, one.stat, one.vectors is not None))
+            return stale
+
+    def touch(self, stats: Mapping[str, Stat]) -> None:
+        """Remember that these files have the same bytes and a new stat."""
+        with self.lock:
+            known = {path: stat for path, stat in stats.items() if path in self.manifest}
+            if known:
+                self._catalog.touch(known)
+                for path, stat in known.items():
+                    entry = self.manifest[path]
+                    self.manifest[path] = Entry(path, entry.id, entry.digest, stat, entry.embedded)
+
+    def skip(self, skipped: Mapping[str, str]) -> None:
+        """Remember what can't be indexed, and why: the whole list, in place of the one before."""
+        with self.lock:
+            if skipped != self._catalog.skipped():
+                self._catalog.skip(skipped)
+
+    def forget(self) -> None:
+        """Take every digest as unknown: the next listing reads every file again."""
+        with self.lock:
+            self._catalog.forget()
+            self._load()
+
+    def _load(self) -> None:
+        self.manifest: dict[str, Entry] = self._catalog.manifest()
+        self.names = Counter(stem(path) for path in self.manifest)  # of the files, as links name them
+        self._wordbound = {path for path, entry in self.manifest.items() if not entry.embedded}
+
+    def _know(self, entry: Entry) -> None:
+        if entry.path not in self.manifest:
+            self.names[stem(entry.path)] += 1
+        self.manifest[entry.path] = entry
+        (self._wordbound.discard if entry.embedded else self._wordbound.add)(entry.path)
+
+    def _unknow(self, path: str) -> None:
+        del self.manifest[path]
+        self._wordbound.discard(path)
+        name = stem(path)
+        if self.names[name] == 1:
+            del self.names[name]
+        else:
+            self.names[name] -= 1
+
+    # Asking it
+
+    def search(self, query: Query) -> Answer:
+        """Find documents. Answers from full text alone, and says so, while there is no encoder for this index."""
+        return search(query, store=self._store, catalog=self._catalog, embedder=self._embedder if self.comparable else None)
+
+    def record(self, id: str) -> Record | None:  # noqa: A002 - the property's own name
+        """The document that answers to `id`."""
+        return self._catalog.get(id)
+
+    def captured(self, workspace: str, content_hash: str) -> Record | None:
+        """The note of `workspace` that holds exactly this content."""
+        return self._catalog.captured(workspace, content_hash)
+
+    def at(self, path: str) -> Record | None:
+        """The document at `path`."""
+        return self._catalog.at(path)
+
+    def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
+        """The newest documents by creation, strictly older than `before`."""
+        return self._catalog.recent(workspace=workspace, limit=limit, before=before)
+
+    def passages(self, record: Record) -> list[str]:
+        """The chunks of a document, in order, each exactly as it was cut."""
+        return [row.text[row.cut :] for row in self._store.passages(path_id(record.path))]
+
+    def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
+        """(path, what is wrong with it) of every note that is not whole, or not indexed."""
+        return [(path, str(defect)) for path, defect in self._catalog.defects(workspace)]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """(documents, chunks)"""
+        return self._catalog.counts()
+
+    @property
+    def generation(self) -> int:
+        """Grows with every change made findable."""
+        return self._catalog.generation
+
+    @property
+    def wordbound(self) -> int:
+        """How many documents can be found by their words only."""
+        return len(self._wordbound)
+
+    # Keeping it in shape
+
+    def maintain(self, *, force: bool = False) -> bool:
+        """Compact the store when that is worth it; searches and commits go on. Says whether it was."""
+        if not force and not self._store.due():
+            return False
+        self._store.maintain()
+        return True
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Hold back every commit."""
+        with self.lock:
+            yield
+
+
+def _rows(one: Prepared) -> Iterator[Row]:
+    document = one.document
+    tags = tag_keys(document.tags)
+    for position, chunk in enumerate(one.chunks):
+        text = chunk.embedded
+        yield Row(
+            chunk_id=f"{path_id(document.path)}-{chunk.ord}",
+            doc_id=path_id(document.path),
+            ord=chunk.ord,
+            workspace=document.workspace,
+            namespace=document.namespace,
+            collection=document.collection,
+            type=document.type,
+            source=document.source,
+            tags=tags,
+            created_at=document.created_at,
+            digest=chunk.digest,
+            heading=" > ".join(chunk.trail),
+            cut=len(text) - len(chunk.text),
+            text=text,
+            vector=None if one.vectors is None else one.vectors[position],
+        )

@@ -1,0 +1,248 @@
+"""The composition root: opens everything in order, hands each part what it needs, and closes it again.
+
+The one file that looks both ways: it is imported by the command line, and imports the rim when it serves."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from index.embed import Embedder
+from index.errors import Unavailable
+from index.model import Record
+from syncd.config import Settings
+from syncd.control import ControlServer
+from syncd.jobs import Jobs
+from syncd.keys import Keys
+from syncd.ledger import Ledger
+from syncd.lock import Lock
+from syncd.note import decode, split
+from syncd.owner import Operation, operations
+from syncd.place import place
+from syncd.repo import Repo
+from syncd.shelf import Shelf, ShelfSettings
+from syncd.sync import Sync
+from syncd.vault import Vault
+from syncd.watch import Watch
+from syncd.workspace import Desk, Tools
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A daemon whose port is bound. `first_listing` waits until the vault has been indexed once."""
+
+    url: str
+    vault: Path
+    state: Path
+    key_file: Path
+    first_listing: Callable[[float | None], bool]
+
+
+class App:
+    """Everything that is open while Memex works on a vault, in the daemon or for one command."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        state = settings.state
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with ExitStack() as opened:
+            self.lock = Lock.acquire(state)
+            opened.callback(self.lock.release)
+            self.vault = Vault(settings.vault.path, ignore=settings.vault.ignore, max_bytes=settings.vault.max_bytes)
+            opened.callback(self.vault.close)
+            self.vault.sweep()
+            self.ledger = Ledger.open(state / "ledger.db")
+            opened.callback(self.ledger.close)
+            self.keys = Keys(self.ledger, static=_static_keys())
+            self.key_file = state / "key"
+            owner_key(self.keys, self.key_file)
+            self.embedder = Embedder(settings.embed, cache=state / "models", prefer=Shelf.identity(state / "index"))
+            self.embedder.start()
+            opened.callback(self.embedder.close)
+            self.repo = Repo(settings.vault.path)
+            opened.callback(self.repo.close)
+            self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings))
+            opened.callback(self.shelf.close)
+            self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            tools = Tools(
+                vault=self.vault,
+                captures=self.shelf.slots["captures"],
+                inbox=settings.vault.inbox,
+                taken=self.sync.taken,
+                now=lambda: time.time_ns() // 1_000_000,
+            )
+            self.desk = Desk(tools, self.keys, self.status)
+            self.watch: Watch | None = None
+            self.jobs: Jobs | None = None
+            self._closing = opened.pop_all()
+
+    @classmethod
+    def open(cls, settings: Settings) -> App:
+        """Open everything, alone: a second one is refused with CONFLICT while this one lives."""
+        return cls(settings)
+
+    def close(self) -> None:
+        """Finish what was accepted and release everything."""
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def operations(self) -> dict[str, Operation]:
+        """What the owner may ask for, by name."""
+        return operations(self)
+
+    # How it is doing
+
+    def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
+        """The state in numbers; defects of all notes for the owner (None), else only of these workspaces' notes."""
+        indexes = {scope: slot.index for scope, slot in self.shelf.slots.items()}
+        counts = {scope: index.counts for scope, index in indexes.items()}
+        return {
+            "ready": self.sync.ready.is_set(),
+            "pending": self.sync.pending,
+            "generation": sum(index.generation for index in indexes.values()),
+            "captures": {"documents": counts["captures"][0], "chunks": counts["captures"][1]},
+            "vault": {"documents": counts["vault"][0], "chunks": counts["vault"][1]},
+            "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
+            "degraded": self.degraded(),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What else the owner may want to know: where things are."""
+        return {
+            "vault_path": str(self.vault.root),
+            "state_path": str(self.settings.state),
+            "workspaces": self.desk.workspaces(),
+            "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
+            "git": self.repo.state(),
+            "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "jobs": self.jobs.outcomes() if self.jobs else {},
+            "pid": os.getpid(),
+        }
+
+    def degraded(self) -> list[str]:
+        """What does not work as it should just now, in sentences."""
+        told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
+        if self.embedder.state != "ready":
+            told.append(f"encoder: {self.embedder.problem or 'loading'}; searches use full text only")
+        elif self.shelf.outdated():
+            told.append("index: made with another encoder; searches use full text only until it is built anew")
+        if bare := sum(slot.index.wordbound for slot in self.shelf.slots.values()):
+            told.append(f"index: {bare} notes can be found by their words only")
+        if self.watch and (unwell := self.watch.healthy()):
+            told.append(f"watch: {unwell}")
+        return told + self.sync.degraded
+
+    def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
+        inbox = self.settings.vault.inbox
+        if workspaces is None:
+            told = [one for slot in self.shelf.slots.values() for one in slot.index.defects()]
+            return sorted({*told, *self.sync.failed.items()})
+        captures = self.shelf.slots["captures"].index
+        told = [one for name in workspaces for one in captures.defects(name)]
+        unread = [(path, why) for path, why in self.sync.failed.items() if place(path, inbox).workspace in workspaces]
+        return sorted({*told, *(one for one in unread if place(one[0], inbox).scope == "captures")})
+
+    def text_of(self, record: Record) -> str:
+        """The body of any note of the vault; for its owner only."""
+        raw, _ = self.vault.read(record.path)
+        return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    # Serving
+
+    def serve(self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None) -> None:
+        """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away."""
+        from mcp_server.server import serve  # noqa: PLC0415 - the rim is imported only where it is served
+
+        state = self.settings.state
+        daemon = state / "daemon.json"
+
+        def bound(url: str) -> None:
+            write_private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
+            log.info("serving %s at %s", self.vault.root, url)
+            on_ready(Ready(url, self.vault.root, state, self.key_file, self.sync.ready.wait))
+
+        with ExitStack() as running:
+            running.callback(lambda: daemon.unlink(missing_ok=True))
+            self._start(running)
+            serve(self.desk, self.settings, on_bound=bound, stop=stop)
+
+    def _start(self, running: ExitStack) -> None:
+        sync, sections = self.sync, self.settings.sync
+        control = ControlServer(self.settings.state, self.operations)
+        control.start()
+        running.callback(control.stop)
+        # The watcher first: what changes while the first listing runs is then a hint, not a gap.
+        self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing())
+        try:
+            self.watch.start()
+        except Unavailable as error:
+            log.warning("no watcher: %s; changes are found by listing", error)
+        running.callback(self.watch.stop)
+        sync.start()
+        running.callback(sync.stop)
+        self.jobs = Jobs()
+        self.jobs.every("listing", sections.listing_s, sync.want_listing)
+        self.jobs.every("root", 10.0, self._check_root)
+        self.jobs.every("maintenance", 30.0, self._maintain)
+        self.jobs.start()
+        running.callback(self.jobs.stop)
+
+    def _check_root(self) -> None:
+        if not self.vault.present():
+            self.sync.want_listing()
+
+    def _maintain(self) -> None:
+        self.shelf.tidy()
+        for slot in self.shelf.slots.values():
+            slot.index.maintain()
+
+
+def _shelf_settings(settings: Settings) -> ShelfSettings:
+    own = settings.index
+    return ShelfSettings(own.uri, own.storage_options, own.chunk_tokens, own.chunk_overlap)
+
+
+def _static_keys() -> dict[str, str]:
+    """Keys that the environment gives, by surface."""
+    named = {"mcp": os.environ.get("KB_MCP_API_KEY"), "rest": os.environ.get("KB_API_KEY")}
+    return {surface: secret for surface, secret in named.items() if secret}
+
+
+def owner_key(keys: Keys, file: Path) -> None:
+    """Make the owner's key, readable by nobody else, unless its file is there."""
+    if file.exists():
+        return
+    now = time.time_ns() // 1_000_000
+    for key in keys.list():
+        if key.name == "owner" and key.revoked_at is None:
+            keys.revoke(key.id, now=now)  # its file is gone, so nobody can know it
+    _, secret = keys.create("owner", workspaces=None, scopes=("read", "write", "admin"), now=now)
+    write_private(file, secret + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, in one step."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,128 @@
+"""What a capture becomes: its properties and the name of its file, decided from values alone.
+
+Law: no text that an agent gives can choose a folder, set a property that Memex owns, or take a name that is in use."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from index.errors import InvalidArgument
+from index.identity import fold
+from syncd.note import OWNED
+from syncd.place import RESERVED
+
+NAME_BYTES = 200  # of 255: room for a suffix and ".md"
+NAME_LENGTH = 80
+_UNSAFE = re.compile(r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]')
+_BLANK = re.compile(r"\s+")
+_MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
+_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
+
+
+def iso(epoch_ms: int) -> str:
+    """A time as it is written in a note: UTC with milliseconds, which also sorts as text."""
+    moment = datetime.fromtimestamp(epoch_ms // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{epoch_ms % 1000:03d}Z"
+
+
+def file_name(title: str) -> str:
+    """`title` as a base name without ".md" that every file system and every kind of link can hold; may be empty."""
+    name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
+    name = _BLANK.sub(" ", name).strip(" .-~")[:NAME_LENGTH]
+    name = name.encode()[:NAME_BYTES].decode(errors="ignore").strip(" .-~")
+    return f"{name} note" if name.casefold().split(".")[0] in _DEVICES else name
+
+
+def title_of(content: str) -> str:
+    """What a capture is about, in a line: the first line that says something, without its markup."""
+    for line in content.splitlines()[:50]:
+        words = _MARKUP.sub("", line).replace("`", "").replace("**", "").replace("==", "").strip()
+        words = re.sub(r"!?\[\[(?:[^\[\]|\n]{1,300}\|)?([^\[\]|\n]{1,300})\]\]", r"\1", words)
+        if file_name(words) and any(c.isalnum() for c in words):
+            return words
+    return ""
+
+
+def free_name(title: str, created_at: int, taken: Callable[[str], bool]) -> str:
+    """A base name for a new note that no note of the vault has; a twin would change what `[[links]]` mean."""
+    name = file_name(title) or f"Capture {iso(created_at)[:19].replace(':', '.').replace('T', ' ')}"
+    if not taken(fold(name)):
+        return name
+    number = 2
+    while taken(fold(f"{name} {number}")):
+        number += 1
+    return f"{name} {number}"
+
+
+def properties_of(
+    *,
+    id: str,  # noqa: A002 - the property's own name
+    created_at: int,
+    source: str | None,
+    collection: str,
+    metadata: Mapping[str, Any],
+    title: str | None = None,
+    tags: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """The properties of a new capture, in the order in which they are written."""
+    own: dict[str, Any] = {"id": id, "created_at": iso(created_at)}
+    if source:
+        own["source"] = source
+    own["collection"] = collection
+    if title:
+        own["title"] = title
+    if tags:
+        own["tags"] = list(tags)
+    return own | dict(metadata)
+
+
+def metadata_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
+    """`given` metadata without the two fields that may come in it: the rest, the title, the tags.
+
+    Raises InvalidArgument for a key that Memex owns, in whatever spelling Obsidian would take for it."""
+    rest = dict(given)
+    title, tags = rest.pop("title", None), rest.pop("tags", None)
+    if title is not None and not isinstance(title, str):
+        raise InvalidArgument("metadata.title must be text")
+    if isinstance(tags, str):
+        tags = [tags]
+    if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
+        raise InvalidArgument("metadata.tags must be a list of texts")
+    for key in rest:
+        if not isinstance(key, str) or not key.strip() or len(key) > 128 or any(ord(c) < 32 or c == "\x7f" for c in key):
+            raise InvalidArgument(f"metadata key {key!r} must be 1 to 128 printable characters", key=str(key)[:128])
+        plain = fold(unicodedata.normalize("NFKC", key)).strip()
+        if plain in OWNED:
+            raise InvalidArgument(
+                f"metadata key {key!r} belongs to Memex and can't be set; choose another name", key=key
+            )
+    return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
+
+
+def tag_of(text: str) -> str:
+    """`text` as a tag that Obsidian accepts: no "#", blanks as "-"."""
+    return re.sub(r"[\s#,]+", "-", text.strip().lstrip("#").strip()).strip("-")[:100]
+
+
+def workspace_name(name: str) -> str:
+    """`name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
+    if not name or name != file_name(name) or fold(name) in RESERVED or name.startswith("."):
+        raise InvalidArgument(
+            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Entities, Files)",
+            name=name[:100],
+        )
+    return name
+
+
+def namespace_path(namespace: str) -> str:
+    """The folder of `namespace` below its workspace; "" for the workspace's own top level."""
+    if namespace == "default":
+        return ""
+    parts = namespace.split("/")
+    if len(parts) > 8:
+        raise InvalidArgument("a namespace has at most 8 levels", namespace=namespace[:200])
+    return "/".join(workspace_name(part) for part in parts)

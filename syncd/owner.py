@@ -1,0 +1,205 @@
+"""The operations of the vault's owner, as the command line asks for them: over the control socket, or in one process.
+
+Law: no network door leads here; only who may open the state folder reaches the vault proper through it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from index.errors import InvalidArgument, NotFound, Unavailable
+from index.model import Answer, Filter, Hit, Query, Record, Scope
+from index.query import request
+from syncd.workspace import Kept
+
+if TYPE_CHECKING:
+    from syncd.app import App
+    from syncd.keys import Key
+
+Arguments: TypeAlias = Mapping[str, Any]
+Progress: TypeAlias = Callable[[dict[str, Any]], None]
+Operation: TypeAlias = Callable[[Arguments, Progress], Any]
+
+
+def operations(app: App) -> dict[str, Operation]:
+    """Every operation by its name; each takes its arguments as JSON values and answers with one."""
+    owner = _Owner(app)
+    return {
+        "search": owner.search,
+        "capture": owner.capture,
+        "get": owner.get,
+        "recent": owner.recent,
+        "delete": owner.delete,
+        "status": owner.status,
+        "index": owner.index,
+        "workspace.create": owner.create_workspace,
+        "workspace.list": owner.list_workspaces,
+        "workspace.delete": owner.delete_workspace,
+        "key.create": owner.create_key,
+        "key.list": owner.list_keys,
+        "key.revoke": owner.revoke_key,
+    }
+
+
+class _Owner:
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def search(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        scope = given.get("scope") or "captures"
+        if scope not in ("captures", "vault", "all"):
+            raise InvalidArgument(f"scope must be captures, vault or all, not {scope!r}")
+        query = _query(given)
+        if query.filter.workspace:
+            self._app.desk.workspace(query.filter.workspace)
+        scopes: tuple[Scope, ...] = ("captures", "vault") if scope == "all" else (scope,)
+        answers = {one: self._app.shelf.slots[one].index.search(_in_scope(query, one)) for one in scopes}
+        hits = sorted((hit for answer in answers.values() for hit in answer.hits), key=lambda hit: -hit.score)
+        return {
+            "hits": [_hit(hit) for hit in hits[: query.limit]],
+            "mode": next(iter(answers.values())).mode,
+            "degraded": self._degraded(answers.values()),
+        }
+
+    def capture(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        workspace = self._app.desk.workspace(given.get("workspace") or "default")
+        captured = workspace.capture(
+            given["content"],
+            source=given.get("source"),
+            metadata=given.get("metadata"),
+            namespace=given.get("namespace") or "default",
+        )
+        return _record(captured.record) | {"created": captured.created}
+
+    def get(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        kept = self._kept(given["id"], given.get("workspace"))
+        return _record(kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
+
+    def recent(self, given: Arguments, _: Progress) -> list[dict[str, Any]]:
+        limit = given.get("limit") or 20
+        if not 1 <= limit <= 1000:
+            raise InvalidArgument("limit must be between 1 and 1000")
+        if name := given.get("workspace"):
+            return [_record(record) for record in self._app.desk.workspace(name).recent(limit, before=given.get("before"))]
+        index = self._app.shelf.slots["captures"].index
+        return [_record(record) for record in index.recent(workspace=None, limit=limit, before=given.get("before"))]
+
+    def delete(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        record = self._app.shelf.slots["captures"].index.record(given["id"])
+        wanted = given.get("workspace")
+        if record is None or (wanted and record.workspace != wanted):
+            raise NotFound(f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are yours to delete")
+        return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
+
+    def status(self, _: Arguments, __: Progress) -> dict[str, Any]:
+        return self._app.status(None) | self._app.facts()
+
+    def index(self, given: Arguments, progress: Progress) -> dict[str, Any]:
+        def tell(done: int, total: int, stage: str) -> None:
+            progress({"done": done, "total": total, "stage": stage})
+
+        sync = self._app.sync
+        if not sync.vault.present():
+            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        if given.get("full"):
+            return asdict(sync.rebuild(fresh=True, progress=tell))
+        if sync.shelf.outdated():
+            return asdict(sync.rebuild(fresh=False, progress=tell))
+        return asdict(sync.run(accept=bool(given.get("accept_removals")), progress=tell))
+
+    def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        return {"name": self._app.desk.create_workspace(given["name"]).name}
+
+    def list_workspaces(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
+        return [{"name": name} for name in self._app.desk.workspaces()]
+
+    def delete_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        self._app.desk.delete_workspace(given["name"])
+        return {"name": given["name"], "deleted": True}
+
+    def create_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        names = given.get("workspaces")
+        for name in names or ():
+            self._app.desk.workspace(name)
+        key, secret = self._app.keys.create(
+            given["name"],
+            workspaces=names,
+            scopes=given.get("scopes") or ("read", "write"),
+            expires_at=given.get("expires_at"),
+            now=_now(),
+        )
+        return {"name": key.name, "key": secret}
+
+    def list_keys(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
+        return [_key(key) for key in self._app.keys.list()]
+
+    def revoke_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        return _key(self._app.keys.revoke(given["name"], now=_now()))
+
+    def _degraded(self, answers: Any) -> list[str]:
+        return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.sync.degraded]))
+
+    def _kept(self, id: str, workspace: str | None) -> Kept:  # noqa: A002 - the property's own name
+        record = self._app.shelf.slots["captures"].index.record(id)
+        if record is not None and (not workspace or record.workspace == workspace):
+            return self._app.desk.workspace(record.workspace).get(id)
+        vault = self._app.shelf.slots["vault"].index
+        record = vault.record(id) or vault.at(id)
+        if record is None or workspace:
+            raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
+        return Kept(record, self._app.text_of(record), tuple(vault.passages(record)))
+
+
+def _query(given: Arguments) -> Query:
+    names = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
+    return request(given["query"], **{name: given[name] for name in names if given.get(name) is not None})
+
+
+def _in_scope(query: Query, scope: Scope) -> Query:
+    if scope == "captures" or not query.filter.workspace:
+        return query
+    return replace(query, filter=Filter(**{**asdict(query.filter), "workspace": None}))
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    record = hit.record
+    return {
+        "id": record.id,
+        "path": record.path,
+        "title": record.title,
+        "heading": hit.heading,
+        "chunk": hit.chunk,
+        "score": round(hit.score, 4),
+        "scope": record.scope,
+        "workspace": record.workspace,
+    }
+
+
+def _record(record: Record) -> dict[str, Any]:
+    told = asdict(record)
+    told["metadata"] = dict(record.metadata)
+    told["tags"], told["aliases"] = list(record.tags), list(record.aliases)
+    told["defects"] = [str(defect) for defect in record.defects]
+    del told["writable"], told["digest"]
+    return told
+
+
+def _key(key: Key) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "workspaces": None if key.workspaces is None else sorted(key.workspaces),
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "last_used_at": key.last_used_at,
+    }
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+

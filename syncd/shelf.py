@@ -1,0 +1,227 @@
+"""The two indexes on disk, captures and vault, and the change from one build of them to the next.
+
+Law: the build that answers is the one named in `current`; a new one is made beside it and named only when complete."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+from index.chunk import Sizes, sizes
+from index.embed import Embedder
+from index.index import Index, fingerprint
+from index.model import Scope
+from index.store import StoreDamaged
+
+log = logging.getLogger(__name__)
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+NO_ENCODER = 384, 256  # dimensions and window of an index that is made while no encoder can be had
+
+
+@dataclass(slots=True)
+class Slot:
+    """Where the index of one scope is found, whichever build is in use."""
+
+    index: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a build was made with."""
+
+    identity: str  # the encoder's; "" = none
+    dimensions: int
+    sizes: Sizes
+
+    @property
+    def made_by(self) -> str:
+        """The fingerprint of all of it."""
+        return fingerprint(self.identity, self.sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Both indexes, of one make."""
+
+    folder: Path
+    made: Made
+    indexes: dict[Scope, Index]
+
+    def close(self) -> None:
+        """Release both."""
+        for index in self.indexes.values():
+            index.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ShelfSettings:
+    """Where chunks are kept, and how notes are cut."""
+
+    uri: str = ""  # "" = in the state folder
+    options: Mapping[str, str] = field(default_factory=dict)
+    tokens: int | None = None  # of a chunk; None = what the model reads
+    overlap: int | None = None
+
+
+class Shelf:
+    """Holds the build in use. `slots` stay the same for life; what they hold changes with `switch`."""
+
+    def __init__(self, root: Path, embedder: Embedder, settings: ShelfSettings) -> None:
+        self._root, self._embedder, self._settings = root, embedder, settings
+        self._switching = threading.Lock()
+        self._retired: list[tuple[float, Build]] = []
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.rebuilt_because = ""
+        self.live = self._open_current() or self._make()
+        self.slots: dict[Scope, Slot] = {scope: Slot(self.live.indexes[scope]) for scope in SCOPES}
+        self._name_current(self.live)
+
+    @staticmethod
+    def identity(root: Path) -> str | None:
+        """The encoder that the build in use was made with, read before anything is opened."""
+        folder = _current(root)
+        made = folder and _read_made(folder)
+        return made.identity if made else None
+
+    def outdated(self) -> bool:
+        """Whether the encoder that is ready, or the sizes set, are not those of the build in use."""
+        return self._embedder.state == "ready" and self._wanted() != self.live.made
+
+    def begin(self, *, fresh: bool) -> Build:
+        """A build beside the one in use: the unfinished one of the same make, unless it must be `fresh`."""
+        made = self._wanted()
+        for folder in sorted(self._root.iterdir()):
+            if folder.is_dir() and folder not in {self.live.folder, *(build.folder for _, build in self._retired)}:
+                if not fresh and _read_made(folder) == made:
+                    try:
+                        return self._open(folder, made)
+                    except StoreDamaged:
+                        log.warning("an unfinished index is damaged; starting it again")
+                self._drop(folder)
+        return self._make()
+
+    def switch(self, build: Build) -> None:
+        """Put `build` in place of the one in use, which is removed."""
+        with self._switching:
+            old, self.live = self.live, build
+            self._name_current(build)
+            for scope, slot in self.slots.items():
+                slot.index = build.indexes[scope]
+        self.rebuilt_because = ""
+        self._retired.append((time.monotonic(), old))
+
+    def tidy(self, *, grace: float = 10.0) -> None:
+        """Remove builds that were replaced more than `grace` seconds ago: no search still reads them."""
+        with self._switching:
+            old = [build for since, build in self._retired if time.monotonic() - since >= grace]
+            self._retired = [(since, build) for since, build in self._retired if build not in old]
+        for build in old:
+            build.close()
+            self._drop(build.folder)
+
+    def close(self) -> None:
+        """Release everything."""
+        self.tidy(grace=0)
+        self.live.close()
+
+    def _wanted(self) -> Made:
+        ready = self._embedder.state == "ready"
+        dimensions, window = (self._embedder.dimensions, self._embedder.max_tokens) if ready else NO_ENCODER
+        identity = self._embedder.identity if ready else ""
+        return Made(identity, dimensions, sizes(window, self._settings.tokens, self._settings.overlap))
+
+    def _open_current(self) -> Build | None:
+        folder = _current(self._root)
+        made = folder and _read_made(folder)
+        if not folder or not made:
+            return None
+        try:
+            return self._open(folder, made)
+        except StoreDamaged as damage:
+            self.rebuilt_because = f"the index was damaged and is being built anew ({damage})"
+            log.warning("%s", self.rebuilt_because)
+            self._drop(folder)
+            return None
+
+    def _make(self) -> Build:
+        self._embedder.wait()  # dimensions are the encoder's; without one the index is made for words alone
+        made = self._wanted()
+        taken = {folder.name for folder in self._root.iterdir()}
+        name = next(name for n in range(1, len(taken) + 2) if (name := f"{made.made_by[:12]}-{n}") not in taken)
+        folder = self._root / name
+        folder.mkdir(mode=0o700)
+        build = self._open(folder, made)
+        _write(folder / "made.json", json.dumps({"identity": made.identity, "dimensions": made.dimensions, "sizes": _numbers(made.sizes)}))
+        return build
+
+    def _open(self, folder: Path, made: Made) -> Build:
+        uri = f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
+        indexes: dict[Scope, Index] = {}
+        try:
+            for scope in SCOPES:
+                indexes[scope] = Index.open(
+                    scope,
+                    folder,
+                    uri=uri,
+                    options=self._settings.options,
+                    dimensions=made.dimensions,
+                    embedder=self._embedder,
+                    sizes=made.sizes,
+                    made_by=made.made_by,
+                )
+        except BaseException:
+            for index in indexes.values():
+                index.close()
+            raise
+        return Build(folder, made, indexes)
+
+    def _name_current(self, build: Build) -> None:
+        _write(self._root / "current", build.folder.name)
+
+    def _drop(self, folder: Path) -> None:
+        # On an object store the chunks of a dropped build stay: a bucket's owner sets how long old objects live.
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _numbers(cut: Sizes) -> list[int]:
+    return [cut.tokens, cut.overlap, cut.context]
+
+
+def _current(root: Path) -> Path | None:
+    try:
+        name = (root / "current").read_text("utf-8").strip()
+    except FileNotFoundError:
+        return None
+    folder = root / name
+    return folder if name and "/" not in name and folder.is_dir() else None
+
+
+def _read_made(folder: Path) -> Made | None:
+    try:
+        made = json.loads((folder / "made.json").read_text("utf-8"))
+        return Made(made["identity"], made["dimensions"], Sizes(*made["sizes"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None  # not finished being made, or made by another version: built anew
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,259 @@
+"""The operations on captures: one workspace of the inbox, and the desk that hands workspaces out.
+
+Law: what is built here holds the captures' index and nothing of the vault proper's, so whatever is built on it can't
+reach a note outside the inbox. A call that returns has been made durable and findable; one that fails changed nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
+from index.identity import fold
+from index.index import Index
+from index.model import Answer, Query, Record, Stat
+from syncd.capture import (
+    free_name,
+    iso,
+    metadata_of,
+    namespace_path,
+    properties_of,
+    title_of,
+    workspace_name,
+)
+from syncd.keys import Keys
+from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
+from syncd.parse import parse
+from syncd.place import place
+from syncd.shelf import Slot
+from syncd.vault import Vault
+
+MAX_CONTENT = 1_000_000  # bytes of one capture
+MAX_SOURCE = 500  # characters
+UNWRITTEN = Stat(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What a capture became; `created` is False when the same content was there already."""
+
+    record: Record
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A document with its text."""
+
+    record: Record
+    content: str  # byte for byte as it was given
+    chunks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every workspace works with: the inbox's files and index, and the clock. Nothing of the vault proper."""
+
+    vault: Vault
+    captures: Slot
+    inbox: str
+    taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
+    now: Callable[[], int]  # epoch milliseconds
+
+
+class Workspace:
+    """One workspace of the inbox; everything it returns lies in it."""
+
+    def __init__(self, name: str, tools: Tools) -> None:
+        self.name, self._tools = name, tools
+
+    @property
+    def _index(self) -> Index:
+        return self._tools.captures.index
+
+    def capture(
+        self,
+        content: str,
+        *,
+        source: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        namespace: str = "default",
+        collection: str = "documents",
+    ) -> Captured:
+        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else."""
+        now = self._tools.now()
+        body = _checked(content)
+        rest, title, tags = metadata_of(metadata or {})
+        if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
+            raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
+        folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
+        content_hash = hashlib.sha256(body).hexdigest()
+        if again := self._again(content_hash, now):
+            return again
+        identity = str(uuid.uuid4())
+        own = properties_of(
+            id=identity, created_at=now, source=source, collection=collection, title=title, tags=tags, metadata=rest
+        )
+        raw = encode(_composed(own, content))
+        stem_of = title or title_of(content)
+        avoid: set[str] = set()
+        while True:
+            name = free_name(stem_of, now, lambda folded: folded in avoid or self._tools.taken(folded))
+            document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=self._tools.inbox)
+            # Cut and embed before anything is written: a capture that can't be made findable is refused.
+            index = self._index
+            (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True)
+            with self._still() as current:
+                if again := self._again(content_hash, now):
+                    return again
+                if current is not index or self._tools.taken(fold(name)):
+                    continue  # the name went to another capture, or the index was switched, while this one was embedded
+                try:
+                    stat = self._tools.vault.create(document.path, raw)
+                except Conflict:
+                    avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
+                    continue
+                with self._undoing(lambda: self._tools.vault.remove(document.path, digest=document.digest)):
+                    index.commit([replace(ready, stat=stat)])
+                return Captured(_known(index.at(document.path)), created=True)
+
+    def search(self, query: Query) -> Answer:
+        """Find documents of this workspace."""
+        return self._index.search(replace(query, filter=replace(query.filter, workspace=self.name)))
+
+    def get(self, id: str) -> Kept:  # noqa: A002 - the property's own name
+        """The document that answers to `id`."""
+        record = self._record(id)
+        return Kept(record, self.content(record), tuple(self._index.passages(record)))
+
+    def content(self, record: Record) -> str:
+        """The body of a document, byte for byte, as its file holds it now."""
+        raw, _ = self._tools.vault.read(record.path)
+        return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
+        """The newest documents by creation; with `before`, those created strictly before that time."""
+        return self._index.recent(workspace=self.name, limit=limit, before=before)
+
+    def delete(self, id: str) -> Record:  # noqa: A002 - the property's own name
+        """Remove a document: its file, its chunks and their vectors."""
+        with self._still() as index:
+            record = self._record(id)
+            raw, _ = self._tools.vault.read(record.path)
+            self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+            with self._undoing(lambda: self._tools.vault.create(record.path, raw)):
+                index.commit([], [record.path])
+            return record
+
+    @contextmanager
+    def _still(self) -> Iterator[Index]:
+        """The index in use, with every other commit held back."""
+        while True:
+            index = self._index
+            with index.still():
+                if index is self._index:  # else it was switched for another build while we waited
+                    yield index
+                    return
+
+    @contextmanager
+    def _undoing(self, undo: Callable[[], object]) -> Iterator[None]:
+        """What was written is taken back when it can't be made findable."""
+        try:
+            yield
+        except BaseException:
+            undo()
+            raise
+
+    def _record(self, id: str) -> Record:  # noqa: A002
+        record = self._index.record(id)
+        if record is None or record.workspace != self.name:
+            raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
+        return record
+
+    def _again(self, content_hash: str, now: int) -> Captured | None:
+        """The note that holds this content already, with its `updated_at` moved to `now`."""
+        with self._still() as index:
+            record = index.captured(self.name, content_hash)
+            if record is None:
+                return None
+            try:
+                raw, _ = self._tools.vault.read(record.path)
+            except NotFound:
+                return None  # removed a moment ago, and the index not told yet
+            before = parse(raw, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            if before.content_hash != content_hash:
+                return None  # edited a moment ago, likewise
+            try:
+                changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
+            except FrontmatterError:
+                return Captured(record, created=False)  # a person is in the middle of editing its properties
+            document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
+            with self._undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
+                index.commit(index.prepare([(document, stat)], urgent=True))
+            return Captured(_known(index.at(record.path)), created=False)
+
+
+class Desk:
+    """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
+
+    def __init__(self, tools: Tools, keys: Keys, status: Callable[[Collection[str] | None], dict[str, Any]]) -> None:
+        self._tools, self.keys, self.status = tools, keys, status
+
+    def workspaces(self) -> list[str]:
+        """The names of all workspaces: the folders of the inbox that can hold captures."""
+        probe = (f"{self._tools.inbox}/{name}/x.md" for name in self._tools.vault.folders(self._tools.inbox))
+        return sorted(spot.workspace for path in probe if (spot := place(path, self._tools.inbox)).scope == "captures")
+
+    def workspace(self, name: str) -> Workspace:
+        """The workspace of that name. It must exist."""
+        if name not in self.workspaces():
+            raise NotFound(f"no workspace {name!r}")
+        return Workspace(name, self._tools)
+
+    def create_workspace(self, name: str) -> Workspace:
+        """Make a workspace; one that exists is returned as it is."""
+        self._tools.vault.make_folder(f"{self._tools.inbox}/{workspace_name(name)}")
+        return Workspace(name, self._tools)
+
+    def delete_workspace(self, name: str) -> None:
+        """Remove a workspace that holds no file. Raises InvalidArgument when it does."""
+        self.workspace(name)
+        try:
+            self._tools.vault.remove_folder(f"{self._tools.inbox}/{name}")
+        except MemexError as error:
+            raise InvalidArgument(f"workspace {name!r} is not empty; move or delete its notes first", workspace=name) from error
+
+
+def _checked(content: str) -> bytes:
+    if not content:
+        raise InvalidArgument("content is empty")
+    try:
+        body = content.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument("content has a lone surrogate, which is no text") from error
+    if len(body) > MAX_CONTENT:
+        raise ResourceExhausted(f"content has {len(body):,} bytes; a capture may have {MAX_CONTENT:,}", limit=MAX_CONTENT)
+    return body
+
+
+def _composed(own: dict[str, Any], content: str) -> str:
+    """The note's text. What is written must read back as what was given, or it is refused."""
+    try:
+        text = compose(own, content)
+        front, body = split(text)
+        if body == content and properties(front) == own:
+            return text
+    except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
+        raise InvalidArgument(f"metadata can't be written as properties: {error}") from error
+    raise InvalidArgument("metadata holds a value that properties can't; use plain texts, numbers, lists and objects")
+
+
+def _known(record: Record | None) -> Record:
+    assert record is not None, "a committed document has a row"  # noqa: S101 - a broken invariant
+    return record
+
