@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.errors import NotFound, PermissionDenied
-from mcp_server.settings import Names
 from syncd.keys import Key
-from syncd.workspace import Desk, Workspace
+
+if TYPE_CHECKING:
+    from syncd.workspace import Desk, Workspace
+
+Names: TypeAlias = Literal["safe", "dotted"]
 
 DEFAULT: Final = "default"
 

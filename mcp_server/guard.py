@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated
 from mcp_server.caller import CALLER, Caller
-from mcp_server.settings import RimSettings
+from syncd.config import ServerSettings
 from syncd.keys import Key, Keys
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Guard:
         app: ASGIApp,
         *,
         keys: Keys,
-        settings: RimSettings,
+        settings: ServerSettings,
         hosts: Collection[str],
         origins: Collection[str],
         clock: Callable[[], int],
@@ -86,7 +86,6 @@ class Guard:
         if refusal is None and scope["method"] in ("POST", "DELETE"):
             refusal = self._oversized(scope["method"], headers)
         if refusal is None:
-            send = _with_headers(send)
             if scope["method"] == "POST" or b"content-length" in headers or b"transfer-encoding" in headers:
                 received = await self._body(receive)
                 if isinstance(received, Refusal):
@@ -97,7 +96,7 @@ class Guard:
             log.info("refused %s %s: %s", scope["method"], refusal.status, refusal.code)
             await _refuse(refusal, receive, send)
             return
-        await self._through(scope, receive, send, key, headers)
+        await self._through(scope, receive, _with_headers(send), key, headers)
 
     async def watch(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
@@ -197,7 +196,7 @@ class Guard:
         body = bytearray()
         waiting: deque[Message] = deque()
         try:
-            async with asyncio.timeout(self._settings.body_seconds):
+            async with asyncio.timeout(self._settings.body_s):
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
@@ -209,7 +208,7 @@ class Guard:
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
-            seconds = self._settings.body_seconds
+            seconds = self._settings.body_s
             return Refusal(408, ResourceExhausted.code, f"the body did not arrive within {seconds:g} s")
         waiting.appendleft({"type": "http.request", "body": bytes(body), "more_body": bool(waiting)})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.to_thread
@@ -15,9 +15,11 @@ from pydantic import ValidationError
 
 from index.errors import Unavailable
 from mcp_server.caller import Caller, allow, workspace_of
-from mcp_server.settings import RimSettings
 from mcp_server.wire import Given, Returned, invalid
-from syncd.workspace import Desk, Workspace
+from syncd.config import Settings
+
+if TYPE_CHECKING:
+    from syncd.workspace import Desk, Workspace
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class Operation:
     scope: str  # "read" or "write"
     given: type[Given]
     returned: type[Returned]
-    run: Callable[[Workspace, Any, RimSettings], Returned]
+    run: Callable[[Workspace, Any, Settings], Returned]
     seconds: float  # after which the caller is told to try again
     destructive: bool = False
 
@@ -49,7 +51,7 @@ class Operation:
 class Desktop:
     """The desk, and the threads on which its operations run: the rim's one hop off the event loop."""
 
-    def __init__(self, desk: Desk, settings: RimSettings) -> None:
+    def __init__(self, desk: Desk, settings: Settings) -> None:
         self.desk = desk
         self.settings = settings
         self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}

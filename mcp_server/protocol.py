@@ -60,11 +60,11 @@ class VaultMCP(MCPServer[Any]):
     async def list_tools(self) -> list[ListedTool]:
         """The tools, less what the request's headers hide. Hiding protects nothing: the key's scopes do."""
         caller, settings = CALLER.get(), self._desktop.settings
-        shown = caller.toolsets if caller.toolsets is not None else settings.toolsets
+        shown = caller.toolsets if caller.toolsets is not None else frozenset(settings.mcp.toolsets)
         return [
             tool
-            for operation, tool in self._listed[caller.names or settings.tool_names]
-            if (shown is None or operation.family in shown) and not (caller.readonly and operation.scope != "read")
+            for operation, tool in self._listed[caller.names or settings.mcp.tool_names]
+            if (not shown or operation.family in shown) and not (caller.readonly and operation.scope != "read")
         ]
 
     async def call_tool(

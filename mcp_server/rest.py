@@ -43,7 +43,7 @@ OPERATIONS: Final = {operation.name: operation for operation in thoughts.OPERATI
 
 def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
-    description = json.dumps(openapi(desktop.settings.public_url, version=version)).encode()
+    description = json.dumps(openapi(desktop.settings.server.public_url, version=version)).encode()
 
     async def openapi_json(_: Request) -> Response:
         return _json(description)
@@ -110,7 +110,7 @@ async def crashed(_: Request, __: Exception) -> Response:
     return _json(body(Unavailable("an unexpected error; the daemon's log has the details", retryable=False)), 500)
 
 
-def openapi(public_url: str | None, *, version: str) -> dict[str, Any]:
+def openapi(public_url: str, *, version: str) -> dict[str, Any]:
     """The OpenAPI 3.1 description, made from the schemas that check the requests."""
     error = {
         "type": "object",

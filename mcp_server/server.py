@@ -8,12 +8,13 @@ import asyncio
 import contextlib
 import errno
 import logging
+import signal
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib.metadata import version as installed
-from typing import Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -23,13 +24,16 @@ from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
 from mcp_server import rest
+from mcp_server.address import bracketed, hosts, origins
 from mcp_server.guard import Guard
 from mcp_server.operation import Desktop
 from mcp_server.protocol import VaultMCP
-from mcp_server.settings import RimSettings, hosts, origins
 from mcp_server.timed import timed
 from mcp_server.tools import FAMILIES
-from syncd.workspace import Desk
+from syncd.config import ServerSettings, Settings
+
+if TYPE_CHECKING:
+    from syncd.workspace import Desk
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +45,12 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def app(desk: Desk, settings: RimSettings, *, port: int | None = None, clock: Callable[[], int] = now_ms) -> Guard:
+def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Callable[[], int] = now_ms) -> Guard:
     """The guarded application for `desk`; `port` is the one it listens on, where settings leave it open."""
     _quiet_logs()
-    version = installed("memex-vault")
+    version, own = installed("memex-vault"), settings.server
     desktop = Desktop(desk, settings)
-    allowed, welcome = hosts(settings, port or settings.port), origins(settings)
+    allowed, welcome = hosts(own, port or own.port), origins(own)
     security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
     everything = [operation for family in FAMILIES.values() for operation in family]
     servers = {"/mcp": VaultMCP(everything, desktop, version=version)}
@@ -56,14 +60,14 @@ def app(desk: Desk, settings: RimSettings, *, port: int | None = None, clock: Ca
         routes += server.streamable_http_app(
             streamable_http_path=path,
             transport_security=security,
-            max_sessions=settings.sessions,
-            max_request_body_size=settings.max_body,
+            max_sessions=own.sessions,
+            max_request_body_size=own.max_body,
         ).routes
     routes += servers["/mcp"].sse_app(
         sse_path="/sse",
         message_path="/sse/messages/",
         transport_security=security,
-        max_request_body_size=settings.max_body,
+        max_request_body_size=own.max_body,
     ).routes
     routes += rest.routes(desktop, version=version)
 
@@ -86,37 +90,58 @@ def app(desk: Desk, settings: RimSettings, *, port: int | None = None, clock: Ca
         exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
     )
     inner.router.redirect_slashes = False
-    guard = Guard(inner, keys=desk.keys, settings=settings, hosts=allowed, origins=welcome, clock=clock)
+    guard = Guard(inner, keys=desk.keys, settings=own, hosts=allowed, origins=welcome, clock=clock)
     return guard
 
 
 def serve(
-    desk: Desk, settings: RimSettings, *, on_bound: Callable[[str], None], stop: threading.Event, clock: Callable[[], int] = now_ms
+    desk: Desk,
+    settings: Settings,
+    *,
+    on_bound: Callable[[str], None],
+    stop: threading.Event | None = None,
+    clock: Callable[[], int] = now_ms,
 ) -> None:
-    """Serve until `stop` is set; `on_bound` is told the address once requests are answered. Blocks the thread.
+    """Serve until `stop` is set, or SIGTERM or SIGINT when this is the main thread; blocks until all is put away.
 
-    Unavailable when the address can't be had."""
-    listener = _bound(settings)
-    port = int(listener.getsockname()[1])
-    guard = app(desk, settings, port=port, clock=clock)
-    config = uvicorn.Config(
-        guard,
-        http=timed(settings.head_seconds),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        h11_max_incomplete_event_size=16_384,
-        limit_concurrency=settings.connections,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=max(1, round(settings.grace_seconds)),
-    )
-    name = f"[{settings.host}]" if ":" in settings.host else settings.host
-    server = _Server(config, guard, stop, lambda: on_bound(f"http://{name}:{port}"))
-    with contextlib.closing(listener):
-        asyncio.run(server.serve(sockets=[listener]))
+    `on_bound` is told the address once requests are answered. Unavailable when the address can't be had."""
+    own = settings.server
+    stop = stop or threading.Event()
+    with contextlib.closing(_bound(own)) as listener:
+        port = int(listener.getsockname()[1])
+        guard = app(desk, settings, port=port, clock=clock)
+        config = uvicorn.Config(
+            guard,
+            http=timed(own.head_s),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=16_384,
+            limit_concurrency=own.connections,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=max(1, round(own.grace_s)),
+        )
+        url = f"http://{bracketed(own.host)}:{port}"
+        server = _Server(config, guard, stop, lambda: on_bound(url))
+        with _signals(stop):
+            asyncio.run(server.serve(sockets=[listener]))
+
+
+@contextlib.contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT set `stop`; only the main thread may say so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Server(uvicorn.Server):
@@ -129,8 +154,8 @@ class _Server(uvicorn.Server):
         self._on_bound = on_bound
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Any:
-        """Signals are the daemon's business, not the rim's."""
+    def capture_signals(self) -> Iterator[None]:
+        """Not uvicorn's way, which raises the signal again when all is done."""
         yield
 
     async def main_loop(self) -> None:
@@ -162,7 +187,7 @@ async def _flush(desk: Desk) -> None:
             log.warning("times of last use were not written: %s", error.message)
 
 
-def _bound(settings: RimSettings) -> socket.socket:
+def _bound(settings: ServerSettings) -> socket.socket:
     """A listening address of our own; the error says which setting to change."""
     where = f"{settings.host}:{settings.port}"
     try:

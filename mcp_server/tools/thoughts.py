@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, StrictBool, field_validator
 
@@ -14,9 +14,11 @@ from index.errors import NotFound
 from index.model import COLLECTIONS, Filter, Hit, Mode, Query, Record
 from mcp_server.excerpt import excerpt, shares
 from mcp_server.operation import Operation
-from mcp_server.settings import RimSettings
 from mcp_server.wire import Given, Returned
-from syncd.workspace import Workspace
+from syncd.config import Settings
+
+if TYPE_CHECKING:
+    from syncd.workspace import Workspace
 
 LONGEST_QUERY: Final = 2_000
 LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB
@@ -39,7 +41,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-Time = Annotated[int, BeforeValidator(_number), Field(ge=-LAST_TIME, le=LAST_TIME)]
+Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_number)]
 Collection = Literal["documents", "memory", "workspace"]
 assert Collection.__args__ == COLLECTIONS  # type: ignore[attr-defined]  # a Literal's arguments
 Detail = Literal["concise", "full"]
@@ -75,7 +77,9 @@ class SemanticSearch(Given):
     tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]] | None, BeforeValidator(_parsed)] = Field(
         None, max_length=20, description="Only notes with all of these; `a` also matches `a/b`"
     )
-    mode: Mode = Field("hybrid", description="hybrid: meaning and words; vector: meaning; text: exact words, names, codes")
+    mode: Mode | None = Field(
+        None, description="hybrid (default): meaning and words; vector: meaning; text: exact words, names, codes"
+    )
     collection: Collection | None = None
     namespace: str | None = Field(None, min_length=1, max_length=200)
     source: str | None = Field(None, min_length=1, max_length=1_000, description="Only notes of this source")
@@ -186,7 +190,7 @@ class Deleted(Returned):
     title: str
 
 
-def capture_thought(workspace: Workspace, given: CaptureThought, _: RimSettings) -> Captured:
+def capture_thought(workspace: Workspace, given: CaptureThought, _: Settings) -> Captured:
     """Write a note, or find the one that has the same content."""
     captured = workspace.capture(
         given.content, source=given.source, metadata=given.metadata, namespace=given.namespace
@@ -205,13 +209,13 @@ def capture_thought(workspace: Workspace, given: CaptureThought, _: RimSettings)
     )
 
 
-def semantic_search(workspace: Workspace, given: SemanticSearch, settings: RimSettings) -> Found:
+def semantic_search(workspace: Workspace, given: SemanticSearch, settings: Settings) -> Found:
     """Search, and cut what is long around its passage."""
     answer = workspace.search(
         Query(
             text=given.query,
             limit=given.top_k,
-            mode=given.mode,
+            mode=given.mode or settings.search.mode,
             filter=Filter(
                 workspace=workspace.name,
                 namespace=given.namespace,
@@ -229,7 +233,7 @@ def semantic_search(workspace: Workspace, given: SemanticSearch, settings: RimSe
     return Found(results=results, mode=answer.mode, degraded=list(answer.degraded))
 
 
-def get_thought(workspace: Workspace, given: OneThought, _: RimSettings) -> WholeThought:
+def get_thought(workspace: Workspace, given: OneThought, _: Settings) -> WholeThought:
     """The whole note."""
     kept = workspace.get(given.id)
     return WholeThought(
@@ -242,13 +246,13 @@ def get_thought(workspace: Workspace, given: OneThought, _: RimSettings) -> Whol
     )
 
 
-def delete_thought(workspace: Workspace, given: OneThought, _: RimSettings) -> Deleted:
+def delete_thought(workspace: Workspace, given: OneThought, _: Settings) -> Deleted:
     """Remove the file and everything derived from it."""
     gone = workspace.delete(given.id)
     return Deleted(id=gone.id, deleted=True, title=gone.title)
 
 
-def list_recent(workspace: Workspace, given: ListRecent, settings: RimSettings) -> Recent:
+def list_recent(workspace: Workspace, given: ListRecent, settings: Settings) -> Recent:
     """A batch of the notes, the latest first."""
     batch, more = _batch(workspace, given.limit, given.before)
     notes = [(record, text) for record in batch if (text := _content(workspace, record)) is not None]
@@ -292,9 +296,9 @@ def _content(workspace: Workspace, record: Record) -> str | None:
         return None
 
 
-def _sizes(texts: Sequence[str], detail: Detail, settings: RimSettings) -> list[int]:
+def _sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> list[int]:
     lengths = [len(text) for text in texts]
-    return lengths if detail == "full" else shares(lengths, settings.document_budget)
+    return lengths if detail == "full" else shares(lengths, settings.search.budget)
 
 
 def _found(hit: Hit, text: str, size: int) -> FoundThought:
