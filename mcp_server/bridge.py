@@ -199,14 +199,18 @@ async def _messages(response: httpx2.Response) -> AsyncIterator[Message]:
     """The JSON-RPC messages of an answer, whether it is JSON or an event stream."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if kind == "text/event-stream" and response.status_code == 200:  # noqa: PLR2004 - OK
-        data: list[str] = []
-        async for line in response.aiter_lines():
-            if line.startswith("data:"):
-                data.append(line[5:].removeprefix(" "))
-            elif not line and data:
-                if message := _object("\n".join(data)):
-                    yield message
-                data = []
+        data: list[bytes] = []
+        rest = b""
+        async for piece in response.aiter_bytes():
+            # Not aiter_lines(), which also cuts at U+2028 and other characters that a note may hold.
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in (line.removesuffix(b"\r") for line in lines):
+                if line.startswith(b"data:"):
+                    data.append(line[5:].removeprefix(b" "))
+                elif not line and data:
+                    if message := _object(b"\n".join(data)):
+                        yield message
+                    data = []
         return
     body = await response.aread()
     if response.status_code == 202:  # noqa: PLR2004 - Accepted: a notification
@@ -217,7 +221,7 @@ async def _messages(response: httpx2.Response) -> AsyncIterator[Message]:
     yield message
 
 
-def _object(text: str | bytes) -> Message | None:
+def _object(text: bytes) -> Message | None:
     try:
         value = json.loads(text)
     except ValueError:

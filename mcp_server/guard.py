@@ -37,6 +37,7 @@ HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
+HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
 DRAIN_BYTES: Final = 8 * 1024 * 1024
 DRAIN_SECONDS: Final = 2.0
 WATCH_SECONDS: Final = 2.0
@@ -84,7 +85,7 @@ class Guard:
         if refusal is None:
             key, refusal = self._caller(scope["path"], headers)
         if refusal is None and scope["method"] in ("POST", "DELETE"):
-            refusal = self._oversized(scope["method"], headers)
+            refusal = self._unread(scope["method"], headers)
         if refusal is None:
             if scope["method"] == "POST" or b"content-length" in headers or b"transfer-encoding" in headers:
                 received = await self._body(receive)
@@ -150,8 +151,13 @@ class Guard:
         """Refuse what a browser was tricked into, before anything else is looked at."""
         if repeated:
             return Refusal(400, InvalidArgument.code, f"the header {repeated} is given more than once")
+        head = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(a) + len(b) for a, b in scope["headers"])
+        if head > HEAD_BYTES:
+            return Refusal(431, ResourceExhausted.code, f"the request's head is larger than {HEAD_BYTES} bytes")
         if headers.get(b"host", b"").lower() not in self._hosts:
-            message = "this Host is not served here; use the daemon's own address or list the name in server.allowed_hosts"
+            message = (
+                "this Host is not served here; use the daemon's own address or list the name in server.allowed_hosts"
+            )
             return Refusal(421, PermissionDenied.code, message)
         origin = headers.get(b"origin")
         if origin is not None and origin.lower() not in self._origins:
@@ -178,7 +184,8 @@ class Guard:
             return None, Refusal(403, PermissionDenied.code, f"this key is not meant for {surface.upper()}")
         return key, None
 
-    def _oversized(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _unread(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
+        """Refuse a body by what its head says of it."""
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 from pydantic import ValidationError
 
-from index.errors import Unavailable
+from index.errors import MemexError, Unavailable
 from mcp_server.caller import Caller, allow, workspace_of
 from mcp_server.wire import Given, Returned, invalid
 from syncd.config import Settings
@@ -72,15 +72,19 @@ class Desktop:
         def work() -> Returned:
             return operation.run(workspace_of(self.desk, caller), given, self.settings)
 
-        try:
-            with anyio.fail_after(operation.seconds):
+        with anyio.move_on_after(operation.seconds):
+            try:
                 return await anyio.to_thread.run_sync(
                     work, abandon_on_cancel=True, limiter=self._threads[operation.scope]
                 )
-        except TimeoutError:
-            log.warning("%s took longer than %s s", operation.name, operation.seconds)
-            undone = "nothing was read" if operation.scope == "read" else "it may still complete; look before you retry"
-            raise Unavailable(f"{operation.name} took too long: {undone}", retryable=True) from None
+            except MemexError:
+                raise
+            except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further
+                log.exception("%s failed unexpectedly", operation.name)
+                raise Unavailable("an unexpected error; the daemon's log has the details", retryable=False) from bug
+        log.warning("%s took longer than %s s", operation.name, operation.seconds)
+        undone = "nothing was read" if operation.scope == "read" else "it may still complete; look before you retry"
+        raise Unavailable(f"{operation.name} took too long: {undone}", retryable=True)
 
     async def status(self, caller: Caller | None) -> dict[str, Any]:
         """The state of the daemon, as far as the caller may know it."""

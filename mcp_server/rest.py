@@ -134,10 +134,16 @@ def openapi(public_url: str, *, version: str) -> dict[str, Any]:
     for path, what in (("/healthz", "Whether the daemon is well"), ("/readyz", "What is indexed and what is pending")):
         answer = {"description": what, "content": {"application/json": {"schema": {"type": "object"}}}}
         responses = {"200": answer} | ({"503": answer} if path == "/readyz" else {})
-        paths[path] = {"get": {"operationId": path[1:], "summary": what, "security": [{}, {"key": []}], "responses": responses}}
+        paths[path] = {
+            "get": {"operationId": path[1:], "summary": what, "security": [{}, {"key": []}], "responses": responses}
+        }
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Memex", "version": version, "description": "Capture into an Obsidian vault's inbox, and search it."},
+        "info": {
+            "title": "Memex",
+            "version": version,
+            "description": "Capture into an Obsidian vault's inbox, and search it.",
+        },
         "servers": [{"url": public_url or "/"}],
         "security": [{"key": []}],
         "paths": paths,
@@ -164,7 +170,11 @@ def _described(served: Served, operation: Operation) -> dict[str, Any]:
     given = schema(operation.given)
     workspace = {"name": "X-Memory-Workspace", "in": "header", "required": False, "schema": {"type": "string"}}
     parameters: list[dict[str, Any]] = [workspace]
-    described: dict[str, Any] = {"operationId": operation.name, "summary": operation.title, "description": operation.description}
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.title,
+        "description": operation.description,
+    }
     if served.place == "body":
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": given}}}
     else:

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from importlib.metadata import version as installed
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -48,7 +48,7 @@ def now_ms() -> int:
 def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Callable[[], int] = now_ms) -> Guard:
     """The guarded application for `desk`; `port` is the one it listens on, where settings leave it open."""
     _quiet_logs()
-    version, own = installed("memex-vault"), settings.server
+    version, own = _version(), settings.server
     desktop = Desktop(desk, settings)
     allowed, welcome = hosts(own, port or own.port), origins(own)
     security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
@@ -63,12 +63,16 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
             max_sessions=own.sessions,
             max_request_body_size=own.max_body,
         ).routes
-    routes += servers["/mcp"].sse_app(
-        sse_path="/sse",
-        message_path="/sse/messages/",
-        transport_security=security,
-        max_request_body_size=own.max_body,
-    ).routes
+    routes += (
+        servers["/mcp"]
+        .sse_app(
+            sse_path="/sse",
+            message_path="/sse/messages/",
+            transport_security=security,
+            max_request_body_size=own.max_body,
+        )
+        .routes
+    )
     routes += rest.routes(desktop, version=version)
 
     @contextlib.asynccontextmanager
@@ -147,7 +151,9 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 class _Server(uvicorn.Server):
     """uvicorn, stopped by an event instead of a poll and a signal: an idle daemon must not wake ten times a second."""
 
-    def __init__(self, config: uvicorn.Config, guard: Guard, stop: threading.Event, on_bound: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, guard: Guard, stop: threading.Event, on_bound: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._guard = guard
         self._stop = stop
@@ -189,23 +195,36 @@ async def _flush(desk: Desk) -> None:
 
 def _bound(settings: ServerSettings) -> socket.socket:
     """A listening address of our own; the error says which setting to change."""
-    where = f"{settings.host}:{settings.port}"
+    where = f"{bracketed(settings.host)}:{settings.port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise Unavailable(f"{where} is no address of this machine; set server.host ({error.strerror})", retryable=False) from error
+        raise Unavailable(f"{where} is no address; set server.host ({error.strerror})", retryable=False) from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(256)
     except OSError as error:
         listener.close()
-        reason = "is taken by another process" if error.errno == errno.EADDRINUSE else f"can't be used: {error.strerror}"
-        raise Unavailable(f"{where} {reason}; choose another with server.port or --port", retryable=False) from error
+        match error.errno:
+            case errno.EADDRINUSE:
+                way_out = "is taken by another process; choose another with server.port or --port"
+            case errno.EACCES:
+                way_out = "may not be used by this user; choose a port above 1023 with server.port or --port"
+            case _:
+                way_out = f"can't be listened on ({error.strerror}); set server.host"
+        raise Unavailable(f"{where} {way_out}", retryable=False) from error
     return listener
+
+
+def _version() -> str:
+    try:
+        return metadata.version("memex-vault")
+    except metadata.PackageNotFoundError:  # a checkout that was not installed
+        return "0"
 
 
 def _quiet_logs() -> None:

@@ -132,7 +132,7 @@ def _problem(found: Mapping[str, Any]) -> str:
 def _scrubbed(value: Any) -> Any:
     """`value` with every lone surrogate as U+FFFD."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     if isinstance(value, Mapping):
         return {_scrubbed(key): _scrubbed(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):

@@ -137,7 +137,9 @@ class Keys:
         """All keys, oldest first, revoked ones too."""
         with self._lock:
             self._load()
-            keys = [replace(key, last_used_at=self._used.get(key.id, key.last_used_at)) for key, _ in self._keys.values()]
+            keys = [
+                replace(key, last_used_at=self._used.get(key.id, key.last_used_at)) for key, _ in self._keys.values()
+            ]
         return sorted(keys, key=lambda key: (key.created_at, key.id))
 
     def revoke(self, name_or_id: str, *, now: int) -> Key:
@@ -205,7 +207,9 @@ def _joined(words: Collection[str]) -> str:
 def _known(what: str, words: Collection[str], known: tuple[str, ...]) -> frozenset[str]:
     strange = sorted(set(words) - set(known))
     if strange or not words:
-        raise InvalidArgument(f"a key's {what}s are some of {', '.join(known)}" + (f", not {strange[0]!r}" if strange else ""))
+        raise InvalidArgument(
+            f"a key's {what}s are some of {', '.join(known)}" + (f", not {strange[0]!r}" if strange else "")
+        )
     return frozenset(words)
 
 

@@ -111,7 +111,8 @@ def _private(path: Path) -> None:
             ) from None
         if found.st_mode & 0o077:
             raise Unavailable(
-                f"others can read the ledger {path.name}, which holds key hashes; run `chmod 600` on it", retryable=False
+                f"others can read the ledger {path.name}, which holds key hashes; run `chmod 600` on it",
+                retryable=False,
             ) from None
     except OSError as error:
         raise Unavailable(f"the ledger {path.name} can't be made: {error.strerror}", retryable=False) from error

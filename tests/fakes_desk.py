@@ -65,9 +65,7 @@ class FakeWorkspace:
             self.records[record.id] = record
         return Captured(record, created=True)
 
-    def _record(
-        self, content: str, digest: str, source: str | None, given: dict[str, Any], namespace: str
-    ) -> Record:
+    def _record(self, content: str, digest: str, source: str | None, given: dict[str, Any], namespace: str) -> Record:
         lines = content.strip().splitlines()
         return Record(
             id=str(uuid.uuid4()),

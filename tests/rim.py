@@ -62,14 +62,15 @@ def running(folder: Path, *, mcp: McpSettings | None = None, **server: Any) -> I
             serve(desk, settings, on_bound=on_bound, stop=stop)
         except BaseException as error:
             errors.append(error)
-            raise
         finally:
             bound.set()
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     assert bound.wait(20)
-    assert urls, errors
+    if not urls:
+        ledger.close()
+        raise errors[0]
     rim = Rim(urls[0], desk, _secrets(keys))
     try:
         yield rim
@@ -78,6 +79,7 @@ def running(folder: Path, *, mcp: McpSettings | None = None, **server: Any) -> I
         thread.join(20)
         ledger.close()
         assert not thread.is_alive()
+        assert not errors, errors
 
 
 def _secrets(keys: Keys) -> dict[str, str]:

@@ -28,7 +28,18 @@ def test_a_key_is_known_by_its_secret_and_by_nothing_else(keys):
     key, secret = keys.create("laptop", workspaces=["work"], now=NOW)
     assert re.fullmatch(r"mx_[0-9a-f]{12}_[0-9a-f]{64}", secret)
     assert keys.authenticate(secret, now=NOW) == key
-    for wrong in ("", "mx_", f"mx_{key.id}", f"mx_{key.id}_", secret[:-1], secret + "0", secret.upper(), "mx__", "é", "\udcff"):
+    for wrong in (
+        "",
+        "mx_",
+        f"mx_{key.id}",
+        f"mx_{key.id}_",
+        secret[:-1],
+        secret + "0",
+        secret.upper(),
+        "mx__",
+        "é",
+        "\udcff",
+    ):
         assert keys.authenticate(wrong, now=NOW) is None
 
 
@@ -39,7 +50,9 @@ def test_the_secret_is_nowhere_in_the_files(keys, ledger):
 
 
 def test_keys_are_there_after_a_restart(keys, ledger):
-    made, secret = keys.create("laptop", workspaces=["work", "b,c"], scopes=["read"], surfaces=["mcp"], expires_at=NOW + 5, now=NOW)
+    made, secret = keys.create(
+        "laptop", workspaces=["work", "b,c"], scopes=["read"], surfaces=["mcp"], expires_at=NOW + 5, now=NOW
+    )
     again = Keys(ledger)
     assert again.authenticate(secret, now=NOW) == made
     assert made.workspaces == {"work", "b,c"} and made.scopes == {"read"} and made.surfaces == {"mcp"}
@@ -104,7 +117,10 @@ def test_keys_of_the_environment_work_on_their_surface_and_are_never_stored(ledg
     assert found.surfaces == {"mcp"} and found.scopes == {"read", "write"} and found.sees("anything")
     assert keys.live(found.id, now=NOW)
     assert keys.authenticate("two", now=NOW).surfaces == {"rest"}
-    assert Keys(ledger, static={"mcp": "same", "rest": "same"}).authenticate("same", now=NOW).surfaces == {"mcp", "rest"}
+    assert Keys(ledger, static={"mcp": "same", "rest": "same"}).authenticate("same", now=NOW).surfaces == {
+        "mcp",
+        "rest",
+    }
     assert Keys(ledger, static={"mcp": ""}).authenticate("", now=NOW) is None
     assert keys.list() == []
 

@@ -21,7 +21,9 @@ def test_all_its_files_are_only_its_owners(path):
     try:
         opened = Ledger.open(path)
         with opened.writing():
-            opened.run("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)")
+            opened.run(
+                "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)"
+            )
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
         opened.close()
     finally:
@@ -79,7 +81,9 @@ def test_a_newer_schema_is_not_opened(path):
         pytest.param(lambda path: path.chmod(0o644), "others can read", id="readable by others"),
         pytest.param(lambda path: path.parent.chmod(0o777), "others can write", id="folder writable by others"),
         pytest.param(lambda path: path.write_bytes(b"no database" * 100), "can't be opened", id="not a database"),
-        pytest.param(lambda path: (path.rename(path.with_suffix(".x")), path.symlink_to("x")), "regular file", id="a link"),
+        pytest.param(
+            lambda path: (path.rename(path.with_suffix(".x")), path.symlink_to("x")), "regular file", id="a link"
+        ),
     ],
 )
 def test_a_ledger_that_can_not_be_trusted_is_refused_with_the_way_out(path, spoil, words):

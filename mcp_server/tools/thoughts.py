@@ -61,9 +61,9 @@ class CaptureThought(Given):
     @classmethod
     def _bounded(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
         try:
-            size = len(json.dumps(value, allow_nan=False))
+            size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
         except (ValueError, RecursionError):
-            raise ValueError("must be plain JSON: finite numbers, not too deep") from None
+            raise ValueError("must be plain JSON: valid text, finite numbers, not too deep") from None
         if size > LONGEST_METADATA:
             raise ValueError(f"must be at most {LONGEST_METADATA} bytes of JSON; put long text into content")
         return value
@@ -97,8 +97,10 @@ class OneThought(Given):
 class ListRecent(Given):
     """What `list_recent` takes."""
 
-    limit: Annotated[int, BeforeValidator(_number)] = Field(20, ge=1, le=200)
-    before: Time | None = Field(None, description="Only notes created before this, epoch ms: the last answer's next_before")
+    limit: Annotated[int, BeforeValidator(_number)] = Field(20, ge=1, le=200, description="Most notes to return")
+    before: Time | None = Field(
+        None, description="Only notes created before this, epoch ms: the last answer's next_before"
+    )
     detail: Detail = Field("concise", description="full: each note whole, however long")
 
 
@@ -192,9 +194,7 @@ class Deleted(Returned):
 
 def capture_thought(workspace: Workspace, given: CaptureThought, _: Settings) -> Captured:
     """Write a note, or find the one that has the same content."""
-    captured = workspace.capture(
-        given.content, source=given.source, metadata=given.metadata, namespace=given.namespace
-    )
+    captured = workspace.capture(given.content, source=given.source, metadata=given.metadata, namespace=given.namespace)
     record = captured.record
     return Captured(
         id=record.id,
