@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,6 +246,10 @@ class Index:
     def wordbound(self) -> int:
         """How many documents can be found by their words only."""
         return len(self._wordbound)
+
+    def dump(self) -> dict[str, Any]:
+        """All that it holds, in an order that does not depend on how it came there."""
+        return {"catalog": self._catalog.dump(), "store": self._store.dump()}
 
     # Keeping it in shape
 

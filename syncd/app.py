@@ -51,7 +51,7 @@ class Ready:
 class App:
     """Everything that is open while Memex works on a vault, in the daemon or for one command."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
         self.settings = settings
         state = settings.state
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -66,8 +66,7 @@ class App:
             self.keys = Keys(self.ledger, static=_static_keys())
             self.key_file = state / "key"
             owner_key(self.keys, self.key_file)
-            self.embedder = Embedder(settings.embed, cache=state / "models", prefer=Shelf.identity(state / "index"))
-            self.embedder.start()
+            self.embedder = embedder or _embedder(settings)
             opened.callback(self.embedder.close)
             self.repo = Repo(settings.vault.path)
             opened.callback(self.repo.close)
@@ -216,6 +215,12 @@ class App:
 def _shelf_settings(settings: Settings) -> ShelfSettings:
     own = settings.index
     return ShelfSettings(own.uri, own.storage_options, own.chunk_tokens, own.chunk_overlap)
+
+
+def _embedder(settings: Settings) -> Embedder:
+    embedder = Embedder(settings.embed, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index"))
+    embedder.start()
+    return embedder
 
 
 def _static_keys() -> dict[str, str]:

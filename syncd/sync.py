@@ -18,6 +18,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.index import Prepared
 from index.model import Document, Stat
 from syncd.capture import iso
+from syncd.config import SyncSettings
 from syncd.debounce import Pending, heard, settle, wake
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
@@ -30,22 +31,11 @@ from syncd.vault import Listing, Vault
 log = logging.getLogger(__name__)
 
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
+FINAL = 2.0  # seconds for which a missing or emptied file must stay so: editors remove and make again
 CERTAIN = 600.0  # seconds after which a held removal is believed
 PROBLEM = frozenset({"bad-id", "conflict-copy", "bad-frontmatter", "unclosed-frontmatter"})  # notes that are never given an id
 
 Progress = Callable[[int, int, str], None]  # done, total, stage
-
-
-@dataclass(frozen=True, slots=True)
-class SyncSettings:
-    """When the pipe looks, and when it believes."""
-
-    quiet: float = 0.4  # seconds without a hint after which a path is looked at
-    patience: float = 2.0  # seconds after which it is looked at even if hints go on
-    final: float = 2.0  # seconds for which a missing or emptied file must stay so
-    adopt: float = 3.0  # seconds of quiet before a note dropped into the inbox is given its id
-    listing: float = 300.0  # seconds between two listings of the whole vault
-    removal_share: float = 0.5  # of the known notes, missing at once: held until it is certain
 
 
 @dataclass(slots=True)
@@ -202,7 +192,7 @@ class Sync:
     def _delay(self) -> float:
         now = time.monotonic()
         self._take_hints(now)
-        times = [wake(self._pending, quiet=self.settings.quiet, patience=self.settings.patience), *self._later.values()]
+        times = [wake(self._pending, quiet=self.settings.quiet_s, patience=self.settings.patience_s), *self._later.values()]
         return min((moment - now for moment in times if moment is not None), default=60.0)
 
     def _take_hints(self, now: float) -> None:
@@ -215,7 +205,7 @@ class Sync:
         now = time.monotonic()
         with self._wake:
             self._take_hints(now)
-            ready, self._pending = settle(self._pending, now, quiet=self.settings.quiet, patience=self.settings.patience)
+            ready, self._pending = settle(self._pending, now, quiet=self.settings.quiet_s, patience=self.settings.patience_s)
             later = [path for path, moment in self._later.items() if moment <= now]
             for path in later:
                 del self._later[path]
@@ -362,7 +352,7 @@ class Sync:
             index.touch(planned.touched)
             left -= moved.keys()
             for path in stale:
-                self._look_again(path, self.settings.quiet)
+                self._look_again(path, self.settings.quiet_s)
             _count(outcome, planned, ready, set(stale))
 
     def _read(self, build: Build, paths: Iterable[str], outcome: Outcome, *, live: bool) -> Iterator[tuple[str, tuple[Document, Stat]]]:
@@ -370,14 +360,14 @@ class Sync:
             try:
                 document, stat = self._one(build, path, live=live)
             except NotFound:
-                self._look_again(path, self.settings.final)
+                self._look_again(path, FINAL)
             except Unavailable as error:
                 outcome.failed += 1
                 self._failed[path] = str(error)
                 if error.retryable:
-                    self._look_again(path, self.settings.final)
+                    self._look_again(path, FINAL)
             except Conflict:
-                self._look_again(path, self.settings.adopt)
+                self._look_again(path, self.settings.adopt_s)
             else:
                 self._failed.pop(path, None)
                 if document is not None:
@@ -389,13 +379,13 @@ class Sync:
         spot = place(path, self.inbox)
         age = time.time() - stat.mtime_ns / 1e9
         entry = build.indexes[spot.scope].manifest.get(path)
-        if not raw and entry and 0 <= age < self.settings.final:
-            self._look_again(path, self.settings.final - age)
+        if not raw and entry and 0 <= age < FINAL:
+            self._look_again(path, FINAL - age)
             return None, stat
         document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self.inbox)
         if live and document.scope == "captures" and document.claimed_id is None and _adoptable(document):
-            if 0 <= age < self.settings.adopt:
-                self._look_again(path, self.settings.adopt - age)
+            if 0 <= age < self.settings.adopt_s:
+                self._look_again(path, self.settings.adopt_s - age)
             elif raw.strip():
                 return self._adopt(document, raw, stat)
         return document, stat
@@ -465,11 +455,11 @@ class Sync:
         gone = []
         for path in missing:
             age = now - self._absent[path]
-            if first_pass or age >= self.settings.final:
+            if first_pass or age >= FINAL:
                 gone.append(path)
                 del self._absent[path]
             else:
-                self._look_again(path, self.settings.final - age)
+                self._look_again(path, FINAL - age)
         return gone
 
     def _meant(self, head: str | None) -> bool:

@@ -1,0 +1,1 @@
+"""Measurements of the whole, by one command: `python -m tests.bench` (or `make bench`)."""

@@ -1,0 +1,65 @@
+"""A daemon for measuring, in a process of its own: `python -m tests.bench.daemon VAULT STATE [--made-up]`.
+
+With `--made-up` the vectors of documents are made up from their words, quickly, while queries go through the real model:
+a vault of 100,000 chunks is then ready in minutes, and a search costs what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from index.embed import Embedder, EmbedSettings, opened
+from index.encoders import Encoder, EncoderSettings, Kind
+from syncd.app import App, Ready
+from syncd.config import ServerSettings, Settings, VaultSettings
+from tests.fakes import FakeEncoder
+
+
+class MadeUp:
+    """The real encoder for queries and captures, made-up vectors for documents in bulk."""
+
+    def __init__(self, real: Encoder) -> None:
+        self._real, self._fake = real, FakeEncoder(real.dimensions)
+        self.name, self.dimensions, self.max_tokens, self.batch = "made-up", real.dimensions, real.max_tokens, 64
+        self.identity = "made-up"
+
+    def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
+        chosen = self._real if urgent or kind == "query" else self._fake
+        return chosen.encode(texts, kind=kind, urgent=urgent)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return self._real.count(texts)
+
+    def close(self) -> None:
+        self._real.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("vault", type=Path)
+    parser.add_argument("state", type=Path)
+    parser.add_argument("--made-up", action="store_true")
+    given = parser.parse_args()
+    settings = Settings(vault=VaultSettings(path=given.vault), state=given.state, server=ServerSettings(port=0))
+
+    def load(one: EncoderSettings, cache: Path) -> Encoder:
+        return MadeUp(opened(one, cache))
+
+    embedder = Embedder(EmbedSettings(), cache=given.state / "models", load=load if given.made_up else None)
+    embedder.start()
+
+    def ready(told: Ready) -> None:
+        sys.stdout.write(json.dumps({"url": told.url, "key": told.key_file.read_text().strip()}) + "\n")
+        sys.stdout.flush()
+
+    with App(settings, embedder=embedder) as app:
+        app.serve(ready)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Clients and clocks: what a benchmark asks the daemon, and how it sums up what it saw."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psutil
+
+VERSION = "2026-07-28"
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table. `met` is None where a row has no target of its own."""
+
+    name: str
+    target: str
+    figure: str
+    met: bool | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A running daemon and a client of it."""
+
+    process: psutil.Process
+    url: str
+    key: str
+    http: httpx2.Client
+
+    def rest(self, method: str, path: str, **given: Any) -> Any:
+        answer = self.http.request(method, path, **given)
+        answer.raise_for_status()
+        return answer.json()
+
+    def tool(self, name: str, /, **arguments: Any) -> Any:
+        """One tools/call on the newest protocol revision; the structured content of its result."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": VERSION,
+            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        body = {"jsonrpc": "2.0", "id": next(_IDS), "method": "tools/call", "params": {"name": name, "arguments": arguments, "_meta": meta}}
+        headers = {
+            "mcp-protocol-version": VERSION,
+            "mcp-method": "tools/call",
+            "mcp-name": name,
+            "accept": "application/json, text/event-stream",
+        }
+        answer = self.http.post("/mcp", json=body, headers=headers)
+        answer.raise_for_status()
+        if answer.headers["content-type"].startswith("text/event-stream"):
+            lines = [line[5:] for line in answer.text.splitlines() if line.startswith("data:")]
+            told = json.loads(lines[-1])
+        else:
+            told = answer.json()
+        assert "result" in told, told
+        assert not told["result"].get("isError"), told
+        return told["result"]["structuredContent"]
+
+    def status(self) -> dict[str, Any]:
+        told: dict[str, Any] = self.http.get("/readyz").json()
+        return told
+
+    def settled(self, within: float = 3600.0) -> float:
+        """Wait until all is indexed; the seconds it took."""
+        begun = time.perf_counter()
+        while not ((now := self.status())["ready"] and now["pending"] == 0):
+            assert time.perf_counter() - begun < within, now
+            time.sleep(0.05)
+        return time.perf_counter() - begun
+
+    @property
+    def rss(self) -> float:
+        """Resident memory in MB."""
+        return self.process.memory_info().rss / 1e6
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds used so far."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+
+_IDS = itertools.count(1)
+
+
+@contextmanager
+def daemon(vault: Path, state: Path, *flags: str) -> Iterator[Daemon]:
+    """A daemon on `vault` in a process of its own, stopped at the end."""
+    command = [sys.executable, "-m", "tests.bench.daemon", str(vault), str(state), *flags]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with (state.parent / f"{state.name}.log").open("a") as log:
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, cwd=ROOT)
+        try:
+            assert running.stdout is not None
+            told = json.loads(running.stdout.readline())
+            headers = {"authorization": f"Bearer {told['key']}"}
+            with httpx2.Client(base_url=told["url"], headers=headers, timeout=120, trust_env=False) as http:
+                yield Daemon(psutil.Process(running.pid), told["url"], told["key"], http)
+        finally:
+            running.terminate()
+            running.wait(60)
+
+
+def timed(calls: list[Callable[[], Any]]) -> list[float]:
+    """Milliseconds of each call, in order."""
+    spent = []
+    for call in calls:
+        begun = time.perf_counter()
+        call()
+        spent.append((time.perf_counter() - begun) * 1000)
+    return spent
+
+
+def p50(values: list[float]) -> float:
+    """The median."""
+    return statistics.median(values)
+
+
+def p95(values: list[float]) -> float:
+    """The 95th percentile."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * 0.95))]

@@ -1,0 +1,105 @@
+"""syncd/capture.py: what a capture becomes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.errors import InvalidArgument
+from index.identity import fold
+from syncd.capture import file_name, free_name, iso, metadata_of, namespace_path, tag_of, title_of, workspace_name
+from syncd.note import OWNED
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        pytest.param("Deploy checklist", "Deploy checklist", id="as it is"),
+        pytest.param("a/b\\c: d? [[e]] #f ^g|h", "a b c d e f g h", id="nothing that breaks a path or a link"),
+        pytest.param("../../.git/hooks/post-commit", "git hooks post-commit", id="no way out"),
+        pytest.param(".hidden", "hidden", id="not hidden"),
+        pytest.param("-rf", "rf", id="not an option"),
+        pytest.param("CON", "CON note", id="a device"),
+        pytest.param("con.txt", "con.txt note", id="a device with an ending"),
+        pytest.param("a\u202egnp.exe", "a gnp.exe", id="no bidi control"),
+        pytest.param("会議メモ 2026年", "会議メモ 2026年", id="Japanese"),
+        pytest.param("🍀 luck", "🍀 luck", id="emoji"),
+        pytest.param("Cafe\u0301", "Café", id="composed"),
+        pytest.param("a\u00a0b", "a b", id="no-break space"),
+        pytest.param("...", "", id="nothing left"),
+    ],
+)
+def test_a_title_becomes_a_name_that_every_file_system_holds(title, name):
+    assert file_name(title) == name
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=300))
+def test_no_text_escapes_through_a_name(title):
+    name = file_name(title)
+    assert len(name.encode()) <= 210
+    assert name == name.strip()
+    assert not set(name) & set('\\/:*?"<>|#^[]\n\r\0')
+    assert not name.startswith((".", "-", "~"))
+    assert file_name(name) == name
+
+
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [
+        pytest.param("# Hybrid search\n\ntext", "Hybrid search", id="a heading"),
+        pytest.param("\n\n- [ ] call the bank", "call the bank", id="a task"),
+        pytest.param("> [!note] Weather\n> rain", "Weather", id="a callout"),
+        pytest.param("see [[Projects/Rover|the rover]] today", "see the rover today", id="a link"),
+        pytest.param("---\n***\nreal", "real", id="rules say nothing"),
+        pytest.param("", "", id="empty"),
+        pytest.param("???", "", id="punctuation only"),
+        pytest.param("今日は雨。", "今日は雨。", id="Japanese"),
+    ],
+)
+def test_the_first_line_that_says_something_is_the_title(content, title):
+    assert title_of(content) == title
+
+
+def test_a_name_in_use_gets_a_number():
+    taken = {fold("Rover"), fold("Rover 2")}
+    assert free_name("rover", 0, taken.__contains__) == "rover 3"
+    assert free_name("", 1_700_000_000_123, lambda _: False) == "Capture 2023-11-14 22.13.20"
+
+
+@pytest.mark.parametrize("key", [*sorted(OWNED - {"title", "tags"}), "Promote", "PROMOTE_TO", " review ", "\uff49\uff44"])
+def test_a_key_that_memex_owns_is_refused_in_any_spelling(key):
+    with pytest.raises(InvalidArgument, match="belongs to Memex"):
+        metadata_of({key: "x"})
+
+
+def test_title_and_tags_may_come_in_metadata():
+    rest, title, tags = metadata_of({"title": "T", "tags": ["#a b", "c", "c", ""], "project": "alpha"})
+    assert (rest, title, tags) == ({"project": "alpha"}, "T", ("a-b", "c"))
+
+
+@pytest.mark.parametrize("given_", [{"title": 3}, {"tags": [1]}, {"": 1}, {"a\nb": 1}, {"x" * 129: 1}])
+def test_bad_metadata_is_refused(given_):
+    with pytest.raises(InvalidArgument):
+        metadata_of(given_)
+
+
+@pytest.mark.parametrize("name", ["", ".git", "../x", "a/b", "Reports", "entities", "FILES", "a\nb", "x" * 300, "CON"])
+def test_a_workspace_can_not_have_such_a_name(name):
+    with pytest.raises(InvalidArgument):
+        workspace_name(name)
+
+
+def test_namespaces_are_folders():
+    assert namespace_path("default") == ""
+    assert namespace_path("alpha/beta") == "alpha/beta"
+    with pytest.raises(InvalidArgument):
+        namespace_path("alpha/../beta")
+    with pytest.raises(InvalidArgument):
+        namespace_path("/".join("abcdefghi"))
+
+
+def test_a_time_is_written_in_utc_with_milliseconds():
+    assert iso(1_763_649_125_120) == "2025-11-20T14:32:05.120Z"
+
+
+def test_a_tag_is_one_word():
+    assert tag_of(" #machine learning, x ") == "machine-learning-x"

@@ -1,0 +1,32 @@
+"""index/identity.py: ids are a function of the files."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.identity import ID, fold, owner, path_id, stem
+
+
+def test_the_original_owns_its_id_before_its_copies():
+    assert owner(["Captures/w/A copy.md", "Captures/w/A.md", "Captures/w/A 1.md"]) == "Captures/w/A.md"
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, unique=True), st.randoms())
+def test_the_owner_does_not_depend_on_the_order(paths, random):
+    shuffled = paths.copy()
+    random.shuffle(shuffled)
+    assert owner(shuffled) == owner(paths)
+
+
+@given(st.text())
+def test_a_path_has_a_valid_id_of_its_own(path):
+    assert ID.match(path_id(path))
+    assert path_id(path) == path_id(path) != path_id(path + "x")
+
+
+def test_an_id_ends_where_it_ends():
+    assert not ID.match("abc\n")
+
+
+def test_names_that_can_not_live_side_by_side_fold_alike():
+    assert fold("Cafe\u0301") == fold("CAFÉ")
+    assert stem("a/b/Straße.md") == fold("STRASSE")

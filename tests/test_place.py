@@ -1,0 +1,30 @@
+"""syncd/place.py: where a path stands."""
+
+import pytest
+
+from syncd.place import VAULT, Place, place
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        pytest.param("Projects/Rover.md", VAULT, id="the vault proper"),
+        pytest.param("Captures/Review.base", VAULT, id="beside the workspaces"),
+        pytest.param("Captures/note.md", VAULT, id="a note beside the workspaces is no capture"),
+        pytest.param("Captures/Reports/2026-11-20 Consolidation.md", VAULT, id="reports are for people"),
+        pytest.param("captures/default/a.md", VAULT, id="the inbox's name is exact"),
+        pytest.param("Other/Captures/default/a.md", VAULT, id="an inbox elsewhere is none"),
+        pytest.param("Captures/default/a.md", Place("captures", "default", "default", "note"), id="top level"),
+        pytest.param("Captures/work/alpha/a.md", Place("captures", "work", "alpha", "note"), id="a namespace"),
+        pytest.param("Captures/work/a/b/c.md", Place("captures", "work", "a/b", "note"), id="a deeper namespace"),
+        pytest.param("Captures/work/Entities/Ada.md", Place("captures", "work", "default", "entity"), id="a node"),
+        pytest.param("Captures/work/alpha/Files/r.pdf.md", Place("captures", "work", "alpha", "file"), id="a file"),
+    ],
+)
+def test_a_path_says_where_it_stands(path: str, expected: Place):
+    assert place(path) == expected
+
+
+def test_the_inbox_may_be_a_folder_of_a_folder():
+    assert place("Agents/Inbox/work/a.md", "Agents/Inbox") == Place("captures", "work", "default", "note")
+    assert place("Agents/work/a.md", "Agents/Inbox") == VAULT

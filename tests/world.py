@@ -1,0 +1,105 @@
+"""A vault, a state folder and the real parts on them: what tests of the whole drive. Only the model is faked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from index.embed import Embedder
+from syncd.app import App
+from syncd.config import Settings, SyncSettings, VaultSettings
+from tests.fakes import FakeEncoder, fake_embedder
+
+PROMPT = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.0, listing_s=3600.0)
+
+
+def settings_of(vault: Path, state: Path, **sections: Any) -> Settings:
+    """Settings as `memex serve --vault V --state S` has them, quick to settle."""
+    return replace(Settings(vault=VaultSettings(path=vault), state=state, sync=PROMPT), **sections)
+
+
+class World:
+    """A vault under test, and the App on it. `reopen` is a restart; `crash` drops it as kill -9 would."""
+
+    def __init__(self, folder: Path, *, embedder: Embedder | None = None, **sections: Any) -> None:
+        self.vault, self.state = folder / "vault", folder / "state"
+        (self.vault / "Captures/default").mkdir(parents=True, exist_ok=True)
+        self._sections = sections
+        self.encoder = FakeEncoder()
+        self.app = self._open(embedder)
+
+    def _open(self, embedder: Embedder | None = None) -> App:
+        return App(settings_of(self.vault, self.state, **self._sections), embedder=embedder or fake_embedder(self.encoder))
+
+    def close(self) -> None:
+        self.app.close()
+
+    def reopen(self, embedder: Embedder | None = None) -> None:
+        self.app.close()
+        self.app = self._open(embedder)
+
+    def write(self, path: str, text: str | bytes) -> Path:
+        """Write a note as another process would."""
+        file = self.vault / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return file
+
+    def run(self, **given: Any) -> Any:
+        """One pass over the whole vault."""
+        return self.app.sync.run(accept=True, **given)
+
+    def dump(self) -> dict[str, Any]:
+        """All that the indexes hold, independent of how it came there."""
+        return {scope: slot.index.dump() for scope, slot in self.app.shelf.slots.items()}
+
+    def rebuilt(self, folder: Path) -> dict[str, Any]:
+        """What an index made from scratch of the same files holds."""
+        shutil.rmtree(folder, ignore_errors=True)
+        app = App(settings_of(self.vault, folder, **self._sections), embedder=fake_embedder(FakeEncoder()))
+        try:
+            app.sync.run(accept=True)
+            return {scope: slot.index.dump() for scope, slot in app.shelf.slots.items()}
+        finally:
+            app.close()
+
+    def found(self, text: str, *, scope: str = "all", **given: Any) -> list[str]:
+        """The paths that a search of the owner finds."""
+        answer = self.app.operations["search"]({"query": text, "scope": scope, **given}, lambda _: None)
+        return [hit["path"] for hit in answer["hits"]]
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """The pipe running on its own, with its watcher and jobs, but without the rim."""
+        from contextlib import ExitStack
+
+        with ExitStack() as running:
+            self.app._start(running)
+            assert self.app.sync.ready.wait(60)
+            yield
+
+    def settled(self, within: float = 30.0) -> None:
+        """Wait until nothing is pending."""
+        until(lambda: self.app.sync.pending == 0, within)
+
+    def git(self, *words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(self.vault), "-c", "user.name=Tester", "-c", "user.email=t@example.org", *words],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+
+def until(true: Any, within: float = 30.0) -> None:
+    """Wait until `true()` holds."""
+    end = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.02)
