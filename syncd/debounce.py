@@ -1,0 +1,42 @@
+"""Decide when a path that keeps changing has settled: a burst of hints becomes one look at the file.
+
+Law, tested: `settle` splits what is pending and loses nothing; a path is ready once it was quiet, or once it has waited
+as long as patience allows, and not before. Times are seconds of a clock that never goes back, given by the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """When a path was first and last heard of since it was last settled."""
+
+    first: float
+    last: float
+
+
+Pending: TypeAlias = Mapping[str, Burst]
+
+
+def heard(pending: Pending, paths: Iterable[str], now: float) -> Pending:
+    """`pending` with these paths heard of at `now`: a known burst goes on, others begin."""
+    fresh = {path: Burst(pending[path].first, now) if path in pending else Burst(now, now) for path in paths}
+    return {**pending, **fresh}
+
+
+def settle(pending: Pending, now: float, *, quiet: float, patience: float) -> tuple[list[str], Pending]:
+    """Split `pending` into the paths to look at now (sorted) and the bursts to keep."""
+    ready = sorted(path for path, burst in pending.items() if _due(burst, quiet, patience) <= now)
+    return ready, {path: burst for path, burst in pending.items() if _due(burst, quiet, patience) > now}
+
+
+def wake(pending: Pending, *, quiet: float, patience: float) -> float | None:
+    """The time at which the next path settles if nothing more is heard; None when nothing is pending."""
+    return min((_due(burst, quiet, patience) for burst in pending.values()), default=None)
+
+
+def _due(burst: Burst, quiet: float, patience: float) -> float:
+    return min(burst.last + quiet, burst.first + patience)

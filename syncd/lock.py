@@ -1,0 +1,103 @@
+"""Hold the state folder for one process: a kernel lock on `state/lock`, with the holder's pid and epoch inside.
+
+Law: the kernel frees the lock when its holder dies, however it dies, so there are no stale locks and none is ever
+removed. The epoch grows with each holder; whoever still works under an older one is not the owner any more."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from index.errors import Conflict, Unavailable
+
+_BUSY = (errno.EWOULDBLOCK, errno.EACCES)
+_SIZE = 32  # "epoch pid\n" in a fixed width: one small write, never a mix of two
+
+
+class Lock:
+    """A held lock. `epoch` is 1 for the first holder of this state folder ever, and grows by one each time."""
+
+    def __init__(self, path: Path, fd: int, epoch: int) -> None:
+        self.path = path
+        self.epoch = epoch
+        self._fd: int | None = fd
+
+    @classmethod
+    def acquire(cls, state: Path) -> Lock:
+        """Lock `state` (made if missing) for this process, or raise Conflict with the pid of the one that holds it."""
+        path = state / "lock"
+        while True:
+            fd = _open(path)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _same(fd, path):
+                    epoch = _read(fd)[0] + 1
+                    _write(fd, epoch, os.getpid())
+                    return cls(path, fd, epoch)
+                os.close(fd)  # someone deleted the file between our two looks: what we locked is nobody's any more
+            except OSError as error:
+                pid = _read(fd)[1]
+                os.close(fd)
+                if error.errno in _BUSY:
+                    raise _taken(state, pid) from None
+                raise Unavailable(f"cannot lock {path}: {error.strerror}") from error
+
+    def current(self) -> bool:
+        """Whether this process still is the owner: the file in place is the one it locked, with its epoch inside."""
+        return self._fd is not None and _same(self._fd, self.path) and _read(self._fd)[0] == self.epoch
+
+    def release(self) -> None:
+        """Give the lock back; a second time does nothing."""
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            if _read(fd)[0] == self.epoch:
+                _write(fd, self.epoch, 0)
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _taken(state: Path, pid: int) -> Conflict:
+    who = f"the process {pid}" if pid else "another process"
+    return Conflict(f"{who} works with {state}; stop it first, or choose another state folder", pid=pid)
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"cannot open {path}: {error.strerror}", retryable=False) from error
+
+
+def _same(fd: int, path: Path) -> bool:
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        return False
+    ours = os.fstat(fd)
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def _read(fd: int) -> tuple[int, int]:
+    """Epoch and pid; zeros when nothing readable is there yet."""
+    words = os.pread(fd, _SIZE, 0).split()
+    if len(words) == 2 and all(word.isdigit() for word in words):  # noqa: PLR2004 - epoch and pid
+        return int(words[0]), int(words[1])
+    return 0, 0
+
+
+def _write(fd: int, epoch: int, pid: int) -> None:
+    os.pwrite(fd, f"{epoch:<20} {pid:<10}\n".encode(), 0)
+    os.ftruncate(fd, _SIZE)
+    os.fsync(fd)

@@ -1,0 +1,193 @@
+"""Decide from two listings what has changed: what the vault holds now, and what the catalog remembers of it.
+
+Law, tested: the plan's changes, applied to the manifest, give exactly what was seen; a path appears in at most one
+change, and equal inputs give equal plans. A survey looks at stats only; a plan looks at digests, so a file whose bytes
+are those already indexed is never a change, however new its stat."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from index.model import Entry, Stat
+
+_PATHS = uuid.UUID("8f0c6f3e-3f0b-5d0e-9b1a-6d656d657861")  # the name space of ids that are made from paths
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A note that the catalog does not know."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Modified:
+    """A known note with other bytes, or one that still lacks its vectors."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The same bytes at another path."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A known note that is gone."""
+
+    path: str
+
+
+Change: TypeAlias = Added | Modified | Moved | Removed
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What stats alone tell: `suspects` must be read, `missing` are remembered but not listed. Both are sorted."""
+
+    suspects: list[str]
+    missing: list[str]
+    unchanged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A suspect as it was read: the digest of the bytes, the id they claim, and the stat of that very read."""
+
+    digest: str
+    claimed_id: str | None
+    stat: Stat
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do: moves first, then additions, modifications and removals, each in order of path.
+
+    `touched` are files whose bytes are already indexed but whose stat is not; `unchanged` counts all files that need
+    nothing but perhaps that."""
+
+    changes: list[Change]
+    touched: dict[str, Stat]
+    unchanged: int
+
+
+def below(path: str, folders: Collection[str]) -> bool:
+    """Whether `path` is one of `folders` or lies under one; "" is the root. Pass a set when there are many."""
+    if "" in folders or path in folders:
+        return True
+    cut = path.rfind("/")
+    while cut > 0:
+        if path[:cut] in folders:
+            return True
+        cut = path.rfind("/", 0, cut)
+    return False
+
+
+def survey(
+    files: Mapping[str, Stat],
+    manifest: Mapping[str, Entry],
+    *,
+    under: Collection[str] | None = None,
+    embedded: bool = True,
+) -> Survey:
+    """Compare a listing with the manifest by stat; `under` restricts both to these paths and what lies below them.
+
+    With `embedded`, a note that was indexed without vectors is a suspect too: say so when an encoder is ready."""
+    if under is not None:
+        scope = frozenset(under)
+        files = {path: stat for path, stat in files.items() if below(path, scope)}
+        manifest = {path: entry for path, entry in manifest.items() if below(path, scope)}
+    suspects = sorted(path for path, stat in files.items() if _suspect(stat, manifest.get(path), embedded=embedded))
+    missing = sorted(path for path in manifest if path not in files)
+    return Survey(suspects, missing, len(files) - len(suspects))
+
+
+def plan(
+    seen: Mapping[str, Seen], missing: Collection[str], manifest: Mapping[str, Entry], *, embedded: bool = True
+) -> Plan:
+    """Turn what was read into changes. `missing` are the remembered paths known to be gone; others stay untouched.
+
+    A missing path and a new one with the same bytes are a move; a moved note that was edited on the way is not: it is
+    a removal and an addition, and keeps its identity by the id it claims."""
+    added: list[str] = []
+    modified: list[str] = []
+    touched: dict[str, Stat] = {}
+    unchanged = 0
+    for path, now in sorted(seen.items()):
+        entry = manifest.get(path)
+        if entry is None:
+            added.append(path)
+        elif entry.digest != now.digest or (embedded and not entry.embedded):
+            modified.append(path)
+        else:
+            unchanged += 1
+            if entry.stat != now.stat:
+                touched[path] = now.stat
+    gone = sorted(path for path in set(missing) if path in manifest and path not in seen)
+    moves = _moves([manifest[path] for path in gone], {path: seen[path] for path in added})
+    old, new = {move.old for move in moves}, {move.new for move in moves}
+    changes: list[Change] = [
+        *moves,
+        *(Added(path) for path in added if path not in new),
+        *(Modified(path) for path in modified),
+        *(Removed(path) for path in gone if path not in old),
+    ]
+    return Plan(changes, touched, unchanged)
+
+
+def owners(claims: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """The path that owns each claimed id: the shortest, then the first in the alphabet ("A.md" beats "A copy.md")."""
+    return {claim: min(paths, key=lambda path: (len(path), path)) for claim, paths in claims.items() if paths}
+
+
+def path_id(path: str) -> str:
+    """The id of a note that claims none, or whose claim another note owns: a function of its path alone."""
+    return str(uuid.uuid5(_PATHS, path))
+
+
+def brake(missing: int, known: int, *, share: float, floor: int = 20) -> bool:
+    """Whether so much is missing at once that it may be an accident: `share` or more of the `known` notes.
+
+    A vault of fewer than `floor` notes is never held: there a clean-out is ordinary."""
+    return known >= floor and missing > 0 and missing >= share * known
+
+
+def _suspect(stat: Stat, entry: Entry | None, *, embedded: bool) -> bool:
+    """Whether a listed file must be read; an entry without a digest was forgotten on purpose."""
+    return entry is None or not entry.digest or entry.stat != stat or (embedded and not entry.embedded)
+
+
+def _moves(gone: Iterable[Entry], new: Mapping[str, Seen]) -> list[Moved]:
+    """Pair gone and new files with equal bytes, one to one: by the id they claim, then the file name, then the inode.
+
+    The rounds go from the closest likeness to none but the digest; each is linear, and pairs in order of path, so a
+    moved folder of a thousand empty notes keeps each one's place."""
+    moves: list[Moved] = []
+    left, right = {entry.path: entry for entry in gone}, dict(new)
+    rounds = [(same_id, name, ino) for same_id in (True, False) for name in (True, False) for ino in (True, False)]
+    for same_id, name, ino in rounds:
+        waiting: dict[tuple[str | int | None, ...], list[str]] = defaultdict(list)
+        for path, entry in sorted(left.items(), reverse=True):
+            key = (entry.digest, entry.id if same_id else None, name and _name(path), ino and entry.stat.ino)
+            waiting[key].append(path)
+        for path, now in sorted(right.items()):
+            if same_id and now.claimed_id is None:
+                continue
+            key = (now.digest, now.claimed_id if same_id else None, name and _name(path), ino and now.stat.ino)
+            if olds := waiting.get(key):
+                old = olds.pop()
+                moves.append(Moved(old, path))
+                del left[old], right[path]
+    return sorted(moves, key=lambda move: (move.new, move.old))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,87 @@
+"""One process holds a state folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from index.errors import Conflict, Unavailable
+from syncd.lock import Lock
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from syncd.lock import Lock
+lock = Lock.acquire(Path(sys.argv[1]))
+print(lock.epoch, flush=True)
+time.sleep(60)
+"""
+
+
+def hold(state):
+    root = Path(__file__).parent.parent
+    command = [sys.executable, "-c", HOLDER, str(state)]
+    process = subprocess.Popen(
+        command, cwd=root, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "."}
+    )
+    return process, int(process.stdout.readline())
+
+
+def test_a_held_lock_refuses_another_process_by_its_pid_and_outlives_no_kill(tmp_path):
+    process, epoch = hold(tmp_path)
+    try:
+        with pytest.raises(Conflict, match=f"the process {process.pid} works with") as caught:
+            Lock.acquire(tmp_path)
+        assert caught.value.details == {"pid": process.pid}
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    with Lock.acquire(tmp_path) as lock:
+        assert lock.epoch == epoch + 1
+
+
+def test_the_same_process_cannot_hold_it_twice(tmp_path):
+    with Lock.acquire(tmp_path), pytest.raises(Conflict, match=str(os.getpid())):
+        Lock.acquire(tmp_path)
+
+
+def test_the_epoch_grows_with_each_holder_and_the_file_stays(tmp_path):
+    state = tmp_path / "new" / "state"
+    for expected in (1, 2, 3):
+        lock = Lock.acquire(state)
+        assert lock.epoch == expected
+        lock.release()
+        lock.release()
+    assert (state / "lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_damaged_file_is_no_obstacle(tmp_path):
+    (tmp_path / "lock").write_bytes(b"\xff rubbish \x00 much longer than a record of pid and epoch is")
+    with Lock.acquire(tmp_path) as lock:
+        assert lock.epoch == 1
+        assert lock.current()
+
+
+def test_a_holder_whose_file_was_deleted_or_taken_over_is_not_current_and_harms_nobody(tmp_path):
+    first = Lock.acquire(tmp_path)
+    (tmp_path / "lock").unlink()
+    assert not first.current()
+    second = Lock.acquire(tmp_path)
+    first.release()
+    assert not first.current()
+    assert second.current()
+    with pytest.raises(Conflict):
+        Lock.acquire(tmp_path)
+    second.release()
+
+
+def test_a_state_folder_that_cannot_be_made_is_unavailable(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="cannot open"):
+        Lock.acquire(tmp_path / "file")

@@ -1,0 +1,26 @@
+"""Which file systems change behind the kernel's back."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncd.mount import mounted, remote
+
+MOUNTS = """\
+22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
+40 22 0:52 / /mnt/nas rw,relatime shared:2 master:1 - nfs4 nas:/notes rw,vers=4.2
+41 22 0:53 / /mnt/a\\040b rw - fuse.sshfs me@host: rw
+42 22 0:54 / /broken
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "kind"),
+    [("254:1", "ext4"), ("0:52", "nfs4"), ("0:53", "fuse.sshfs"), ("0:54", ""), ("9:9", "")],
+)
+def test_a_device_has_the_kind_of_its_mount(device, kind):
+    assert mounted(device, MOUNTS) == kind
+
+
+def test_a_folder_that_is_not_there_lies_nowhere(tmp_path):
+    assert remote(str(tmp_path / "gone")) == ""

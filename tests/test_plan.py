@@ -1,0 +1,217 @@
+"""What has changed between the catalog's memory and the vault."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.model import Entry, Stat
+from syncd.plan import Added, Modified, Moved, Plan, Removed, Seen, below, brake, owners, path_id, plan, survey
+
+
+def stat(ino=1, size=1, mtime_ns=1):
+    return Stat(size, mtime_ns, ino)
+
+
+def entry(path, digest="d", *, own=None, ino=1, embedded=True):
+    return Entry(path, own or path_id(path), digest, stat(ino), embedded)
+
+
+def seen(digest="d", *, claims=None, ino=1):
+    return Seen(digest, claims, stat(ino))
+
+
+def manifest(*entries):
+    return {item.path: item for item in entries}
+
+
+SURVEYS = [
+    pytest.param({"a": stat()}, [], None, (["a"], [], 0), id="a new file"),
+    pytest.param({"a": stat()}, [entry("a")], None, ([], [], 1), id="nothing new"),
+    pytest.param({"a": stat(size=2)}, [entry("a")], None, (["a"], [], 0), id="another size"),
+    pytest.param({"a": stat(mtime_ns=2)}, [entry("a")], None, (["a"], [], 0), id="another time"),
+    pytest.param({"a": stat(ino=2)}, [entry("a")], None, (["a"], [], 0), id="another inode"),
+    pytest.param({}, [entry("a")], None, ([], ["a"], 0), id="gone"),
+    pytest.param({"a": stat()}, [entry("a", "")], None, (["a"], [], 0), id="a forgotten digest"),
+    pytest.param({"a": stat()}, [entry("a", embedded=False)], None, (["a"], [], 0), id="without vectors"),
+    pytest.param({}, [entry("x/a"), entry("y/a")], ["x"], ([], ["x/a"], 0), id="missing counts only where one looked"),
+    pytest.param({"x": stat(), "y": stat()}, [], ["x"], (["x"], [], 0), id="suspects only where one looked"),
+    pytest.param({}, [entry("xy/a"), entry("x")], ["x"], ([], ["x"], 0), id="a folder's name is no prefix"),
+    pytest.param({}, [entry("x/a")], [""], ([], ["x/a"], 0), id="the root is everything"),
+    pytest.param({}, [entry("x/a")], [], ([], [], 0), id="nowhere is nothing"),
+]
+
+
+@pytest.mark.parametrize(("files", "known", "under", "expected"), SURVEYS)
+def test_a_survey_tells_by_stat_what_to_read_and_what_is_missing(files, known, under, expected):
+    found = survey(files, manifest(*known), under=under)
+    assert (found.suspects, found.missing, found.unchanged) == expected
+
+
+def test_a_note_without_vectors_waits_until_an_encoder_is_ready():
+    known = manifest(entry("a", embedded=False))
+    assert survey({"a": stat()}, known, embedded=False).suspects == []
+    assert plan({"a": seen()}, [], known, embedded=False).changes == []
+    assert plan({"a": seen()}, [], known).changes == [Modified("a")]
+
+
+PLANS = [
+    pytest.param({"a": seen()}, [], [], [Added("a")], id="added"),
+    pytest.param({"a": seen("e")}, [], [entry("a")], [Modified("a")], id="modified"),
+    pytest.param({"a": seen()}, [], [entry("a", "")], [Modified("a")], id="a forgotten digest equals none"),
+    pytest.param({}, ["a"], [entry("a")], [Removed("a")], id="removed"),
+    pytest.param({}, ["a"], [], [], id="missing, but never known"),
+    pytest.param({"a": seen()}, ["a"], [entry("a")], [], id="missing, but back when it was read"),
+    pytest.param({"b": seen()}, ["a"], [entry("a")], [Moved("a", "b")], id="renamed"),
+    pytest.param({"b": seen("e")}, ["a"], [entry("a")], [Added("b"), Removed("a")], id="renamed and edited"),
+    pytest.param({"b": seen()}, [], [entry("a")], [Added("b")], id="copied"),
+    pytest.param(
+        {"a": seen("e"), "b": seen("d")},
+        [],
+        [entry("a", "d"), entry("b", "e")],
+        [Modified("a"), Modified("b")],
+        id="swapped",
+    ),
+    pytest.param(
+        {"b": seen(), "c": seen()}, ["a"], [entry("a")], [Moved("a", "b"), Added("c")], id="moved and copied: one pair"
+    ),
+    pytest.param(
+        {"b": seen(claims="b's"), "c": seen(claims="me")},
+        ["a"],
+        [entry("a", own="me")],
+        [Moved("a", "c"), Added("b")],
+        id="the claimed id decides",
+    ),
+    pytest.param(
+        {"b/x": seen(ino=7), "c/a": seen(ino=8)},
+        ["a"],
+        [entry("a", ino=7)],
+        [Moved("a", "c/a"), Added("b/x")],
+        id="then the file's name",
+    ),
+    pytest.param(
+        {"b": seen(ino=8), "c": seen(ino=7)},
+        ["a"],
+        [entry("a", ino=7)],
+        [Moved("a", "c"), Added("b")],
+        id="then the inode",
+    ),
+    pytest.param(
+        {"n/1": seen(), "n/2": seen()},
+        ["o/1", "o/2"],
+        [entry("o/1"), entry("o/2")],
+        [Moved("o/1", "n/1"), Moved("o/2", "n/2")],
+        id="a folder of equal notes keeps its order",
+    ),
+]
+
+
+@pytest.mark.parametrize(("now", "missing", "known", "expected"), PLANS)
+def test_a_plan_names_each_change_once(now, missing, known, expected):
+    assert plan(now, missing, manifest(*known)).changes == expected
+
+
+def test_the_same_bytes_with_a_new_stat_are_touched_not_modified():
+    known = manifest(entry("a"), entry("b"))
+    assert plan({"a": seen(ino=9), "b": seen()}, [], known) == Plan([], {"a": stat(9)}, 2)
+
+
+def test_the_shortest_path_owns_an_id_so_an_original_beats_its_copy():
+    claims = {"1": {"A copy.md", "A.md", "Archive/A.md"}, "2": {"b.md", "a.md"}, "3": ()}
+    assert owners(claims) == {"1": "A.md", "2": "a.md"}
+
+
+def test_a_path_s_id_depends_on_the_path_alone_and_never_changes():
+    assert path_id("Daily/2026-11-20.md") == "ccd0ea98-704a-560b-9712-ccbeac915f56"
+    assert path_id("日記/今日.md") == path_id("日記/今日.md") != path_id("日記/昨日.md")
+
+
+@pytest.mark.parametrize(
+    ("missing", "known", "held"),
+    [
+        pytest.param(0, 0, False, id="an empty vault"),
+        pytest.param(19, 19, False, id="a small vault is never held"),
+        pytest.param(9, 20, False, id="less than the share"),
+        pytest.param(10, 20, True, id="the share"),
+        pytest.param(600, 1000, True, id="most of a vault"),
+        pytest.param(0, 1000, False, id="nothing missing"),
+    ],
+)
+def test_a_mass_removal_is_held(missing, known, held):
+    assert brake(missing, known, share=0.5) is held
+    assert not brake(0, known, share=0.0)
+
+
+# -- laws ---------------------------------------------------------------------------------------------------------
+
+paths = st.sampled_from(["a", "b", "c", "x/a", "x/b", "y/a", "y/z/a", "xa"])
+digests = st.sampled_from(["d", "e", "f"])
+files = st.dictionaries(
+    paths, st.builds(Seen, digests, st.sampled_from([None, "1", "2"]), st.builds(stat, st.integers(1, 3)))
+)
+known = st.dictionaries(paths, st.tuples(digests, st.sampled_from([None, "1", "2"]), st.integers(1, 3), st.booleans()))
+
+
+def entries(table):
+    return {p: entry(p, d, own=i, ino=n, embedded=e) for p, (d, i, n, e) in table.items()}
+
+
+def apply(made, now, before):
+    """The manifest after the changes, as path -> digest."""
+    after = {path: item.digest for path, item in before.items()}
+    for change in made.changes:
+        match change:
+            case Added(path):
+                assert path not in after
+                after[path] = now[path].digest
+            case Modified(path):
+                assert path in after
+                after[path] = now[path].digest
+            case Moved(old, new):
+                assert new not in after
+                after[new] = after.pop(old)
+            case Removed(path):
+                del after[path]
+    return after
+
+
+@given(files, known)
+def test_the_changes_applied_to_the_manifest_give_the_listing(now, table):
+    before = entries(table)
+    found = survey({path: item.stat for path, item in now.items()}, before)
+    # the stat is trusted for what is not a suspect, so such a file must hold what it held
+    now = now | {p: Seen(before[p].digest, None, before[p].stat) for p in now if p not in found.suspects}
+    made = plan({path: now[path] for path in found.suspects}, found.missing, before)
+    assert apply(made, now, before) == {path: item.digest for path, item in now.items()}
+    assert found.unchanged + made.unchanged + sum(not isinstance(c, Removed) for c in made.changes) == len(now)
+
+
+@given(files, known, st.sets(st.sampled_from(["a", "x", "x/a", "y", "y/z", "q"])))
+def test_a_survey_of_some_folders_changes_nothing_elsewhere(now, table, under):
+    before = entries(table)
+    found = survey({path: item.stat for path, item in now.items()}, before, under=under)
+    made = plan({path: now[path] for path in found.suspects}, found.missing, before)
+    after = apply(made, now, before)
+    outside = {path: item.digest for path, item in before.items() if not below(path, under)}
+    assert {path: digest for path, digest in after.items() if not below(path, under)} == outside
+
+
+@given(files, known)
+def test_equal_inputs_in_any_order_give_equal_plans(now, table):
+    before = entries(table)
+    gone = [path for path in before if path not in now]
+    backwards = plan(dict(reversed(now.items())), gone[::-1], dict(reversed(before.items())))
+    assert plan(now, gone, before) == backwards
+
+
+@given(st.dictionaries(st.sampled_from("123"), st.sets(paths, min_size=1)))
+def test_an_owner_is_one_of_those_who_claim(claims):
+    assert all(owners(claims)[claim] in claimants for claim, claimants in claims.items())
+
+
+@pytest.mark.timeout(60)  # linear: some tenths of a second; quadratic: minutes
+def test_a_folder_of_many_equal_notes_is_paired_without_comparing_each_with_each():
+    before = manifest(*(entry(f"old/{n:05}.md") for n in range(20_000)))
+    made = plan({f"new/{n:05}.md": seen(ino=5) for n in range(20_000)}, list(before), before)
+    assert made.changes == [Moved(f"old/{n:05}.md", f"new/{n:05}.md") for n in range(20_000)]

@@ -1,0 +1,207 @@
+"""What Git says of a vault, with the real Git."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from index.errors import Conflict, Unavailable
+from syncd.repo import STATES, Repo
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def run(vault, *arguments, check=True):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
+    environment |= {f"GIT_{r}_{k}": "t@example.org" for r in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
+    result = subprocess.run(["git", "-C", str(vault), *arguments], env=environment, check=check, capture_output=True)
+    return result.stdout.decode().strip()
+
+
+@pytest.fixture
+def vault(tmp_path):
+    root = tmp_path / "My $HOME vault – ü"
+    root.mkdir()
+    (root / "n.md").write_text("one\n")
+    return root
+
+
+@pytest.fixture
+def repo(vault):
+    repo = Repo(vault)
+    yield repo
+    repo.close()
+
+
+@pytest.fixture
+def history(vault):
+    run(vault, "init", "-q", "-b", "main")
+    run(vault, "add", "-A")
+    run(vault, "commit", "-qm", "one")
+    return vault
+
+
+def test_a_folder_without_a_history_has_no_head_and_needs_no_gitpython(vault, repo):
+    assert repo.state() == "no-repo"
+    assert repo.head() is None
+    assert repo.busy() == ""
+    code = "import sys; from pathlib import Path; from syncd.repo import Repo; r = Repo(Path(sys.argv[1]))"
+    code += "; r.state(); r.head(); r.busy(); sys.exit('git' in sys.modules)"
+    root = Path(__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": "."}
+    assert subprocess.run([sys.executable, "-c", code, str(vault)], cwd=root, env=environment, check=True)
+
+
+def test_a_vault_inside_another_work_tree_has_no_history_of_its_own(history):
+    inner = history / "inner"
+    (inner / ".git").mkdir(parents=True)  # an empty one: git itself would look further up
+    repo = Repo(inner)
+    assert repo.state() == "broken"
+    assert repo.head() is None
+
+
+def test_init_makes_a_work_tree_and_commit_all_its_first_commit(vault, repo, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    repo.init()
+    assert (repo.state(), repo.head()) == ("unborn", None)
+    commit = repo.commit_all("--author=evil\n\n# kept\n")
+    assert repo.head() == commit == run(vault, "rev-parse", "HEAD")
+    assert run(vault, "log", "-1", "--format=%B") == "--author=evil\n\n# kept"
+    assert repo.state() == "ok"
+    assert repo.commit_all("again") is None
+    repo.init()
+    assert repo.head() == commit
+
+
+def test_head_moves_with_commit_checkout_reset_and_packed_refs(history, repo):
+    seen = [repo.head()]
+    for number in range(3):
+        (history / "n.md").write_text(f"{number}\n")
+        run(history, "commit", "-qam", "next")
+        seen.append(repo.head())
+        assert seen[-1] == run(history, "rev-parse", "HEAD")
+    assert len(set(seen)) == 4
+    run(history, "reset", "-q", "--hard", "HEAD~1")
+    assert repo.head() == seen[2]
+    run(history, "pack-refs", "--all")
+    assert repo.head() == seen[2]
+    run(history, "checkout", "-q", seen[0])
+    assert repo.head() == seen[0]
+    assert repo.state() == "detached"
+    run(history, "switch", "-q", "main")
+    assert (repo.head(), repo.state()) == (seen[2], "ok")
+
+
+def test_head_costs_no_process_while_nothing_moves(history, repo, monkeypatch, tmp_path):
+    head = repo.head()
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "git"
+    fake.write_text("#!/bin/sh\nexit 9\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert repo.head() == head
+
+
+def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
+    run(history, "worktree", "add", "-q", str(tmp_path / "linked"), "-b", "other")
+    repo = Repo(tmp_path / "linked")
+    first = repo.head()
+    (tmp_path / "linked" / "m.md").write_text("two")
+    run(tmp_path / "linked", "add", "-A")
+    run(tmp_path / "linked", "commit", "-qm", "two")
+    assert repo.head() == run(tmp_path / "linked", "rev-parse", "HEAD") != first
+    assert repo.state() == "ok"
+    repo.close()
+
+
+def diverge(vault):
+    run(vault, "switch", "-qc", "other")
+    (vault / "n.md").write_text("theirs\n")
+    run(vault, "commit", "-qam", "theirs")
+    run(vault, "switch", "-q", "main")
+    (vault / "n.md").write_text("ours\n")
+    run(vault, "commit", "-qam", "ours")
+    run(vault, "merge", "-q", "other", check=False)
+
+
+def test_a_conflicted_merge_is_named_and_refuses_a_commit(history, repo):
+    diverge(history)
+    assert repo.state() == "conflict"
+    assert repo.busy() == "MERGE_HEAD"
+    with pytest.raises(Conflict, match="mend the files"):
+        repo.commit_all("no")
+    (history / "n.md").write_text("both\n")
+    run(history, "add", "n.md")
+    assert repo.state() == "mid-operation"
+    run(history, "commit", "-qm", "merged")
+    assert (repo.state(), repo.busy()) == ("ok", "")
+
+
+def test_a_lock_is_reported_and_left_alone(history, repo):
+    lock = history / ".git" / "index.lock"
+    lock.write_bytes(b"")
+    assert (repo.state(), repo.busy()) == ("locked", "index.lock")
+    with pytest.raises(Conflict):
+        repo.commit_all("no")
+    assert lock.exists()
+
+
+def test_a_bare_repository_is_said_to_be_one(tmp_path):
+    run(tmp_path, "init", "-q", "--bare", "bare.git")
+    assert Repo(tmp_path / "bare.git").state() == "bare"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user_is_dubious_and_nothing_is_configured(history, repo, monkeypatch):
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    for path in (history, history / ".git"):
+        os.chown(path, 12345, 12345)
+    assert repo.state() == "dubious"
+    assert repo.head() is None
+
+
+def test_without_git_it_says_so(history, repo, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert (repo.state(), repo.head(), repo.busy()) == ("no-git", None, "")
+    with pytest.raises(Conflict, match="not installed"):
+        repo.commit_all("no")
+
+
+def test_a_hook_s_variables_lead_nowhere_else(history, repo, tmp_path, monkeypatch):
+    other = tmp_path / "other"
+    other.mkdir()
+    run(other, "init", "-q")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    assert repo.state() == "ok"
+    assert repo.head() == run(history, "rev-parse", "HEAD")
+
+
+def test_no_code_of_the_repository_runs(history, repo, tmp_path):
+    proof = tmp_path / "ran"
+    hook = history / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch '{proof}'\n")
+    hook.chmod(0o755)
+    run(history, "config", "core.fsmonitor", str(hook))
+    (history / "m.md").write_text("two")
+    assert repo.commit_all("two")
+    assert not proof.exists()
+
+
+def test_a_commit_that_git_refuses_says_why_in_git_s_words(history, repo):
+    (history / "m.md").write_text("two")
+    (history / ".git" / "objects").rename(history / ".git" / "away")
+    with pytest.raises((Unavailable, Conflict)):
+        repo.commit_all("two")
+
+
+def test_every_state_but_ok_names_a_way_out():
+    assert [state for state, advice in STATES.items() if not advice] == ["ok"]
