@@ -1,1 +1,10 @@
-"""The tool families, one module each."""
+"""The families of tools: what agents can do, one file per dialect."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mcp_server.operation import Operation
+from mcp_server.tools import thoughts
+
+FAMILIES: Final[dict[str, tuple[Operation, ...]]] = {"thoughts": thoughts.OPERATIONS}

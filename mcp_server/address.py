@@ -1,0 +1,40 @@
+"""Under which names the server answers: the exact `Host` and `Origin` values, decided from the settings."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from syncd.config import ServerSettings
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+def hosts(settings: ServerSettings, port: int) -> frozenset[str]:
+    """The `Host` values that mean this server when it listens on `port`, lower-cased. Never patterns: a prefix match
+    lets a name like `127.0.0.1:1.evil.example` in."""
+    own = {*_LOOPBACK} if _local(settings.host) else {bracketed(settings.host), *_LOOPBACK}
+    names = {f"{host}:{port}" for host in own} | ({*own} if port == 80 else set())  # noqa: PLR2004 - http's own port
+    names.update(settings.allowed_hosts)
+    if settings.public_url:
+        names.add(urlsplit(settings.public_url).netloc)
+    return frozenset(name.strip().lower() for name in names if name.strip())
+
+
+def origins(settings: ServerSettings) -> frozenset[str]:
+    """The `Origin` values that are accepted, lower-cased; none by default."""
+    return frozenset(value.strip().rstrip("/").lower() for value in settings.allowed_origins if value.strip())
+
+
+def bracketed(host: str) -> str:
+    """`host` as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
+def _local(host: str) -> bool:
+    """Whether `host` is a name of this machine only, or all of its addresses (then other names must be listed)."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host.lower() == "localhost"
+    return address.is_loopback or address.is_unspecified

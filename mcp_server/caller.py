@@ -1,0 +1,57 @@
+"""Who is calling, and which workspace the call is about.
+
+Law: an unknown workspace, one that the key may not see, and none at all where one is needed are the same NOT_FOUND."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from index.errors import NotFound, PermissionDenied
+from syncd.keys import Key
+
+if TYPE_CHECKING:
+    from syncd.workspace import Desk, Workspace
+
+Names: TypeAlias = Literal["safe", "dotted"]
+
+DEFAULT: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One HTTP request's key and the headers that narrow it. It lives in a ContextVar, so it is that of the very
+    request even inside a long-lived MCP session."""
+
+    key: Key
+    workspace: str | None = None  # X-Memory-Workspace
+    toolsets: frozenset[str] | None = None  # X-MCP-Toolsets; None = all
+    readonly: bool = False  # X-MCP-Readonly
+    names: Names | None = None  # X-MCP-Tool-Names
+
+
+CALLER: ContextVar[Caller] = ContextVar("caller")
+
+
+def allow(caller: Caller, scope: str) -> None:
+    """PermissionDenied unless the key has `scope`."""
+    if not caller.key.may(scope):
+        raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
+
+
+def workspace_of(desk: Desk, caller: Caller) -> Workspace:
+    """The workspace that the request names; else the key's only one; else `default`."""
+    name = caller.workspace
+    if name is None:
+        bound = caller.key.workspaces
+        name = next(iter(bound)) if bound is not None and len(bound) == 1 else DEFAULT
+    if caller.key.sees(name):
+        try:
+            return desk.workspace(name)
+        except NotFound:
+            pass
+    raise NotFound(
+        "no such workspace, or the key may not see it; name another in the header X-Memory-Workspace, "
+        "or make it with `memex workspace create`"
+    )

@@ -1,0 +1,35 @@
+"""How several documents share one budget of characters: whole while they fit, else cut around their passage.
+
+Pure. Law: a cut is always a slice of the document, and all cuts together stay within the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def shares(lengths: Sequence[int], budget: int) -> list[int]:
+    """How many characters each document gets: short ones all they need, what they leave goes to the longer ones."""
+    granted = [0] * len(lengths)
+    waiting = sorted(range(len(lengths)), key=lambda at: lengths[at])
+    for done, at in enumerate(waiting):
+        granted[at] = min(lengths[at], max(0, budget) // (len(lengths) - done))
+        budget -= granted[at]
+    return granted
+
+
+def excerpt(content: str, passage: str, size: int) -> str:
+    """`size` characters of `content` with `passage` in the middle, or as much of the passage's start as fits."""
+    if size >= len(content):
+        return content
+    start = _where(content, passage)
+    start -= max(0, size - len(passage)) // 2
+    start = max(0, min(start, len(content) - size))
+    return content[start : start + size]
+
+
+def _where(content: str, passage: str) -> int:
+    """Where the passage stands; its first line will do, as what is searched leaves comments out."""
+    at = content.find(passage)
+    if at < 0 and passage:
+        at = content.find(passage.strip().splitlines()[0] if passage.strip() else passage)
+    return max(0, at)

@@ -1,0 +1,291 @@
+"""The guard in front of every route: who may speak to us at all, how much, and how slowly.
+
+Law: exact Host and Origin first, then the credential, then (and only then) the body; no request reaches a route
+without a key, but for the two that tell whether the daemon is well."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from starlette.authentication import AuthCredentials
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated
+from mcp_server.caller import CALLER, Caller
+from syncd.config import ServerSettings
+from syncd.keys import Key, Keys
+
+log = logging.getLogger(__name__)
+
+OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE"})
+ONCE: Final = frozenset(
+    {b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site", b"mcp-session-id"}
+    | {b"x-memory-workspace", b"x-mcp-toolsets", b"x-mcp-readonly", b"x-mcp-tool-names"}
+)
+HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
+DRAIN_BYTES: Final = 8 * 1024 * 1024
+DRAIN_SECONDS: Final = 2.0
+WATCH_SECONDS: Final = 2.0
+
+
+class Refusal(NamedTuple):
+    """Why a request goes no further."""
+
+    status: int
+    code: str
+    message: str
+
+
+class Guard:
+    """Pure ASGI: wraps the whole application."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        keys: Keys,
+        settings: ServerSettings,
+        hosts: Collection[str],
+        origins: Collection[str],
+        clock: Callable[[], int],
+    ) -> None:
+        self._app = AuthContextMiddleware(app)
+        self._keys = keys
+        self._settings = settings
+        self._hosts = frozenset(host.encode() for host in hosts)
+        self._origins = frozenset(origin.encode() for origin in origins)
+        self._clock = clock
+        self._under_way: dict[asyncio.Task[None], tuple[str, str]] = {}  # task -> key id, method
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the request through, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # a web socket: uvicorn closes what is not accepted
+        headers, repeated = _headers(scope)
+        refusal = self._stranger(scope, headers, repeated)
+        key = None
+        if refusal is None:
+            key, refusal = self._caller(scope["path"], headers)
+        if refusal is None and scope["method"] in ("POST", "DELETE"):
+            refusal = self._unread(scope["method"], headers)
+        if refusal is None:
+            if scope["method"] == "POST" or b"content-length" in headers or b"transfer-encoding" in headers:
+                received = await self._body(receive)
+                if isinstance(received, Refusal):
+                    refusal = received
+                else:
+                    receive = received
+        if refusal is not None:
+            log.info("refused %s %s: %s", scope["method"], refusal.status, refusal.code)
+            await _refuse(refusal, receive, send)
+            return
+        await self._through(scope, receive, _with_headers(send), key, headers)
+
+    async def watch(self) -> None:
+        """End the streams of keys that were revoked or have expired; runs as long as the server does."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            now = self._clock()
+            for task, (id, _) in list(self._under_way.items()):
+                if not self._keys.live(id, now=now):
+                    task.cancel()
+
+    def hang_up(self) -> None:
+        """End all open streams: a graceful stop waits for work, not for listeners."""
+        for task, (_, method) in list(self._under_way.items()):
+            if method == "GET":
+                task.cancel()
+
+    async def _through(
+        self, scope: Scope, receive: Receive, send: Send, key: Key | None, headers: dict[bytes, bytes]
+    ) -> None:
+        if key is None:
+            await self._app(scope, receive, send)
+            return
+        caller = _caller(key, headers, scope["query_string"])
+        scopes = sorted(key.scopes)
+        # The SDK's own user object: sessions and request state are bound to it.
+        token = AccessToken(token="-", client_id=key.id, subject=key.id, scopes=scopes, claims={"iss": "memex"})  # noqa: S106 -- the secret itself goes no further than this file
+        scope["user"], scope["auth"] = AuthenticatedUser(token), AuthCredentials(scopes)
+        scope["memex.caller"] = caller
+        started = False
+
+        async def noting(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        task = asyncio.current_task()
+        assert task is not None
+        self._under_way[task] = (key.id, scope["method"])
+        reset = CALLER.set(caller)
+        try:
+            await self._app(scope, receive, noting)
+        except asyncio.CancelledError:
+            if not started:
+                raise
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            CALLER.reset(reset)
+            del self._under_way[task]
+
+    def _stranger(self, scope: Scope, headers: dict[bytes, bytes], repeated: str) -> Refusal | None:
+        """Refuse what a browser was tricked into, before anything else is looked at."""
+        if repeated:
+            return Refusal(400, InvalidArgument.code, f"the header {repeated} is given more than once")
+        head = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(a) + len(b) for a, b in scope["headers"])
+        if head > HEAD_BYTES:
+            return Refusal(431, ResourceExhausted.code, f"the request's head is larger than {HEAD_BYTES} bytes")
+        if headers.get(b"host", b"").lower() not in self._hosts:
+            message = (
+                "this Host is not served here; use the daemon's own address or list the name in server.allowed_hosts"
+            )
+            return Refusal(421, PermissionDenied.code, message)
+        origin = headers.get(b"origin")
+        if origin is not None and origin.lower() not in self._origins:
+            message = "requests from web pages of this Origin are refused; list it in server.allowed_origins"
+            return Refusal(403, PermissionDenied.code, message)
+        if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and origin is None:
+            return Refusal(403, PermissionDenied.code, "requests that another site makes in a browser are refused")
+        if scope["method"] not in METHODS:
+            return Refusal(405, InvalidArgument.code, f"the method {scope['method'][:16]} is not served")
+        return None
+
+    def _caller(self, path: str, headers: dict[bytes, bytes]) -> tuple[Key | None, Refusal | None]:
+        """The key behind the request; None only where none is needed."""
+        given = headers.get(b"authorization")
+        if given is None and path in OPEN:
+            return None, None
+        kind, _, secret = (given or b"").decode("latin-1").partition(" ")
+        key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
+        if key is None:
+            message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
+            return None, Refusal(401, Unauthenticated.code, message)
+        surface = "mcp" if path.startswith(("/mcp", "/sse")) else "rest"
+        if path not in OPEN and surface not in key.surfaces:
+            return None, Refusal(403, PermissionDenied.code, f"this key is not meant for {surface.upper()}")
+        return key, None
+
+    def _unread(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
+        """Refuse a body by what its head says of it."""
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit():
+            return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
+        if int(length[:20]) > self._settings.max_body:
+            return self._too_large()
+        if method == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+            return Refusal(415, InvalidArgument.code, "the body must be JSON: send `Content-Type: application/json`")
+        return None
+
+    def _too_large(self) -> Refusal:
+        return Refusal(413, ResourceExhausted.code, f"the body is larger than {self._settings.max_body} bytes")
+
+    async def _body(self, receive: Receive) -> Receive | Refusal:
+        """The same `receive` with the body read ahead, within its limits of size and time."""
+        body = bytearray()
+        waiting: deque[Message] = deque()
+        try:
+            async with asyncio.timeout(self._settings.body_s):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        waiting.append(message)
+                        break
+                    body += message.get("body", b"")
+                    if len(body) > self._settings.max_body:
+                        return self._too_large()
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            seconds = self._settings.body_s
+            return Refusal(408, ResourceExhausted.code, f"the body did not arrive within {seconds:g} s")
+        waiting.appendleft({"type": "http.request", "body": bytes(body), "more_body": bool(waiting)})
+
+        async def replay() -> Message:
+            return waiting.popleft() if waiting else await receive()
+
+        return replay
+
+
+def _headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
+    """The headers by lower-cased name, stripped; and the first one that stands twice but must not."""
+    headers: dict[bytes, bytes] = {}
+    repeated = ""
+    for name, value in scope["headers"]:
+        if name in headers and name in ONCE:
+            repeated = repeated or name.decode("latin-1")
+        headers[name] = value.strip()
+    return headers, repeated
+
+
+def _caller(key: Key, headers: dict[bytes, bytes], query: bytes) -> Caller:
+    toolsets = headers.get(b"x-mcp-toolsets")
+    names = headers.get(b"x-mcp-tool-names", b"dotted" if b"names=dotted" in query.split(b"&") else b"")
+    return Caller(
+        key=key,
+        workspace=_text(headers[b"x-memory-workspace"]) if b"x-memory-workspace" in headers else None,
+        toolsets=None if toolsets is None else frozenset(word.strip() for word in _text(toolsets).lower().split(",")),
+        readonly=headers.get(b"x-mcp-readonly", b"").lower() == b"true",
+        names={b"dotted": "dotted", b"safe": "safe"}.get(names),  # type: ignore[arg-type]  # both are Names
+    )
+
+
+def _text(value: bytes) -> str:
+    """A header's text: names of workspaces may be in any script, and clients send them as UTF-8."""
+    return value.decode("utf-8", "replace")
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
+            message = {**message, "headers": [*own, *HEADERS, (b"cache-control", b"no-store, no-transform")]}
+        await send(message)
+
+    return sending
+
+
+async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
+    """Answer, then let the client finish what it is sending for a moment: a reset would cost it our answer."""
+    error = {"code": refusal.code, "message": refusal.message, "retryable": refusal.status == 408, "details": {}}  # noqa: PLR2004 -- request timeout
+    body = json.dumps({"error": error}, separators=(",", ":")).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
+    headers.append((b"cache-control", b"no-store"))
+    if refusal.status == 401:  # noqa: PLR2004 -- unauthorized
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    if refusal.status != 408:  # noqa: PLR2004 -- it had its time
+        await _drain(receive)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _drain(receive: Receive) -> None:
+    left = DRAIN_BYTES
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b"")) + 1
+                if message["type"] != "http.request" or not message.get("more_body", False):
+                    return
+    except TimeoutError:
+        return

@@ -1,0 +1,100 @@
+"""An operation as both dialects offer it: what goes in, what comes out, who may, how long, and one way to run it.
+
+Law: MCP and REST run the very same operation, so a bound, a scope or an error can't differ between them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.to_thread
+from pydantic import ValidationError
+
+from index.errors import MemexError, Unavailable
+from mcp_server.caller import Caller, allow, workspace_of
+from mcp_server.wire import Given, Returned, invalid
+from syncd.config import Settings
+
+if TYPE_CHECKING:
+    from syncd.workspace import Desk, Workspace
+
+log = logging.getLogger(__name__)
+
+READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
+WRITERS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One tool. `description` is what a model chooses by."""
+
+    family: str
+    name: str
+    title: str
+    description: str
+    scope: str  # "read" or "write"
+    given: type[Given]
+    returned: type[Returned]
+    run: Callable[[Workspace, Any, Settings], Returned]
+    seconds: float  # after which the caller is told to try again
+    destructive: bool = False
+
+    @property
+    def safe_name(self) -> str:
+        """The name without dots, which some hosts refuse."""
+        return self.name.replace(".", "_")
+
+
+class Desktop:
+    """The desk, and the threads on which its operations run: the rim's one hop off the event loop."""
+
+    def __init__(self, desk: Desk, settings: Settings) -> None:
+        self.desk = desk
+        self.settings = settings
+        self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}
+
+    async def call(self, operation: Operation, caller: Caller, arguments: Mapping[str, Any] | bytes) -> Returned:
+        """Run `operation` for `caller`; raises the errors of `index.errors`.
+
+        A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
+        allow(caller, operation.scope)
+        try:
+            if isinstance(arguments, bytes):
+                given = operation.given.model_validate_json(arguments)
+            else:
+                given = operation.given.model_validate(arguments)
+        except ValidationError as problem:
+            raise invalid(problem) from None
+
+        def work() -> Returned:
+            return operation.run(workspace_of(self.desk, caller), given, self.settings)
+
+        with anyio.move_on_after(operation.seconds):
+            try:
+                return await anyio.to_thread.run_sync(
+                    work, abandon_on_cancel=True, limiter=self._threads[operation.scope]
+                )
+            except MemexError:
+                raise
+            except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further
+                log.exception("%s failed unexpectedly", operation.name)
+                raise Unavailable("an unexpected error; the daemon's log has the details", retryable=False) from bug
+        log.warning("%s took longer than %s s", operation.name, operation.seconds)
+        undone = "nothing was read" if operation.scope == "read" else "it may still complete; look before you retry"
+        raise Unavailable(f"{operation.name} took too long: {undone}", retryable=True)
+
+    async def status(self, caller: Caller | None) -> dict[str, Any]:
+        """The state of the daemon, as far as the caller may know it."""
+        if caller is None:
+            visible: frozenset[str] | None = frozenset()
+        else:
+            visible = None if caller.key.may("admin") else self._visible(caller)
+
+        return await anyio.to_thread.run_sync(self.desk.status, visible, abandon_on_cancel=True)
+
+    def _visible(self, caller: Caller) -> frozenset[str]:
+        bound = caller.key.workspaces
+        return frozenset(self.desk.workspaces()) if bound is None else bound

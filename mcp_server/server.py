@@ -1,0 +1,234 @@
+"""The one ASGI application, and the server that runs it.
+
+MCP endpoints of all families and of each, SSE for older clients, REST: one guard in front of all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import signal
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
+
+from index.errors import MemexError, Unavailable
+from mcp_server import rest
+from mcp_server.address import bracketed, hosts, origins
+from mcp_server.guard import Guard
+from mcp_server.operation import Desktop
+from mcp_server.protocol import VaultMCP
+from mcp_server.timed import timed
+from mcp_server.tools import FAMILIES
+from syncd.config import ServerSettings, Settings
+
+if TYPE_CHECKING:
+    from syncd.workspace import Desk
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 60.0
+
+
+def now_ms() -> int:
+    """The time, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Callable[[], int] = now_ms) -> Guard:
+    """The guarded application for `desk`; `port` is the one it listens on, where settings leave it open."""
+    _quiet_logs()
+    version, own = _version(), settings.server
+    desktop = Desktop(desk, settings)
+    allowed, welcome = hosts(own, port or own.port), origins(own)
+    security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
+    everything = [operation for family in FAMILIES.values() for operation in family]
+    servers = {"/mcp": VaultMCP(everything, desktop, version=version)}
+    servers |= {f"/mcp/{name}": VaultMCP(family, desktop, version=version) for name, family in FAMILIES.items()}
+    routes: list[BaseRoute] = []
+    for path, server in servers.items():
+        routes += server.streamable_http_app(
+            streamable_http_path=path,
+            transport_security=security,
+            max_sessions=own.sessions,
+            max_request_body_size=own.max_body,
+        ).routes
+    routes += (
+        servers["/mcp"]
+        .sse_app(
+            sse_path="/sse",
+            message_path="/sse/messages/",
+            transport_security=security,
+            max_request_body_size=own.max_body,
+        )
+        .routes
+    )
+    routes += rest.routes(desktop, version=version)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            for server in servers.values():
+                # A spliced route's own lifespan never runs; without this, the first request fails.
+                await stack.enter_async_context(server.session_manager.run())
+            tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(desk))]
+            yield
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.to_thread(desk.keys.flush)
+
+    inner = Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
+    )
+    inner.router.redirect_slashes = False
+    guard = Guard(inner, keys=desk.keys, settings=own, hosts=allowed, origins=welcome, clock=clock)
+    return guard
+
+
+def serve(
+    desk: Desk,
+    settings: Settings,
+    *,
+    on_bound: Callable[[str], None],
+    stop: threading.Event | None = None,
+    clock: Callable[[], int] = now_ms,
+) -> None:
+    """Serve until `stop` is set, or SIGTERM or SIGINT when this is the main thread; blocks until all is put away.
+
+    `on_bound` is told the address once requests are answered. Unavailable when the address can't be had."""
+    own = settings.server
+    stop = stop or threading.Event()
+    with contextlib.closing(_bound(own)) as listener:
+        port = int(listener.getsockname()[1])
+        guard = app(desk, settings, port=port, clock=clock)
+        config = uvicorn.Config(
+            guard,
+            http=timed(own.head_s),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=16_384,
+            limit_concurrency=own.connections,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=max(1, round(own.grace_s)),
+        )
+        url = f"http://{bracketed(own.host)}:{port}"
+        server = _Server(config, guard, stop, lambda: on_bound(url))
+        with _signals(stop):
+            asyncio.run(server.serve(sockets=[listener]))
+
+
+@contextlib.contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT set `stop`; only the main thread may say so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, stopped by an event instead of a poll and a signal: an idle daemon must not wake ten times a second."""
+
+    def __init__(
+        self, config: uvicorn.Config, guard: Guard, stop: threading.Event, on_bound: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._guard = guard
+        self._stop = stop
+        self._on_bound = on_bound
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Not uvicorn's way, which raises the signal again when all is done."""
+        yield
+
+    async def main_loop(self) -> None:
+        """Wait for the stop; between, refresh the Date header once a second while anybody is connected."""
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wait() -> None:
+            self._stop.wait()
+            with contextlib.suppress(RuntimeError):  # the loop has ended on its own
+                loop.call_soon_threadsafe(stopped.set)
+
+        threading.Thread(target=wait, name="rim-stop", daemon=True).start()
+        self._on_bound()
+        while not stopped.is_set():
+            await self.on_tick(0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), timeout=1.0)
+        self.should_exit = True
+        self._guard.hang_up()
+
+
+async def _flush(desk: Desk) -> None:
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        try:
+            await asyncio.to_thread(desk.keys.flush)
+        except Unavailable as error:
+            log.warning("times of last use were not written: %s", error.message)
+
+
+def _bound(settings: ServerSettings) -> socket.socket:
+    """A listening address of our own; the error says which setting to change."""
+    where = f"{bracketed(settings.host)}:{settings.port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise Unavailable(f"{where} is no address; set server.host ({error.strerror})", retryable=False) from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        match error.errno:
+            case errno.EADDRINUSE:
+                way_out = "is taken by another process; choose another with server.port or --port"
+            case errno.EACCES:
+                way_out = "may not be used by this user; choose a port above 1023 with server.port or --port"
+            case _:
+                way_out = f"can't be listened on ({error.strerror}); set server.host"
+        raise Unavailable(f"{where} {way_out}", retryable=False) from error
+    return listener
+
+
+def _version() -> str:
+    try:
+        return metadata.version("memex-vault")
+    except metadata.PackageNotFoundError:  # a checkout that was not installed
+        return "0"
+
+
+def _quiet_logs() -> None:
+    """A plain root handler before the first MCP server: the SDK would install one that renders every traceback in
+    colour, and 200 aborted uploads would stop the event loop for a minute."""
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

@@ -1,0 +1,49 @@
+"""uvicorn's HTTP protocol with a limit on the time that a request's head may take.
+
+Without it a few hundred half-open heads keep every honest client out for good."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+def timed(seconds: float) -> type[H11Protocol]:
+    """The protocol class for `uvicorn.Config(http=…)` that gives each head `seconds`."""
+
+    class TimedH11(H11Protocol):
+        """Closes a connection whose head is not complete in time; streams and keep-alive are left alone."""
+
+        _head: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._arm()
+
+        def data_received(self, data: bytes) -> None:
+            if self.cycle is None or self.cycle.response_complete:
+                self._arm()
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._disarm()
+
+        def on_response_complete(self) -> None:
+            self._disarm()
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._disarm()
+            super().connection_lost(exc)
+
+        def _arm(self) -> None:
+            if self._head is None:
+                self._head = self.loop.call_later(seconds, self.transport.close)
+
+        def _disarm(self) -> None:
+            if self._head is not None:
+                self._head.cancel()
+                self._head = None
+
+    return TimedH11

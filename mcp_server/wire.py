@@ -1,0 +1,140 @@
+"""How errors and values look on the wire: one table of statuses, one shape of error, compact JSON.
+
+Law: what leaves carries a code, a sentence and no stack trace, host path or rejected value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from index.errors import (
+    Conflict,
+    InvalidArgument,
+    MemexError,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unauthenticated,
+    Unavailable,
+)
+
+STATUS: Final[Mapping[str, int]] = {
+    InvalidArgument.code: 400,
+    Unauthenticated.code: 401,
+    PermissionDenied.code: 403,
+    NotFound.code: 404,
+    Conflict.code: 409,
+    ResourceExhausted.code: 429,
+    Unavailable.code: 503,
+}
+# What Starlette and uvicorn refuse by number, in our words.
+CODE: Final[Mapping[int, str]] = {404: NotFound.code, 413: ResourceExhausted.code, 429: ResourceExhausted.code}
+LONGEST_DETAIL: Final = 64
+
+
+class Given(BaseModel):
+    """What a caller sends. Anything unknown is refused: a misspelt filter must not be silently ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Returned(BaseModel):
+    """What a caller gets."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def status(error: MemexError) -> int:
+    """The HTTP status of an error; too large is told from too many by its `limit`."""
+    return 413 if error.code == ResourceExhausted.code and "limit" in error.details else STATUS[error.code]
+
+
+def body(error: MemexError) -> bytes:
+    """`{"error": {…}}` as compact JSON."""
+    return json.dumps({"error": error.as_dict()}, separators=(",", ":"), default=str).encode()
+
+
+def invalid(problem: ValidationError) -> InvalidArgument:
+    """A refusal that names each field and what is wrong with it, but never the value."""
+    fields = [
+        {"field": ".".join(_word(part) for part in found["loc"]) or "body", "problem": _problem(found)}
+        for found in problem.errors(include_url=False, include_input=False, include_context=False)[:10]
+    ]
+    return InvalidArgument("; ".join(f"{field['field']}: {field['problem']}" for field in fields), fields=fields)
+
+
+def payload(value: BaseModel) -> tuple[dict[str, Any], str]:
+    """`value` as plain data and as compact JSON text."""
+    try:
+        return value.model_dump(mode="json"), value.model_dump_json()
+    except (PydanticSerializationError, UnicodeEncodeError):
+        # A note dropped in by hand may hold bytes that are no text; it must not take the whole answer with it.
+        data = _scrubbed(value.model_dump())
+        return data, json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def schema(model: type[BaseModel], *, output: bool = False) -> dict[str, Any]:
+    """The model's JSON schema, small: definitions in place, no titles, and (input) no `null` beside a type."""
+    full = model.model_json_schema(mode="serialization" if output else "validation")
+    definitions = full.pop("$defs", {})
+    small = _small(full, definitions, output=output)
+    assert isinstance(small, dict)
+    small.pop("description", None)
+    return small
+
+
+def _small(node: Any, definitions: Mapping[str, Any], *, output: bool) -> Any:
+    if isinstance(node, list):
+        return [_small(part, definitions, output=output) for part in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _small(definitions[node["$ref"].rpartition("/")[2]], definitions, output=output)
+    kept = {
+        key: {name: _small(sub, definitions, output=output) for name, sub in value.items()}
+        if key == "properties"
+        else _small(value, definitions, output=output)
+        for key, value in node.items()
+        if key != "title" and not (key == "default" and (value is None or output))
+    }
+    if not output and (choices := kept.get("anyOf")) and {"type": "null"} in choices:
+        rest = [choice for choice in choices if choice != {"type": "null"}]
+        if len(rest) == 1:
+            del kept["anyOf"]
+            kept = {**rest[0], **kept}
+    return kept
+
+
+def _word(part: int | str) -> str:
+    text = str(part)
+    text = text if text.isascii() and text.isprintable() else ascii(text)[1:-1]
+    return text[:LONGEST_DETAIL]
+
+
+def _problem(found: Mapping[str, Any]) -> str:
+    match found["type"]:
+        case "extra_forbidden":
+            return "unknown argument"
+        case "missing":
+            return "is required"
+        case "json_invalid":
+            return "not valid JSON"
+        case "string_unicode":
+            return "not valid Unicode text"
+        case _:
+            return str(found["msg"]).removeprefix("Value error, ")
+
+
+def _scrubbed(value: Any) -> Any:
+    """`value` with every lone surrogate as U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if isinstance(value, Mapping):
+        return {_scrubbed(key): _scrubbed(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_scrubbed(part) for part in value]
+    return value

@@ -1,0 +1,138 @@
+"""The ledger: the small SQLite file that holds what is not in the notes (keys; later jobs, events, audit).
+
+Law: it is truth, not a cache. A commit is on disk when it returns, a newer schema is never opened, and nobody but
+the owner can read the file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from index.errors import Unavailable
+
+# One entry per schema version, in order; `PRAGMA user_version` counts those that were applied. Never edit an entry
+# that was released: append.
+SCHEMA: tuple[str, ...] = (
+    """
+    CREATE TABLE keys (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        scopes TEXT NOT NULL,
+        workspaces TEXT,
+        surfaces TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        revoked_at INTEGER,
+        last_used_at INTEGER
+    ) STRICT;
+    CREATE UNIQUE INDEX keys_live_name ON keys (name) WHERE revoked_at IS NULL;
+    """,
+)
+
+
+class Ledger:
+    """One connection to the ledger, shared by all threads."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, path: Path) -> Ledger:
+        """Open the ledger at `path`, made with mode 0600 if it is missing; Unavailable if others could read it."""
+        _private(path)
+        try:
+            # The lock below serialises all use of the connection.
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            _migrate(connection, path)
+        except sqlite3.Error as error:
+            raise Unavailable(
+                f"the ledger {path.name} can't be opened ({error}); restore it from a backup, or move it away "
+                "to start with no keys",
+                retryable=False,
+            ) from error
+        return cls(path, connection)
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """What a query answers."""
+        with self._lock:
+            return self._connection.execute(statement, parameters).fetchall()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction: everything `run` inside it is committed and synced at the end, or nothing is."""
+        with self._lock:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield
+                except BaseException:
+                    self._connection.execute("ROLLBACK")
+                    raise
+                self._connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                raise Unavailable(f"the ledger could not be written ({error}); nothing was changed") from error
+
+    def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Run one statement (inside `writing`); the number of rows it changed."""
+        with self._lock:
+            return self._connection.execute(statement, parameters).rowcount
+
+    def version(self) -> int:
+        """A number that changes when *another* process has committed: what was read before may be stale."""
+        with self._lock:
+            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file; the ledger can't be used after it."""
+        with self._lock:
+            self._connection.close()
+
+
+def _private(path: Path) -> None:
+    """Make the file with mode 0600, or check that it has no reader but us."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise Unavailable(
+                f"the ledger {path.name} is not a regular file of this user; move it away", retryable=False
+            ) from None
+        if found.st_mode & 0o077:
+            raise Unavailable(
+                f"others can read the ledger {path.name}, which holds key hashes; run `chmod 600` on it",
+                retryable=False,
+            ) from None
+    except OSError as error:
+        raise Unavailable(f"the ledger {path.name} can't be made: {error.strerror}", retryable=False) from error
+    else:
+        os.fsync(descriptor)
+        os.close(descriptor)
+    if path.parent.stat().st_mode & 0o022:
+        raise Unavailable(
+            f"others can write the folder of the ledger {path.name}; run `chmod 700` on it", retryable=False
+        )
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Apply the schema versions that the file does not have yet, each in one transaction."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(SCHEMA):
+        raise Unavailable(
+            f"the ledger {path.name} was written by a newer Memex (schema {version}, known {len(SCHEMA)}); "
+            "update Memex or restore an older backup",
+            retryable=False,
+        )
+    for number in range(version, len(SCHEMA)):
+        connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA[number]} PRAGMA user_version = {number + 1}; COMMIT;")

@@ -1,0 +1,163 @@
+import re
+import threading
+
+import pytest
+
+from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.keys import Keys
+from syncd.ledger import Ledger
+
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    opened = Ledger.open(folder / "ledger.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def keys(ledger):
+    return Keys(ledger)
+
+
+def test_a_key_is_known_by_its_secret_and_by_nothing_else(keys):
+    key, secret = keys.create("laptop", workspaces=["work"], now=NOW)
+    assert re.fullmatch(r"mx_[0-9a-f]{12}_[0-9a-f]{64}", secret)
+    assert keys.authenticate(secret, now=NOW) == key
+    for wrong in (
+        "",
+        "mx_",
+        f"mx_{key.id}",
+        f"mx_{key.id}_",
+        secret[:-1],
+        secret + "0",
+        secret.upper(),
+        "mx__",
+        "é",
+        "\udcff",
+    ):
+        assert keys.authenticate(wrong, now=NOW) is None
+
+
+def test_the_secret_is_nowhere_in_the_files(keys, ledger):
+    _, secret = keys.create("laptop", workspaces=None, now=NOW)
+    for file in ledger.path.parent.iterdir():
+        assert secret.rpartition("_")[2].encode() not in file.read_bytes()
+
+
+def test_keys_are_there_after_a_restart(keys, ledger):
+    made, secret = keys.create(
+        "laptop", workspaces=["work", "b,c"], scopes=["read"], surfaces=["mcp"], expires_at=NOW + 5, now=NOW
+    )
+    again = Keys(ledger)
+    assert again.authenticate(secret, now=NOW) == made
+    assert made.workspaces == {"work", "b,c"} and made.scopes == {"read"} and made.surfaces == {"mcp"}
+
+
+def test_a_key_ends_when_it_expires(keys):
+    _, secret = keys.create("short", workspaces=None, expires_at=NOW + 10, now=NOW)
+    assert keys.authenticate(secret, now=NOW + 9)
+    assert keys.authenticate(secret, now=NOW + 10) is None
+
+
+def test_a_revoked_key_ends_at_once_even_when_another_process_did_it(keys, ledger, tmp_path):
+    key, secret = keys.create("laptop", workspaces=None, now=NOW)
+    other_ledger = Ledger.open(ledger.path)
+    Keys(other_ledger).revoke("laptop", now=NOW + 1)
+    other_ledger.close()
+    assert keys.authenticate(secret, now=NOW + 1) is None
+    assert not keys.live(key.id, now=NOW + 1)
+
+
+def test_revoking_takes_the_live_key_of_a_name_and_twice_is_once(keys):
+    old, _ = keys.create("laptop", workspaces=None, now=NOW)
+    assert keys.revoke("laptop", now=NOW + 1).revoked_at == NOW + 1
+    new, secret = keys.create("laptop", workspaces=None, now=NOW + 2)
+    assert keys.revoke("laptop", now=NOW + 3).id == new.id != old.id
+    assert keys.revoke(new.id, now=NOW + 9).revoked_at == NOW + 3
+    assert keys.authenticate(secret, now=NOW + 3) is None
+    with pytest.raises(NotFound):
+        keys.revoke("nobody", now=NOW)
+
+
+def test_a_name_belongs_to_one_live_key(keys):
+    keys.create("laptop", workspaces=None, now=NOW)
+    with pytest.raises(Conflict, match="laptop"):
+        keys.create("laptop", workspaces=None, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"name": " x"},
+        {"name": "a\nb"},
+        {"name": "x" * 65},
+        {"workspaces": ()},
+        {"scopes": ("read", "root")},
+        {"scopes": ()},
+        {"surfaces": ("telnet",)},
+        {"expires_at": NOW},
+    ],
+    ids=str,
+)
+def test_what_a_key_can_not_be_is_refused(keys, wrong):
+    with pytest.raises(InvalidArgument):
+        keys.create(**({"name": "laptop", "workspaces": None, "now": NOW} | wrong))
+    assert keys.list() == []
+
+
+def test_keys_of_the_environment_work_on_their_surface_and_are_never_stored(ledger):
+    keys = Keys(ledger, static={"mcp": "one", "rest": "two"})
+    found = keys.authenticate("one", now=NOW)
+    assert found.surfaces == {"mcp"} and found.scopes == {"read", "write"} and found.sees("anything")
+    assert keys.live(found.id, now=NOW)
+    assert keys.authenticate("two", now=NOW).surfaces == {"rest"}
+    assert Keys(ledger, static={"mcp": "same", "rest": "same"}).authenticate("same", now=NOW).surfaces == {
+        "mcp",
+        "rest",
+    }
+    assert Keys(ledger, static={"mcp": ""}).authenticate("", now=NOW) is None
+    assert keys.list() == []
+
+
+def test_the_last_use_is_remembered_without_a_write_for_each_request(keys, ledger):
+    _, secret = keys.create("laptop", workspaces=None, now=NOW)
+    keys.authenticate(secret, now=NOW + 7)
+    assert keys.list()[0].last_used_at == NOW + 7
+    assert ledger.rows("SELECT last_used_at FROM keys") == [(None,)]
+    keys.flush()
+    keys.flush()
+    assert ledger.rows("SELECT last_used_at FROM keys") == [(NOW + 7,)]
+    assert Keys(ledger).list()[0].last_used_at == NOW + 7 == keys.list()[0].last_used_at
+
+
+def test_many_threads_make_keys_and_none_is_lost(keys):
+    errors = []
+
+    def work(number):
+        try:
+            for turn in range(5):
+                _, secret = keys.create(f"{number}-{turn}", workspaces=None, now=NOW)
+                assert keys.authenticate(secret, now=NOW)
+                keys.flush()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(keys.list()) == 30
+
+
+def test_a_key_sees_its_workspaces_and_may_only_its_scopes(keys):
+    key, _ = keys.create("laptop", workspaces=["work"], scopes=["admin"], now=NOW)
+    assert key.sees("work") and not key.sees("Work") and not key.sees("")
+    assert key.may("admin") and not key.may("read")

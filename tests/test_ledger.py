@@ -1,0 +1,100 @@
+import os
+import sqlite3
+import stat
+
+import pytest
+
+from index.errors import Unavailable
+from syncd import ledger
+from syncd.ledger import Ledger
+
+
+@pytest.fixture
+def path(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    return folder / "ledger.db"
+
+
+def test_all_its_files_are_only_its_owners(path):
+    before = os.umask(0)
+    try:
+        opened = Ledger.open(path)
+        with opened.writing():
+            opened.run(
+                "INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)"
+            )
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        opened.close()
+    finally:
+        os.umask(before)
+    assert modes and set(modes.values()) == {0o600}
+
+
+def test_what_was_written_is_there_when_it_is_opened_again(path):
+    first = Ledger.open(path)
+    with first.writing():
+        first.run("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)")
+    first.close()
+    again = Ledger.open(path)
+    assert again.rows("SELECT id FROM keys") == [("a",)]
+    assert again.rows("PRAGMA journal_mode") == [("wal",)]
+    assert again.rows("PRAGMA synchronous") == [(2,)]
+    again.close()
+
+
+def test_a_failed_transaction_changes_nothing(path):
+    opened = Ledger.open(path)
+    with pytest.raises(RuntimeError), opened.writing():
+        opened.run("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('a','n',x'00','r','m',1)")
+        raise RuntimeError("in the middle")
+    assert opened.rows("SELECT id FROM keys") == []
+    opened.close()
+
+
+def test_another_process_writing_is_noticed(path):
+    opened = Ledger.open(path)
+    before = opened.version()
+    assert opened.version() == before
+    other = sqlite3.connect(path)
+    other.execute("UPDATE keys SET name = 'x'")
+    other.execute("INSERT INTO keys (id, name, digest, scopes, surfaces, created_at) VALUES ('b','n',x'00','r','m',1)")
+    other.commit()
+    other.close()
+    assert opened.version() != before
+    opened.close()
+
+
+def test_a_newer_schema_is_not_opened(path):
+    Ledger.open(path).close()
+    newer = sqlite3.connect(path)
+    newer.execute(f"PRAGMA user_version = {len(ledger.SCHEMA) + 1}")
+    newer.commit()
+    newer.close()
+    with pytest.raises(Unavailable, match="newer Memex"):
+        Ledger.open(path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        pytest.param(lambda path: path.chmod(0o644), "others can read", id="readable by others"),
+        pytest.param(lambda path: path.parent.chmod(0o777), "others can write", id="folder writable by others"),
+        pytest.param(lambda path: path.write_bytes(b"no database" * 100), "can't be opened", id="not a database"),
+        pytest.param(
+            lambda path: (path.rename(path.with_suffix(".x")), path.symlink_to("x")), "regular file", id="a link"
+        ),
+    ],
+)
+def test_a_ledger_that_can_not_be_trusted_is_refused_with_the_way_out(path, spoil, words):
+    Ledger.open(path).close()
+    spoil(path)
+    with pytest.raises(Unavailable, match=words) as caught:
+        Ledger.open(path)
+    assert str(path.parent) not in caught.value.message
+    assert not caught.value.retryable
+
+
+def test_a_folder_that_is_missing_is_told(tmp_path):
+    with pytest.raises(Unavailable, match="can't be made"):
+        Ledger.open(tmp_path / "nowhere" / "ledger.db")

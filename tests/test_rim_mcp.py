@@ -1,0 +1,351 @@
+"""MCP over real transports with a client of the ecosystem: both protocol eras, HTTP, SSE and stdio."""
+
+import asyncio
+import json
+import sys
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from syncd.config import McpSettings
+from tests.rim import running
+
+MODES = ("legacy", "2026-07-28")
+TOOLS = ["capture_thought", "semantic_search", "get_thought", "delete_thought", "list_recent"]
+WAYS = [*((way, mode) for way in ("http", "sse", "stdio") for mode in MODES)]
+
+
+@pytest.fixture(scope="module")
+def rim(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("rim") / "state") as served:
+        yield served
+
+
+@asynccontextmanager
+async def client(rim, *, key="full", mode="legacy", path="/mcp", way="http", **headers):
+    sent = rim.headers(key, **headers)
+    if way == "stdio":
+        workspace = headers.get("X_Memory_Workspace")
+        code = f"import sys; from mcp_server.bridge import run; sys.exit(run({rim.url!r}, {rim.secrets[key]!r}, workspace={workspace!r}))"
+        async with Client(StdioServerParameters(command=sys.executable, args=["-c", code], cwd="."), mode=mode) as made:
+            yield made
+    elif way == "sse":
+        async with Client(sse_client(rim.url + "/sse", headers=sent), mode=mode) as made:
+            yield made
+    else:
+        async with httpx2.AsyncClient(headers=sent, timeout=30) as http:
+            async with Client(streamable_http_client(rim.url + path, http_client=http), mode=mode) as made:
+                yield made
+
+
+def run(work):
+    return asyncio.run(asyncio.wait_for(work, 60))
+
+
+def failed(result):
+    """The error of a result: in text, in `_meta`, and nowhere else."""
+    assert result.is_error and result.structured_content is None
+    (block,) = result.content
+    shown = json.loads(block.text)["error"]
+    assert result.meta["dev.memex/error"] == shown
+    return shown
+
+
+@pytest.mark.parametrize(("way", "mode"), WAYS)
+def test_every_tool_works_on_every_transport_and_era(rim, way, mode):
+    async def work():
+        async with client(rim, way=way, mode=mode, X_Memory_Workspace="work") as mcp:
+            assert [tool.name for tool in (await mcp.list_tools()).tools] == TOOLS
+            text = f"over {way} in {mode}: 日本語 \u2028 line"
+            made = await mcp.call_tool("capture_thought", {"content": text, "metadata": {"n": 1}})
+            assert made.structured_content["created"] is True
+            id = made.structured_content["id"]
+            found = await mcp.call_tool("semantic_search", {"query": f"over {way} in {mode}", "top_k": 1})
+            assert found.structured_content["results"][0]["document_id"] == id
+            assert json.loads(found.content[0].text) == found.structured_content
+            assert len(found.content) == 1 and ": " not in found.content[0].text.split("日本語")[0].replace(
+                f"{mode}: ", ""
+            )
+            whole = await mcp.call_tool("get_thought", {"id": id})
+            assert whole.structured_content["content"] == text
+            recent = await mcp.call_tool("list_recent", {})
+            assert recent.structured_content["results"][0]["id"] == id
+            gone = await mcp.call_tool("delete_thought", {"id": id})
+            assert gone.structured_content["deleted"] is True
+            assert failed(await mcp.call_tool("get_thought", {"id": id}))["code"] == "NOT_FOUND"
+
+    run(work())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_family_has_an_endpoint_of_its_own(rim, mode):
+    async def work():
+        async with client(rim, mode=mode, path="/mcp/thoughts") as mcp:
+            assert [tool.name for tool in (await mcp.list_tools()).tools] == TOOLS
+            assert (await mcp.call_tool("list_recent", {})).structured_content["results"] == []
+
+    run(work())
+
+
+def test_every_tool_is_described_bounded_and_annotated(rim):
+    async def work():
+        async with client(rim) as mcp:
+            return (await mcp.list_tools()).tools
+
+    tools = run(work())
+    visible = 0
+    for tool in tools:
+        assert tool.description and tool.title and tool.output_schema["type"] == "object"
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.annotations.open_world_hint is False
+        assert tool.annotations.read_only_hint is (tool.name not in ("capture_thought", "delete_thought"))
+        assert tool.annotations.destructive_hint is (tool.name == "delete_thought")
+        assert "$defs" not in json.dumps([tool.input_schema, tool.output_schema])
+        for name, field in tool.input_schema["properties"].items():
+            assert name in ("collection", "namespace") or field.get("description"), name
+        visible += len(json.dumps([tool.name, tool.description, tool.input_schema], separators=(",", ":"))) / 4
+    assert visible <= 2_500
+    search = tools[1].description
+    assert "in other words" in search and "rank" in search
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code", "word"),
+    [
+        ("capture_thought", {}, "INVALID_ARGUMENT", "content"),
+        ("capture_thought", {"content": "x", "colour": 1}, "INVALID_ARGUMENT", "colour"),
+        ("capture_thought", {"content": "x", "metadata": {"promote": True}}, "INVALID_ARGUMENT", "promote"),
+        ("semantic_search", {"query": "x", "top_k": 99}, "INVALID_ARGUMENT", "top_k"),
+        ("semantic_search", {"query": "x", "workspace": "secret"}, "INVALID_ARGUMENT", "workspace"),
+        ("get_thought", {"id": ""}, "INVALID_ARGUMENT", "id"),
+        ("get_thought", {"id": "nope"}, "NOT_FOUND", "nope"),
+        ("list_recent", {"limit": 0}, "INVALID_ARGUMENT", "limit"),
+        ("no_such_tool", {}, "INVALID_ARGUMENT", "no_such_tool"),
+    ],
+    ids=str,
+)
+def test_an_error_is_a_result_the_model_can_read(rim, mode, tool, arguments, code, word):
+    async def work():
+        async with client(rim, mode=mode) as mcp:
+            return await mcp.call_tool(tool, arguments)
+
+    shown = failed(run(work()))
+    assert shown["code"] == code and word in shown["message"]
+
+
+def test_arguments_are_taken_as_they_are(rim):
+    """The text "null" or "[1]" in a text field is text."""
+
+    async def work():
+        async with client(rim, X_Memory_Workspace="default") as mcp:
+            made = await mcp.call_tool(
+                "capture_thought", {"content": "[1]", "source": "null", "metadata": '{"a": [1]}'}
+            )
+            whole = await mcp.call_tool("get_thought", {"id": made.structured_content["id"]})
+            await mcp.call_tool("delete_thought", {"id": made.structured_content["id"]})
+            return whole.structured_content
+
+    whole = run(work())
+    assert (whole["content"], whole["source"], whole["metadata"]) == ("[1]", "null", {"a": [1]})
+
+
+def test_the_list_can_be_narrowed_but_narrowing_is_no_right(rim):
+    async def names(**headers):
+        async with client(rim, **headers) as mcp:
+            return [tool.name for tool in (await mcp.list_tools()).tools]
+
+    assert run(names(X_MCP_Toolsets="kb, graph")) == []
+    assert run(names(X_MCP_Toolsets="kb, Thoughts")) == TOOLS
+    reading = run(names(X_MCP_Readonly="true"))
+    assert reading == ["semantic_search", "get_thought", "list_recent"]
+
+    async def hidden():
+        async with client(rim, X_MCP_Readonly="true") as mcp:
+            made = await mcp.call_tool("capture_thought", {"content": "hidden, not forbidden"})
+            await mcp.call_tool("delete_thought", {"id": made.structured_content["id"]})
+            return made
+
+    assert not run(hidden()).is_error
+
+
+def test_the_setting_narrows_too(tmp_path):
+    with running(tmp_path / "state", mcp=McpSettings(toolsets=("kb",), tool_names="dotted")) as rim:
+
+        async def names():
+            async with client(rim) as mcp:
+                return (await mcp.list_tools()).tools
+
+        assert run(names()) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_key_without_the_scope_is_told_so(rim, mode):
+    async def call(key, tool, arguments):
+        async with client(rim, key=key, mode=mode) as mcp:
+            return await mcp.call_tool(tool, arguments)
+
+    for key, tool, arguments in (
+        ("reader", "capture_thought", {"content": "x"}),
+        ("reader", "delete_thought", {"id": "x"}),
+        ("writer", "semantic_search", {"query": "x"}),
+        ("writer", "get_thought", {"id": "x"}),
+        ("writer", "list_recent", {}),
+    ):
+        assert failed(run(call(key, tool, arguments)))["code"] == "PERMISSION_DENIED"
+
+
+@pytest.mark.parametrize(("way", "mode"), WAYS)
+def test_missing_and_forbidden_look_the_same(rim, way, mode):
+    secret = rim.desk.workspace("secret").capture(f"nobody else's {way} {mode}").record.id
+
+    async def answers(**headers):
+        async with client(rim, key="two", way=way, mode=mode, **headers) as mcp:
+            told = []
+            for tool, arguments in (
+                ("capture_thought", {"content": "x"}),
+                ("semantic_search", {"query": "nobody"}),
+                ("get_thought", {"id": secret}),
+                ("delete_thought", {"id": secret}),
+                ("list_recent", {}),
+            ):
+                told.append(failed(await mcp.call_tool(tool, arguments)))
+            return told
+
+    forbidden, missing = run(answers(X_Memory_Workspace="secret")), run(answers(X_Memory_Workspace="nowhere"))
+    assert forbidden == missing
+    assert {one["code"] for one in forbidden} == {"NOT_FOUND"}
+
+
+def test_the_workspace_may_change_from_request_to_request_in_one_session(rim):
+    """Each POST's own header counts, also in a long-lived session."""
+    in_work = rim.desk.workspace("work").capture("only in work, this one")
+
+    async def work():
+        async with httpx2.AsyncClient(headers=rim.headers("two"), timeout=30) as http:
+            async with Client(streamable_http_client(rim.url + "/mcp", http_client=http), mode="legacy") as mcp:
+                seen = []
+                for name in ("work", "default", "work"):
+                    http.headers["X-Memory-Workspace"] = name
+                    result = await mcp.call_tool("get_thought", {"id": in_work.record.id})
+                    seen.append(result.is_error)
+                return seen
+
+    assert run(work()) == [False, True, False]
+    rim.desk.workspace("work").delete(in_work.record.id)
+
+
+def test_a_session_belongs_to_the_key_that_opened_it(rim):
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    }
+    accept = {"accept": "application/json, text/event-stream"}
+    opened = rim.rest("POST", "/mcp", json=hello, headers=accept)
+    session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"} | accept
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    assert rim.rest("POST", "/mcp", json=ping, headers=session).status_code == 200
+    stolen = rim.rest("POST", "/mcp", key="work", json=ping, headers=session)
+    unknown = rim.rest("POST", "/mcp", key="work", json=ping, headers=session | {"mcp-session-id": "0" * 32})
+    assert stolen.status_code == unknown.status_code == 404
+    assert stolen.content == unknown.content
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_slow_call_ends_with_a_retryable_error(rim, mode, monkeypatch):
+    from mcp_server.tools import FAMILIES
+
+    operation = FAMILIES["thoughts"][1]
+    space = rim.desk.workspace("work")
+    space.slow = 1.5
+    before = operation.seconds
+    object.__setattr__(operation, "seconds", 0.3)
+    try:
+
+        async def work():
+            async with client(rim, mode=mode, X_Memory_Workspace="work") as mcp:
+                return await mcp.call_tool("semantic_search", {"query": "x"})
+
+        shown = failed(run(work()))
+    finally:
+        object.__setattr__(operation, "seconds", before)
+        space.slow = 0.0
+    assert (shown["code"], shown["retryable"]) == ("UNAVAILABLE", True)
+
+
+def test_a_write_whose_caller_leaves_is_completed(rim):
+    space = rim.desk.workspace("work")
+    space.slow = 0.5
+
+    async def work():
+        async with client(rim, mode="2026-07-28", X_Memory_Workspace="work") as mcp:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(mcp.call_tool("capture_thought", {"content": "the caller left"}), 0.2)
+        await asyncio.sleep(0.8)
+
+    try:
+        run(work())
+    finally:
+        space.slow = 0.0
+    assert any(record.title == "the caller left" for record in space.records.values())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_crash_tells_nothing(rim, mode):
+    space = rim.desk.workspace("work")
+
+    def crash(query):
+        raise RuntimeError("secret of /home/owner/vault")
+
+    space.search = crash
+
+    async def work():
+        async with client(rim, mode=mode, X_Memory_Workspace="work") as mcp:
+            return await mcp.call_tool("semantic_search", {"query": "x"})
+
+    try:
+        result = run(work())
+    finally:
+        del space.search
+    assert failed(result)["code"] == "UNAVAILABLE"
+    assert "secret" not in str(result) and "home" not in str(result)
+
+
+def test_twenty_clients_on_all_ways_lose_and_double_nothing(rim):
+    async def one(number):
+        way, mode = (("http", "legacy"), ("http", "2026-07-28"), ("sse", "legacy"))[number % 3]
+        async with client(rim, way=way, mode=mode, X_Memory_Workspace="default") as mcp:
+            ids = []
+            for turn in range(3):
+                made = await mcp.call_tool("capture_thought", {"content": f"client{number} turn{turn}"})
+                ids.append(made.structured_content["id"])
+                found = await mcp.call_tool("semantic_search", {"query": f"client{number} turn{turn}", "top_k": 1})
+                assert found.structured_content["results"][0]["document_id"] == ids[-1]
+            return ids
+
+    async def work():
+        return await asyncio.gather(*(one(number) for number in range(20)))
+
+    ids = [id for made in run(work()) for id in made]
+    assert len(set(ids)) == 60
+
+
+@pytest.mark.parametrize("key", ["bad", "expired", "revoked", "nonsense", "rest-only"])
+def test_a_bad_key_opens_no_transport(rim, key):
+    for mode in MODES:
+        with pytest.raises(BaseException) as caught:  # noqa: PT011, B017
+
+            async def work(mode=mode):
+                async with client(rim, key=key, mode=mode) as mcp:
+                    await mcp.list_tools()
+
+            run(work())
+        assert not isinstance(caught.value, asyncio.TimeoutError)
+    assert MCPError

@@ -1,0 +1,374 @@
+"""REST over real HTTP: each route with normal, empty, unknown, repeated, extreme and hostile input."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from openapi_spec_validator import validate
+
+from tests.rim import running
+
+
+@pytest.fixture(scope="module")
+def rim(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("rim") / "state") as served:
+        yield served
+
+
+@pytest.fixture
+def work(rim):
+    """The workspace `work`, empty."""
+    space = rim.desk.workspace("work")
+    for id in list(space.records):
+        space.delete(id)
+    return space
+
+
+def capture(rim, content, key="work", **more):
+    answer = rim.rest("POST", "/capture", key=key, json={"content": content, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def error(answer):
+    shown = answer.json()["error"]
+    assert set(shown) == {"code", "message", "retryable", "details"}
+    assert "Traceback" not in answer.text and "/work" not in answer.text and "/tmp" not in answer.text
+    return shown["code"]
+
+
+def test_a_capture_says_what_became_of_it(rim, work):
+    told = capture(rim, "# Alpha\n\nbody", source="voice", metadata={"project": "x", "tags": ["a"], "title": "T"})
+    assert set(told) == {
+        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at")
+    }
+    assert told["created"] is True and told["title"] == "T" and told["tags"] == ["a"] and told["chunks"] == 2
+    assert told["created_at"] > 1_600_000_000_000 and told["updated_at"] is None
+
+
+def test_the_same_content_is_the_same_note(rim, work):
+    first, again = capture(rim, "twice"), capture(rim, "twice")
+    assert again["id"] == first["id"] and again["created"] is False
+    assert again["updated_at"] > first["created_at"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "x",
+        " ",
+        "\n",
+        "a\r\nb\r",
+        "\x00",
+        "\ufeff---\nid: 1\n---\n",
+        "日本語 🎉 e\u0301",
+        "\u202e\u200b\x1b[31m",
+        "\ud7ff\ue000\U0010ffff",
+    ],
+    ids=ascii,
+)
+def test_what_comes_back_is_what_went_in(rim, work, content):
+    told = capture(rim, content)
+    found = rim.rest("GET", f"/thought/{told['id']}", key="work").json()
+    assert found["content"] == content
+    assert [part["ordinal"] for part in found["chunks"]] == list(range(len(found["chunks"])))
+
+
+def test_a_search_answers_with_the_seeds_fields(rim, work):
+    told = capture(rim, "the quick brown fox", metadata={"project": "zoo"}, source="cli")
+    found = rim.rest("POST", "/search", key="work", json={"query": "quick fox"}).json()
+    assert set(found) == {"results", "mode", "degraded"}
+    (hit,) = found["results"]
+    assert hit["document_id"] == told["id"]
+    assert hit["chunk_content"] == hit["document_content"] == "the quick brown fox"
+    assert hit["metadata"] == {"project": "zoo"} and hit["source"] == "cli" and hit["score"] == 1.0
+    assert hit["document_truncated"] is False
+    assert {"tags", "summary", "created_at", "updated_at", "title", "heading", "collection", "namespace"} < set(hit)
+
+
+def test_a_search_says_what_it_lacks(rim, work):
+    work.degraded = ("no encoder is ready; words only",)
+    try:
+        found = rim.rest("POST", "/search", key="work", json={"query": "x"}).json()
+    finally:
+        work.degraded = ()
+    assert found["degraded"] == ["no encoder is ready; words only"] and found["results"] == []
+
+
+def test_long_documents_share_the_budget_and_full_lifts_it(rim, work):
+    for at in range(5):
+        capture(rim, f"{'before ' * 600}\n\nneedle number {at}\n\n{'after ' * 600}")
+    capture(rim, "needle, short")
+    ask = {"query": "needle"}
+    hits = rim.rest("POST", "/search", key="work", json=ask).json()["results"]
+    assert sum(len(hit["document_content"]) for hit in hits) <= 8_000
+    assert len(hits) == 6
+    for hit in hits:
+        assert hit["chunk_content"] in hit["document_content"]
+        assert hit["document_truncated"] is (hit["chunk_content"] != "needle, short")
+    full = rim.rest("POST", "/search", key="work", json=ask | {"detail": "full"}).json()["results"]
+    assert all(not hit["document_truncated"] for hit in full)
+    assert sorted(len(hit["document_content"]) for hit in full)[-1] > 7_000
+
+
+def test_filters_reach_the_index(rim, work):
+    capture(rim, "apple one", metadata={"tags": ["red"]}, source="s1")
+    second = capture(rim, "apple two", metadata={"tags": ["red", "big"]}, source="s2", namespace="sub")
+
+    def ids(**given):
+        hits = rim.rest("POST", "/search", key="work", json={"query": "apple", **given}).json()["results"]
+        return [hit["document_id"] for hit in hits]
+
+    assert len(ids()) == 2
+    for given in (
+        {"tags": ["red", "big"]},
+        {"tags": '["big"]'},
+        {"source": "s2"},
+        {"namespace": "sub"},
+        {"since": second["created_at"]},
+    ):
+        assert ids(**given) == [second["id"]], given
+    assert second["id"] not in ids(until=second["created_at"])
+    assert ids(collection="memory") == []
+    assert len(ids(top_k=1)) == 1
+    assert len(ids(tags=None, source=None, top_k="5")) == 2
+
+
+def test_a_note_whose_file_has_just_gone_is_left_out(rim, work):
+    told = capture(rim, "vanishing")
+    (work.folder / f"{told['id']}.md").rename(work.folder / "away")
+    record = work.records[told["id"]]
+    work.search = lambda query: type(
+        "A",
+        (),
+        {
+            "hits": [type("H", (), {"record": record, "chunk": "v", "score": 1.0, "heading": ""})],
+            "mode": "text",
+            "degraded": (),
+        },
+    )
+    try:
+        assert rim.rest("POST", "/search", key="work", json={"query": "vanishing"}).json()["results"] == []
+    finally:
+        del work.search
+        (work.folder / "away").rename(work.folder / f"{told['id']}.md")
+
+
+def test_deleting_removes_it_everywhere(rim, work):
+    told = capture(rim, "doomed")
+    answer = rim.rest("DELETE", f"/thought/{told['id']}", key="work")
+    assert answer.status_code == 200 and answer.json() == {"id": told["id"], "deleted": True, "title": "doomed"}
+    for method in ("GET", "DELETE"):
+        answer = rim.rest(method, f"/thought/{told['id']}", key="work")
+        assert (answer.status_code, error(answer)) == (404, "NOT_FOUND")
+    assert rim.rest("GET", "/thoughts", key="work").json()["results"] == []
+
+
+def test_the_whole_corpus_can_be_walked_in_batches(rim, work):
+    made = [capture(rim, f"note {at}")["id"] for at in range(23)]
+    seen, before, batches = [], None, 0
+    while True:
+        query = {"limit": 5} | ({"before": before} if before else {})
+        batch = rim.rest("GET", "/thoughts", key="work", params=query).json()
+        seen += [note["id"] for note in batch["results"]]
+        batches += 1
+        before = batch["next_before"]
+        if before is None:
+            break
+        assert before == batch["results"][-1]["created_at"]
+    assert seen == made[::-1]
+    assert batches == 5
+
+
+def test_walking_loses_nothing_when_notes_share_a_millisecond(rim, work):
+    work.clock, before_clock = lambda: 1_700_000_000_000, work.clock
+    made = {capture(rim, f"same {at}")["id"] for at in range(7)}
+    work.clock = before_clock
+    made |= {capture(rim, f"other {at}")["id"] for at in range(2)}
+    seen, before = [], None
+    while True:
+        query = {"limit": 3} | ({"before": before} if before else {})
+        batch = rim.rest("GET", "/thoughts", key="work", params=query).json()
+        seen += [note["id"] for note in batch["results"]]
+        if (before := batch["next_before"]) is None:
+            break
+    assert len(seen) == len(set(seen)) and set(seen) == made
+
+
+def test_a_list_is_concise_and_whole_on_request(rim, work):
+    capture(rim, "y" * 9_000)
+    capture(rim, "short")
+    short, long = rim.rest("GET", "/thoughts", key="work").json()["results"]
+    assert short["content"] == "short" and not short["content_truncated"]
+    assert len(long["content"]) == 8_000 - 5 and long["content_truncated"]
+    long = rim.rest("GET", "/thoughts?detail=full", key="work").json()["results"][1]
+    assert len(long["content"]) == 9_000 and not long["content_truncated"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/capture", {}, "content"),
+        ("/capture", {"content": ""}, "content"),
+        ("/capture", {"content": None}, "content"),
+        ("/capture", {"content": 5}, "content"),
+        ("/capture", {"content": "x", "colour": 1}, "colour"),
+        ("/capture", {"content": "x", "metadata": []}, "metadata"),
+        ("/capture", {"content": "x", "metadata": {"a": "b" * 40_000}}, "metadata"),
+        ("/capture", {"content": "x", "metadata": {"id": "mine"}}, "id"),
+        ("/capture", {"content": "x", "source": "s" * 1_001}, "source"),
+        ("/search", {"query": ""}, "query"),
+        ("/search", {"query": "q" * 2_001}, "query"),
+        ("/search", {"query": "q", "top_k": 0}, "top_k"),
+        ("/search", {"query": "q", "top_k": -1}, "top_k"),
+        ("/search", {"query": "q", "top_k": 10**9}, "top_k"),
+        ("/search", {"query": "q", "top_k": True}, "top_k"),
+        ("/search", {"query": "q", "top_k": 1.5}, "top_k"),
+        ("/search", {"query": "q", "mode": "magic"}, "mode"),
+        ("/search", {"query": "q", "collection": "secrets"}, "collection"),
+        ("/search", {"query": "q", "tags": "plain"}, "tags"),
+        ("/search", {"query": "q", "tags": ["t"] * 21}, "tags"),
+        ("/search", {"query": "q", "tags": [""]}, "tags"),
+        ("/search", {"query": "q", "since": "yesterday"}, "since"),
+        ("/search", {"query": "q", "until": 10**17}, "until"),
+        ("/search", {"query": "q", "workspace": "secret"}, "workspace"),
+        ("/search", [1], "body"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_wrong_value_is_named_but_not_repeated(rim, path, body, field):
+    answer = rim.rest("POST", path, json=body)
+    assert (answer.status_code, error(answer)) == (400, "INVALID_ARGUMENT")
+    assert field in answer.json()["error"]["message"]
+    assert len(answer.content) < 1_000
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b'{"content": "\\ud800"}',
+        b'{"content": "x", "metadata": {"a": NaN}}',
+        b'{"content": "x", "metadata": {"a": ' + b"9" * 5_000 + b"}}",
+        b"[" * 100_000,
+        b'{"content": "x", "metadata": {"a": ' + b"[" * 500 + b"]" * 500 + b"}}",
+        b'{"content": "x"}{"content": "y"}',
+    ],
+    ids=lambda raw: ascii(raw[:30]),
+)
+def test_what_is_no_json_is_refused(rim, raw):
+    answer = rim.rest("POST", "/capture", content=raw, headers={"content-type": "application/json"})
+    assert (answer.status_code, error(answer)) == (400, "INVALID_ARGUMENT")
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=201", "limit=x", "limit=1&limit=2", "before=soon", "colour=1", "before=nan"]
+)
+def test_a_wrong_parameter_is_refused(rim, query):
+    answer = rim.rest("GET", f"/thoughts?{query}")
+    assert (answer.status_code, error(answer)) == (400, "INVALID_ARGUMENT")
+
+
+@pytest.mark.parametrize("id", ["nope", "..%2f..%2fetc%2fpasswd", "%00", "'%20OR%201=1--", "%F0%9F%8E%89", "a" * 200])
+def test_an_unknown_id_is_not_found(rim, id):
+    answer = rim.rest("GET", f"/thought/{id}")
+    assert (answer.status_code, error(answer)) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/nowhere", 404),
+        ("GET", "/capture", 405),
+        ("PUT", "/capture", 405),
+        ("TRACE", "/capture", 405),
+        ("OPTIONS", "/capture", 405),
+        ("POST", "/thoughts", 405),
+        ("GET", "/docs", 404),
+        ("GET", "/thought/", 404),
+        ("GET", "/thought/a/b", 404),
+    ],
+)
+def test_what_is_not_served_is_refused_in_the_same_shape(rim, method, path, status):
+    answer = rim.rest(method, path, **({"json": {}} if method == "POST" else {}))
+    assert answer.status_code == status
+    assert error(answer) == ("NOT_FOUND" if status == 404 else "INVALID_ARGUMENT")
+
+
+def test_a_crash_tells_nothing(rim, work):
+    def crash(query):
+        raise RuntimeError("secret of /home/owner/vault")
+
+    work.search = crash
+    try:
+        answer = rim.rest("POST", "/search", key="work", json={"query": "x"})
+    finally:
+        del work.search
+    assert answer.status_code == 503 and error(answer) == "UNAVAILABLE"
+    assert "secret" not in answer.text and "home" not in answer.text
+
+
+def test_text_that_is_no_unicode_does_not_take_the_answer_with_it(rim, work):
+    from dataclasses import replace
+
+    told = capture(rim, "odd metadata")
+    work.records[told["id"]] = replace(work.records[told["id"]], metadata={"k\udcff": ["v\udcfe", 1]}, title="t\udcff")
+    answer = rim.rest("GET", f"/thought/{told['id']}", key="work")
+    assert answer.status_code == 200
+    assert answer.json()["title"].startswith("t\ufffd")
+
+
+def test_health_is_told_to_anybody_and_paths_only_to_those_who_may_see_them(rim):
+    assert rim.rest("GET", "/healthz", key=None).json() == {"status": "ok", "degraded": []}
+    rim.desk.broken = ["encoder: loading"]
+    try:
+        assert rim.rest("GET", "/healthz", key=None).json() == {"status": "degraded", "degraded": ["encoder: loading"]}
+        assert rim.rest("GET", "/healthz", key=None).status_code == 200
+    finally:
+        rim.desk.broken = []
+
+    def paths(key):
+        state = rim.rest("GET", "/readyz", key=key).json()
+        assert set(state) == {"ready", "pending", "generation", "captures", "vault", "defects", "degraded"}
+        return {one["path"].split("/")[1] for one in state["defects"]}
+
+    assert paths(None) == set()
+    assert paths("work") == {"work"}
+    assert paths("full") == paths("owner") == {"default", "work", "secret"}
+    rim.desk.ready = False
+    try:
+        assert rim.rest("GET", "/readyz", key=None).status_code == 503
+    finally:
+        rim.desk.ready = True
+
+
+def test_the_description_is_valid_openapi_and_names_every_route(rim):
+    described = rim.rest("GET", "/openapi.json").json()
+    validate(described)
+    assert set(described["paths"]) == {"/capture", "/search", "/thought/{id}", "/thoughts", "/healthz", "/readyz"}
+    assert set(described["paths"]["/thought/{id}"]) == {"get", "delete"}
+    assert (
+        "title"
+        in described["paths"]["/search"]["post"]["responses"]["200"]["content"]["application/json"]["schema"][
+            "properties"
+        ]["results"]["items"]["properties"]
+    )
+    assert json.dumps(described).count("$defs") == 0
+
+
+def test_twenty_clients_at_once_lose_and_double_nothing(rim, work):
+    def client(number):
+        ids = [capture(rim, f"client {number} note {turn}")["id"] for turn in range(5)]
+        shared = capture(rim, "shared by all")["id"]
+        hits = rim.rest("POST", "/search", key="work", json={"query": f"client {number} note"}).json()["results"]
+        return ids, shared, len(hits)
+
+    with ThreadPoolExecutor(20) as pool:
+        told = list(pool.map(client, range(20)))
+    ids = [id for made, _, _ in told for id in made]
+    assert len(set(ids)) == 100
+    assert len({shared for _, shared, _ in told}) == 1
+    assert len(work.records) == 101
