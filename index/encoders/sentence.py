@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 from index.encoders import Kind, Local, identity
 from index.errors import Unavailable
 
-transformers_logging.disable_progress_bar()  # "Loading weights" belongs on no daemon's stderr
+transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers has no types here; "Loading weights" belongs on no daemon's stderr
 
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]  # other formats of the same weights
 PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
