@@ -179,7 +179,7 @@ class Embedder:
                         self._broken(problems)
             except Exception as error:  # the top of this thread's loop: a bug must not look like loading
                 log.exception("loading the encoder failed")
-                self._broken([f"loading failed: {error}"])
+                self._broken([f"loading the encoder failed ({type(error).__name__}, see the log)"])
             with self._changed:
                 if self._current is None:
                     self._changed.wait_for(lambda: self._closed, pause)

@@ -140,6 +140,13 @@ def test_nobody_at_the_address_is_unavailable(tmp_path):
         EndpointEncoder(Endpoint("127.0.0.1:9", "m"), cache=tmp_path)
 
 
+def test_a_password_in_the_address_is_never_shown(tmp_path):
+    with pytest.raises(Unavailable) as caught:
+        EndpointEncoder(Endpoint("http://me:secret@127.0.0.1:9/v1", "m"), cache=tmp_path)
+    assert "secret" not in caught.value.message
+    assert "http://127.0.0.1:9/v1" in caught.value.message
+
+
 def test_a_text_that_is_too_long_is_embedded_by_its_beginning(server, tmp_path):
     server.longest = 100
     made = encoder(server, tmp_path)

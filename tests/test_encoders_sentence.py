@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
+from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from index.encoders import Local, export
@@ -83,6 +84,8 @@ def test_what_changes_vectors_changes_the_identity(tiny, original):
     again = LocalEncoder(Local(str(tiny), device="auto"))
     whole = LocalEncoder(Local(str(tiny), device="cpu"))
     assert short.max_tokens == 30
+    lanes = [short.encode(REAL, kind="document", urgent=urgent) for urgent in (True, False)]
+    np.testing.assert_allclose(lanes[0], lanes[1], atol=1e-5)
     assert len({short.identity, whole.identity, original.identity}) == 3
     assert again.identity == whole.identity  # whatever runs it
 
@@ -107,7 +110,7 @@ def test_both_lanes_work_at_once_and_agree(original):
 
 @pytest.mark.parametrize("model", ["no/such-model", "nowhere", "../.."])
 def test_a_model_that_is_not_there_is_named_with_its_setting(model):
-    with pytest.raises(Unavailable, match=r"can't be loaded: .*; check `model`"):
+    with pytest.raises(Unavailable, match=r"can't be loaded .*; check `model`"):
         LocalEncoder(Local(model))
 
 
@@ -116,3 +119,19 @@ def test_a_device_that_is_not_there_is_said(tiny):
         pytest.skip("this machine has a GPU")
     with pytest.raises(Unavailable, match="`device`"):
         LocalEncoder(Local(str(tiny), device="cuda"))
+
+
+def test_a_static_model_has_no_limit_and_still_counts_and_embeds(tmp_path):
+    static = StaticEmbedding(Tokenizer.from_file(str(export.source() / "tokenizer.json")), embedding_dim=16)
+    SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "static"))
+    made = LocalEncoder(Local(str(tmp_path / "static"), device="cpu"))
+    assert (made.dimensions, made.max_tokens) == (16, 512 - 2)
+    assert made.count(["the cat", ""]) == [2, 0]
+    vectors = made.encode([*REAL, ""], kind="query", urgent=True)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+
+
+def test_errors_show_no_path_of_the_host(tmp_path):
+    with pytest.raises(Unavailable) as caught:
+        LocalEncoder(Local(str(tmp_path / "gone")))
+    assert str(tmp_path) not in caught.value.message
