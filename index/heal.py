@@ -5,7 +5,6 @@ LanceDB commits by linking a manifest and calls no fsync; a file that it wrote n
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 from collections.abc import Collection, Iterator
@@ -30,9 +29,9 @@ def folder(uri: str) -> Path | None:
 
 def settle(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS) -> set[str]:
     """Sync the files and folders under `table` that are not `known` to be durable; return what is known now."""
-    found = {str(path) for top in tops for path in _entries(table / top)}
+    found = {path for top in tops for path in _entries(str(table / top))}
     fresh = found.difference(known)
-    folders = {os.path.dirname(name) for name in fresh}
+    folders = {path.rpartition("/")[0] for path in fresh}
     for name in sorted(fresh) + sorted(folders - fresh):
         _sync(name)
     if not known:  # the first commit: the table's own name must survive as well
@@ -70,16 +69,18 @@ def _whole(manifest: Path) -> bool:
         return file.read() == MAGIC
 
 
-def _entries(top: Path) -> Iterator[str | Path]:
+def _entries(top: str) -> Iterator[str]:
     """`top` and all that lies below it, but for what is still being written."""
-    with contextlib.suppress(FileNotFoundError):  # maintenance may remove a folder while we look
-        with os.scandir(top) as entries:
-            yield top
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _entries(Path(entry.path))
-                elif ".tmp" not in entry.name and "#" not in entry.name:
-                    yield entry.path
+    try:
+        entries = list(os.scandir(top))
+    except FileNotFoundError:  # not made yet, or removed by maintenance while we look
+        return
+    yield top
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _entries(entry.path)
+        elif ".tmp" not in entry.name and "#" not in entry.name:
+            yield entry.path
 
 
 def _sync(path: str | Path) -> None:

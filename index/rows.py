@@ -4,7 +4,6 @@ Law, tested with hostile values: a filter matches rows of its own workspace only
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from index.errors import InvalidArgument
+from index.identity import ID
 from index.model import Filter
 from index.query import tag_key
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")  # \Z: `$` would let a final newline pass
 _BIGGEST = 2**63 - 1
 
 
@@ -56,10 +55,8 @@ class Match:
 def checked(documents: Mapping[str, Sequence[Row]]) -> list[Row]:
     """All rows of `documents`, which are well formed: each under its own document, none twice."""
     rows = [row for chunks in documents.values() for row in chunks]
-    assert all(_ID.match(doc_id) for doc_id in documents), f"a malformed id among {sorted(documents)[:3]}"
-    assert all(row.doc_id == doc_id for doc_id, chunks in documents.items() for row in chunks), (
-        "a row of another document"
-    )
+    assert all(ID.match(doc_id) for doc_id in documents), f"a malformed id among {sorted(documents)[:3]}"
+    assert all(row.doc_id == doc_id for doc_id, own in documents.items() for row in own), "a row of another document"
     assert len({row.chunk_id for row in rows}) == len(rows), "two rows with one chunk id"
     for row in rows:
         encodable(row.doc_id, *(value for value in _texts(row) if value is not None))

@@ -15,15 +15,15 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from index import heal, table, upkeep
+from index import arrow, heal, table, upkeep
 from index.errors import InvalidArgument, Unavailable
 from index.gate import Gate
-from index.heal import StoreDamaged as StoreDamaged
+from index.heal import StoreDamaged
 from index.model import Filter
-from index.rows import Match as Match
-from index.rows import Row as Row
-from index.rows import checked, encodable
-from index.table import discard as discard
+from index.rows import Match, Row, checked, encodable
+from index.table import discard
+
+__all__ = ["Match", "Row", "Store", "StoreDamaged", "discard"]
 
 MOST: Final = 1_000  # matches of one leg
 DRAIN: Final = 10.0  # seconds that removing old versions waits for readers
@@ -68,7 +68,7 @@ class Store:
 
     def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
         """Make these the rows of these documents (none: the document leaves), durably and as one step for readers."""
-        batch = table.batch(checked(documents), self._table.dimensions)
+        batch = arrow.batch(checked(documents), self._table.dimensions)
         if not documents:
             return
         with self._writing:
@@ -92,18 +92,18 @@ class Store:
         if not 1 <= pool <= MOST:
             raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
         encodable("the query", words or "")
-        point = None if vector is None else table.point(vector, self._table.dimensions)
+        point = None if vector is None else arrow.point(vector, self._table.dimensions)
         near, found = self._read(self._table.legs(point, words, filter, pool))
-        return table.matches(near, filter), table.matches(found, filter)
+        return arrow.matches(near, filter), arrow.matches(found, filter)
 
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
         """The vectors of the texts with these digests, as far as they are stored."""
         answers = self._read(self._table.with_vectors(digests))
-        return {digest: vector for answer in answers for digest, vector in table.vectors(answer)}
+        return {digest: vector for answer in answers for digest, vector in arrow.vectors(answer)}
 
     def passages(self, doc_id: str) -> list[Row]:
         """The rows of one document in order, without their vectors."""
-        return table.rows(self._read(self._table.of(doc_id)))
+        return arrow.rows(self._read(self._table.of(doc_id)))
 
     def count(self) -> int:
         """How many chunks there are."""
@@ -111,11 +111,11 @@ class Store:
 
     def documents(self) -> dict[str, int]:
         """How many chunks each document has."""
-        return table.tally(self._read(self._table.select(("doc_id",))))
+        return arrow.tally(self._read(self._table.select(("doc_id",))))
 
     def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
         """All that is stored, in an order that does not tell how it was written. `vectors`: with them, as tuples."""
-        found = self._read(self._table.select(table.COLUMNS if vectors else table.PLAIN))
+        found = self._read(self._table.select(arrow.COLUMNS if vectors else arrow.PLAIN))
         return sorted(
             tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
             for row in found.to_pylist()

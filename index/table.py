@@ -1,7 +1,7 @@
 """Speak to LanceDB: one table of chunks, its schema and indices, and every query that is asked of it.
 
-The only file that knows LanceDB and Arrow. All of it is asynchronous and meant for one event loop; `index/store.py` adds
-the locks. A row that comes back is checked again for the workspace it was asked from."""
+The only file that knows LanceDB. All of it is asynchronous and meant for one event loop; `index/store.py` adds the locks,
+`index/arrow.py` turns rows into what is passed here, and back."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ import numpy as np
 os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: else there is a warning on stderr at every query
 
 import lancedb
-import pyarrow as pa
-import pyarrow.compute as pc
 from lancedb.index import FTS, Bitmap, BTree, IvfRq, IvfSq, LabelList
 from lancedb.table import AsyncTable
 from lancedb.util import value_to_sql
 
 from index import heal, upkeep
-from index.errors import InvalidArgument
+from index.arrow import PLAIN, schema
 from index.heal import StoreDamaged
 from index.model import Filter
-from index.rows import Match, Row, where
+from index.rows import where
 
 NAME: Final = "chunks"
 VECTOR_INDEX: Final = "vector_idx"
@@ -36,13 +34,17 @@ FAILURES: Final = (RuntimeError, ValueError, OSError)  # what LanceDB raises
 WORDS: Final = FTS(  # `simple`, the default tokenizer, finds nothing inside a Japanese sentence
     base_tokenizer="icu/split", language="English", stem=True, remove_stop_words=False, ascii_folding=True
 )
-INDICES: Final = {"doc_id": BTree(), "digest": BTree(), "workspace": Bitmap(), "tags": LabelList(), "text": WORDS}
-VECTORS: Final = {"sq": IvfSq(distance_type="cosine"), "rq": IvfRq(distance_type="cosine", num_bits=4)}
+INDICES: Final[dict[str, Any]] = {
+    "doc_id": BTree(),
+    "digest": BTree(),
+    "workspace": Bitmap(),
+    "tags": LabelList(),
+    "text": WORDS,
+}
+VECTORS: Final[dict[str, Any]] = {"sq": IvfSq(distance_type="cosine"), "rq": IvfRq(distance_type="cosine", num_bits=4)}
 KINDS: Final[dict[str, upkeep.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
 NPROBES: Final = 20
 
-COLUMNS: Final = tuple(Row.__dataclass_fields__)
-PLAIN: Final = COLUMNS[:-1]  # all but the vector
 SHOWN: Final = ("doc_id", "ord", "workspace", "heading", "cut", "text")
 
 BACK: Final = 8  # versions that are tried when the newest can't be read
@@ -72,7 +74,7 @@ class Table:
         self.fresh = not await self._exists()
         self.healed = False if self.fresh else await self._mended()
         if self.fresh:
-            table = await self._db.create_table(NAME, schema=_schema(self.dimensions))
+            table = await self._db.create_table(NAME, schema=schema(self.dimensions))
             await table.set_unenforced_primary_key("chunk_id")
             await _indexed(table, probe=False)
         await self.renew()
@@ -88,7 +90,7 @@ class Table:
         self.kind = KINDS[statistics.index_type] if statistics else "none"
         self._reader = reader
 
-    async def swap(self, ids: Sequence[str], batch: pa.Table) -> tuple[AsyncTable, int] | None:
+    async def swap(self, ids: Sequence[str], batch: Any) -> tuple[AsyncTable, int] | None:
         """Replace the rows of these documents; return a reader of the result and the number of rows removed.
 
         None when there was nothing to do: no version is written then."""
@@ -119,7 +121,7 @@ class Table:
 
     async def legs(
         self, point: np.ndarray | None, words: str | None, restriction: Filter, pool: int
-    ) -> tuple[pa.Table | None, pa.Table | None]:
+    ) -> tuple[Any, Any]:
         """The rows nearest to `point` and those that hold `words`, from one version, side by side."""
         reader, condition = self._reader, where(restriction, value_to_sql)
         legs: dict[str, Any] = {}
@@ -135,17 +137,17 @@ class Table:
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
 
-    async def select(self, columns: Sequence[str], condition: str | None = None) -> pa.Table:
+    async def select(self, columns: Sequence[str], condition: str | None = None) -> Any:
         """These columns of the rows for which `condition` holds."""
         query = self._reader.query().select(list(columns))
         return await (query.where(condition) if condition else query).to_arrow()
 
-    async def with_vectors(self, digests: Iterable[str]) -> list[pa.Table]:
+    async def with_vectors(self, digests: Iterable[str]) -> list[Any]:
         """Digest and vector of the rows with these digests that have one."""
         conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(sorted(digests))]
         return [await self.select(("digest", "vector"), condition) for condition in conditions]
 
-    async def of(self, doc_id: str) -> pa.Table:
+    async def of(self, doc_id: str) -> Any:
         """The rows of one document, but for their vectors."""
         return await self.select(PLAIN, _is_in("doc_id", [doc_id]))
 
@@ -155,7 +157,7 @@ class Table:
 
     async def untidy(self) -> tuple[int, int, int]:
         """How many rows there are, in how many small pieces beyond the first, and how many are not indexed."""
-        stats = await self._reader.stats()
+        stats: Any = await self._reader.stats()  # a dict, whatever its annotation says
         words = await self._reader.index_stats("text_idx")
         pieces = stats["fragment_stats"]["num_small_fragments"]
         return stats["num_rows"], max(0, pieces - 1), (words.num_unindexed_rows or 0) if words else 0
@@ -175,7 +177,9 @@ class Table:
         table = await self._db.open_table(NAME)
         wanted = upkeep.vector_index(await table.count_rows("vector IS NOT NULL"))
         found = await table.index_stats(VECTOR_INDEX)
-        if wanted != "none" and (found is None or KINDS[found.index_type] != wanted or found.num_indices > SEGMENTS):
+        if wanted != "none" and (
+            found is None or KINDS[found.index_type] != wanted or (found.num_indices or 0) > SEGMENTS
+        ):
             await table.create_index("vector", config=VECTORS[wanted], replace=True)
 
     async def _exists(self) -> bool:
@@ -189,10 +193,10 @@ class Table:
         torn = self.folder is not None and heal.drop_torn(self.folder)
         try:
             table = await self._db.open_table(NAME)
-            schema = await table.schema()
+            found = await table.schema()
         except FAILURES as error:
             raise StoreDamaged("the search index can't be opened: it must be made anew") from error
-        if [(field.name, field.type) for field in schema] != [(f.name, f.type) for f in _schema(self.dimensions)]:
+        if [(field.name, field.type) for field in found] != [(f.name, f.type) for f in schema(self.dimensions)]:
             raise StoreDamaged("the search index was made for other columns or another model: it must be made anew")
         local = self.folder is not None  # an object store writes a file whole or not at all
         back = local and not await _readable(table)
@@ -217,67 +221,6 @@ def discard(uri: str, options: Mapping[str, str] | None = None) -> None:
         asyncio.run(drop())
 
 
-def batch(rows: Sequence[Row], dimensions: int) -> pa.Table:
-    """`rows` as LanceDB takes them; vectors are kept in 16 bits, which moves a cosine by less than 0.001."""
-    schema = _schema(dimensions)
-    plain = [pa.array([getattr(row, name) for row in rows], schema.field(name).type) for name in PLAIN]
-    matrix = np.zeros((len(rows), dimensions), np.float16)
-    for at, row in enumerate(rows):
-        if row.vector is not None:
-            matrix[at] = point(row.vector, dimensions)
-    empty = pa.array([row.vector is None for row in rows], pa.bool_())
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), dimensions, mask=empty)
-    return pa.table([*plain, vectors], schema=schema)
-
-
-def point(vector: np.ndarray, dimensions: int) -> np.ndarray:
-    """`vector`, if it is one: LanceDB would find nothing for one that holds no numbers, and say nothing."""
-    if vector.shape != (dimensions,):
-        raise InvalidArgument(f"a vector of shape {vector.shape} where ({dimensions},) is stored")
-    if not np.isfinite(vector).all() or np.abs(vector).max(initial=0.0) > 1_000.0:
-        raise InvalidArgument("a vector with values that are not numbers, or far from unit length")
-    return np.asarray(vector, np.float32)
-
-
-def matches(answer: pa.Table | None, restriction: Filter) -> list[Match]:
-    """The rows of one leg, best first, each once, and only those of the workspace that was asked."""
-    if answer is None:
-        return []
-    found: dict[tuple[str, int], Match] = {}
-    for values in answer.to_pylist():
-        score, distance = values.pop("_score", None), values.pop("_distance", None)
-        match = Match(**values, value=max(-1.0, 1.0 - distance) if score is None else score)
-        if restriction.workspace is None or match.workspace == restriction.workspace:
-            found.setdefault((match.doc_id, match.ord), match)
-    return sorted(found.values(), key=lambda match: (-match.value, match.doc_id, match.ord))
-
-
-def rows(table: pa.Table) -> list[Row]:
-    """The rows that `Table.of` found, in order."""
-    found = [Row(**{**values, "tags": tuple(values["tags"])}, vector=None) for values in table.to_pylist()]
-    return sorted(found, key=lambda row: row.ord)
-
-
-def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
-    """The digests and vectors that `Table.with_vectors` found."""
-    for piece in table.to_batches():
-        column = piece.column("vector")
-        matrix = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1).astype(np.float32)
-        yield from zip(piece.column("digest").to_pylist(), matrix, strict=True)
-
-
-def tally(table: pa.Table) -> dict[str, int]:
-    """How often each value of the first column occurs."""
-    return {item["values"]: item["counts"] for item in pc.value_counts(table.column(0)).to_pylist()}
-
-
-def _schema(dimensions: int) -> pa.Schema:
-    text, number = pa.string(), pa.int32()
-    kinds: dict[str, pa.DataType] = {name: text for name in PLAIN} | {"ord": number, "cut": number}
-    kinds |= {"tags": pa.list_(text), "created_at": pa.int64(), "vector": pa.list_(pa.float16(), dimensions)}
-    return pa.schema([pa.field(name, kinds[name], nullable=name in ("source", "vector")) for name in COLUMNS])
-
-
 async def _readable(table: AsyncTable) -> bool:
     """Whether every data file opens: LanceDB opens a table, and counts its rows, without having looked."""
     try:
@@ -289,7 +232,8 @@ async def _readable(table: AsyncTable) -> bool:
 
 async def _went_back(table: AsyncTable) -> None:
     """Make the newest version that can be read the current one."""
-    versions = sorted((version["version"] for version in await table.list_versions()), reverse=True)
+    listed: list[dict[str, Any]] = await table.list_versions()  # type: ignore[no-untyped-call]  # LanceDB leaves it out
+    versions = sorted((version["version"] for version in listed), reverse=True)
     for version in versions[1 : BACK + 1]:
         await table.checkout(version)
         if await _readable(table):
