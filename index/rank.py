@@ -11,7 +11,6 @@ stands first."""
 from __future__ import annotations
 
 # ruff: noqa: RUF001 - other scripts are the point
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,23 +33,17 @@ RUN = re.compile(
 HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t", " ")})
 
-ASKING = frozenset(("what", "when", "where", "which", "who", "whom", "whose", "why", "how"))
+# The scaffolding of a question: an answer holds none of it.
+ASKING = frozenset("what when where which who whom whose why how".split())  # noqa: SIM905 - a list of words reads so
 ASKED = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    am is are was were be been being do does did doing has have had having can could will would shall should may might must
-""",
-    )
+    """am is are was were be been being do does did doing has have had having
+    can could will would shall should might must""".split()  # noqa: SIM905 - as above
 )
 POINTING = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    i me my you your he him his she her it its we us our they them their this that these those there
-""",
-    )
+    """i me my you your he him his she her it its we us our they them their
+    this that these those there""".split()  # noqa: SIM905 - as above
 )
+SCAFFOLD = ASKING | ASKED | POINTING
 JA_QUESTION = re.compile("(?:[?？]|か[。.]?)$")
 JA_ASKING = re.compile(
     "とは|のは|です|でしょう|でした|ます|どこ|どの|どんな|どれ|どちら|なに|何|いつ|誰|だれ|なぜ|いくつ|いくら|どう|か?[。？?]+$|か$"
@@ -91,7 +84,11 @@ def keywords(text: str) -> str:
     )
     if not asks:
         return text
-    kept = [word for word, plain in zip(words, bare, strict=True) if plain not in ASKING | ASKED | POINTING]
+    kept = [
+        word
+        for place, (word, plain) in enumerate(zip(words, bare, strict=True))
+        if plain not in SCAFFOLD or (place and word[:1].isupper())  # a name: Will, WHO, US
+    ]
     return " ".join(kept) or text
 
 

@@ -112,7 +112,10 @@ def test_an_unknown_collection_is_answered_with_the_known_ones():
         request("x", collection="notes")
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+)
 FIELDS = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
 
 
