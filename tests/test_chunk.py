@@ -12,32 +12,13 @@ from hypothesis import strategies as st
 
 from index.chunk import Sizes, _passages, chunks, sizes
 from index.model import Block, Document
+from tests.documents import document
 
 TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]{1,4}|[^\w\s]")
 
 
 def count(texts: Sequence[str]) -> list[int]:
     return [len(TOKEN.findall(text)) for text in texts]
-
-
-def document(
-    *parts: tuple[str, str], title: str = "Note", between: str = "\n\n", aliases: tuple[str, ...] = ()
-) -> Document:
-    """A document of (kind, text) blocks; "heading" parts make the trail of what follows."""
-    text, blocks, trail = "", [], ()
-    for kind, part in parts:
-        if kind == "heading":
-            level = len(part) - len(part.lstrip("#"))
-            trail = trail[: level - 1]
-        blocks.append(Block(kind, len(text), len(text) + len(part), trail))  # type: ignore[arg-type]
-        if kind == "heading":
-            trail = (*trail, part.lstrip("#").strip())
-        text += part + between
-    return Document(
-        path="Captures/w/n.md", scope="captures", workspace="w", namespace="default", claimed_id=None, type="note",
-        title=title, content=text, text=text, digest="", content_hash="", collection="documents", tags=(), aliases=aliases,
-        summary=None, source=None, metadata={}, created_at=0, updated_at=None, version=1, blocks=tuple(blocks),
-    )  # fmt: skip
 
 
 def spans(document: Document, sizes: Sizes) -> list[tuple[int, int]]:
