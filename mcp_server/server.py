@@ -228,7 +228,10 @@ def _version() -> str:
 
 
 def _quiet_logs() -> None:
-    """A plain root handler before the first MCP server: the SDK would install one that renders every traceback in
-    colour, and 200 aborted uploads would stop the event loop for a minute."""
+    """Install a plain root handler before the first MCP server is made.
+
+    The SDK would install one that renders every traceback in colour, and 200 aborted uploads would stop the event
+    loop for a minute.
+    """
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
