@@ -11,7 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 Scope: TypeAlias = Literal["captures", "vault"]
 Mode: TypeAlias = Literal["hybrid", "vector", "text"]
-BlockKind: TypeAlias = Literal["heading", "paragraph", "list", "code", "table", "quote", "callout", "html", "math", "rule"]
+BlockKind: TypeAlias = Literal[
+    "heading", "paragraph", "list", "code", "table", "quote", "callout", "html", "math", "rule"
+]
 
 COLLECTIONS = ("documents", "memory", "workspace")
 

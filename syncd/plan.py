@@ -6,15 +6,12 @@ are those already indexed is never a change, however new its stat."""
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from index.model import Entry, Stat
-
-_PATHS = uuid.UUID("8f0c6f3e-3f0b-5d0e-9b1a-6d656d657861")  # the name space of ids that are made from paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +138,6 @@ def plan(
         *(Removed(path) for path in gone if path not in old),
     ]
     return Plan(changes, touched, unchanged)
-
-
-def owners(claims: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """The path that owns each claimed id: the shortest, then the first in the alphabet ("A.md" beats "A copy.md")."""
-    return {claim: min(paths, key=lambda path: (len(path), path)) for claim, paths in claims.items() if paths}
-
-
-def path_id(path: str) -> str:
-    """The id of a note that claims none, or whose claim another note owns: a function of its path alone."""
-    return str(uuid.uuid5(_PATHS, path))
 
 
 def brake(missing: int, known: int, *, share: float, floor: int = 20) -> bool:

@@ -269,6 +269,8 @@ class Sync:
     def _sweep(self, build: Build, under: Collection[str] | None, *, accept: bool, progress: Progress | None = None) -> Outcome:
         outcome = Outcome()
         live = build is self.shelf.live
+        if under is not None and "" in under:
+            under = None  # the root itself
         if not self._rooted():
             if live:
                 return outcome

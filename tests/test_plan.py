@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from index.identity import path_id
 from index.model import Entry, Stat
-from syncd.plan import Added, Modified, Moved, Plan, Removed, Seen, below, brake, owners, path_id, plan, survey
+from syncd.plan import Added, Modified, Moved, Plan, Removed, Seen, below, brake, plan, survey
 
 
 def stat(ino=1, size=1, mtime_ns=1):
@@ -117,16 +118,6 @@ def test_the_same_bytes_with_a_new_stat_are_touched_not_modified():
     assert plan({"a": seen(ino=9), "b": seen()}, [], known) == Plan([], {"a": stat(9)}, 2)
 
 
-def test_the_shortest_path_owns_an_id_so_an_original_beats_its_copy():
-    claims = {"1": {"A copy.md", "A.md", "Archive/A.md"}, "2": {"b.md", "a.md"}, "3": ()}
-    assert owners(claims) == {"1": "A.md", "2": "a.md"}
-
-
-def test_a_path_s_id_depends_on_the_path_alone_and_never_changes():
-    assert path_id("Daily/2026-11-20.md") == "ccd0ea98-704a-560b-9712-ccbeac915f56"
-    assert path_id("日記/今日.md") == path_id("日記/今日.md") != path_id("日記/昨日.md")
-
-
 @pytest.mark.parametrize(
     ("missing", "known", "held"),
     [
@@ -203,11 +194,6 @@ def test_equal_inputs_in_any_order_give_equal_plans(now, table):
     gone = [path for path in before if path not in now]
     backwards = plan(dict(reversed(now.items())), gone[::-1], dict(reversed(before.items())))
     assert plan(now, gone, before) == backwards
-
-
-@given(st.dictionaries(st.sampled_from("123"), st.sets(paths, min_size=1)))
-def test_an_owner_is_one_of_those_who_claim(claims):
-    assert all(owners(claims)[claim] in claimants for claim, claimants in claims.items())
 
 
 @pytest.mark.timeout(60)  # linear: some tenths of a second; quadratic: minutes

@@ -1,0 +1,71 @@
+# make setup   the set-up alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
+# make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
+# make test-all  with the slow proofs                     make faults | bench | lint | golden | clean
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := test
+.PHONY: setup run test test-all faults bench lint format golden clean distclean
+
+# Every path is relative, so a folder with blanks in its name works.
+PY := .venv/bin/python
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$python"; break; fi; done)
+# What the set-up was made from: other constraints, another folder or another machine make it anew.
+KEY := $(shell { cat constraints.txt pyproject.toml; pwd; uname -sm; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
+STAMP := .venv/.setup-$(KEY)
+WORKERS ?= 2
+ARGS ?=
+export VAULT
+
+setup: $(STAMP)
+
+$(STAMP):
+	@if [ -z "$(PYTHON)" ]; then echo "Memex needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
+	@echo "Setting up in .venv; the first time takes some minutes"
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PY) -m index.encoders.export
+	@rm -f .venv/.setup-*
+	@touch $@
+
+run: setup
+	@if [ -n "$$VAULT" ]; then \
+		settings=$$($(PY) -m syncd.cli init "$$VAULT" --json | $(PY) -c 'import json, sys; print(json.load(sys.stdin)["config"])'); \
+		exec $(PY) -m syncd.cli serve --config "$$settings" --connect $(ARGS); \
+	else \
+		exec $(PY) -m syncd.cli demo $(ARGS); \
+	fi
+
+lint: setup
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+format: setup
+	$(PY) -m ruff check --fix --exit-zero .
+	$(PY) -m ruff format .
+
+# One file's tests stay in one process: they share what is slow to make.
+test: lint
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not faults" $(ARGS)
+
+test-all: lint
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+faults: setup
+	$(PY) -m pytest -m faults $(ARGS)
+
+bench: setup
+	$(PY) -m benchmarks $(ARGS)
+
+golden: setup
+	GOLDEN=write $(PY) -m pytest -q -k golden $(ARGS)
+	git diff --stat -- tests
+
+clean:
+	rm -rf build dist bench *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv

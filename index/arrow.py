@@ -1,0 +1,82 @@
+"""Turn rows into Arrow tables, as LanceDB takes them, and its answers into rows and matches.
+
+The only file that knows Arrow. A row that comes back is checked again for the workspace that it was asked from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from index.errors import InvalidArgument
+from index.model import Filter
+from index.rows import Match, Row
+
+COLUMNS: Final = tuple(Row.__dataclass_fields__)
+PLAIN: Final = COLUMNS[:-1]  # all but the vector
+LENGTH: Final = 1_000.0  # most of a vector's values: 16 bits hold them
+
+
+def schema(dimensions: int) -> pa.Schema:
+    """The columns of the table."""
+    text, number = pa.string(), pa.int32()
+    kinds: dict[str, pa.DataType] = dict.fromkeys(PLAIN, text) | {"ord": number, "cut": number}
+    kinds |= {"tags": pa.list_(text), "created_at": pa.int64(), "vector": pa.list_(pa.float16(), dimensions)}
+    return pa.schema([pa.field(name, kinds[name], nullable=name in ("source", "vector")) for name in COLUMNS])
+
+
+def batch(rows: Sequence[Row], dimensions: int) -> pa.Table:
+    """`rows` as LanceDB takes them; vectors are kept in 16 bits, which moves a cosine by less than 0.001."""
+    kinds = schema(dimensions)
+    plain = [pa.array([getattr(row, name) for row in rows], kinds.field(name).type) for name in PLAIN]
+    matrix = np.zeros((len(rows), dimensions), np.float16)
+    for at, row in enumerate(rows):
+        if row.vector is not None:
+            matrix[at] = point(row.vector, dimensions)
+    empty = pa.array([row.vector is None for row in rows], pa.bool_())
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), dimensions, mask=empty)
+    return pa.table([*plain, vectors], schema=kinds)
+
+
+def point(vector: np.ndarray, dimensions: int) -> np.ndarray:
+    """`vector`, if it is one: LanceDB would find nothing for one that holds no numbers, and say nothing."""
+    if vector.shape != (dimensions,):
+        raise InvalidArgument(f"a vector of shape {vector.shape} where ({dimensions},) is stored")
+    if not np.isfinite(vector).all() or np.abs(vector).max(initial=0.0) > LENGTH:
+        raise InvalidArgument("a vector with values that are not numbers, or far from unit length")
+    return np.asarray(vector, np.float32)
+
+
+def matches(answer: pa.Table | None, restriction: Filter) -> list[Match]:
+    """The rows of one leg, best first, each once, and only those of the workspace that was asked."""
+    if answer is None:
+        return []
+    found: dict[tuple[str, int], Match] = {}
+    for values in answer.to_pylist():
+        score, distance = values.pop("_score", None), values.pop("_distance", None)
+        match = Match(**values, value=max(-1.0, 1.0 - distance) if score is None else score)
+        if restriction.workspace is None or match.workspace == restriction.workspace:
+            found.setdefault((match.doc_id, match.ord), match)
+    return sorted(found.values(), key=lambda match: (-match.value, match.doc_id, match.ord))
+
+
+def rows(table: pa.Table) -> list[Row]:
+    """The rows that `Table.of` found, in order."""
+    found = [Row(**{**values, "tags": tuple(values["tags"])}, vector=None) for values in table.to_pylist()]
+    return sorted(found, key=lambda row: row.ord)
+
+
+def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
+    """The digests and vectors that `Table.with_vectors` found."""
+    for piece in table.to_batches():
+        column = piece.column("vector")
+        matrix = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1).astype(np.float32)
+        yield from zip(piece.column("digest").to_pylist(), matrix, strict=True)
+
+
+def tally(table: pa.Table) -> dict[str, int]:
+    """How often each value of the first column occurs."""
+    return {item["values"]: item["counts"] for item in pc.value_counts(table.column(0)).to_pylist()}

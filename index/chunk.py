@@ -1,0 +1,275 @@
+"""Cut a document into passages small enough to embed, along its own joints: sections, blocks, rows, sentences.
+
+Laws, tested: every chunk's text is `Document.text[a:b]`; chunks are in order and cover everything but white space; no
+passage with its context exceeds the budget; a fence or a table row is cut only when it alone exceeds it. Token counts
+are taken to add up over pieces that white space separates, as those of word-piece encoders do."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from index.model import Chunk, Document
+
+Count: TypeAlias = Callable[[Sequence[str]], list[int]]
+
+SPECIAL = 2  # the marks that an encoder puts around what it reads
+MOST = 512  # a vector of more tokens than this says little of each, whatever the encoder accepts
+
+# A stop before white space, a stop of a script that writes no space after it, or a line's end.
+SENTENCE = re.compile(r"[.!?…‽]+[\"'”’»)\]]*(?=\s)|[。！？｡．؟۔।॥။።‼⁇⁈⁉]+[」』】）〉》〕”’\"')\]]*|\n")
+LINE = re.compile(r"\n")
+ROWS = frozenset({"code", "table", "math", "html"})  # their lines are not prose: cut between lines, or anywhere
+JOINER = "\u200d"
+TAILS = 8  # sentences looked at for what the next chunk repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large chunks are, in the encoder's tokens."""
+
+    tokens: int  # most that is embedded at once: context, passage and the encoder's own marks
+    overlap: int  # most that a passage repeats from the end of the one before
+    context: int  # most of the title and heading trail in front of a passage
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of the text that is not cut any further."""
+
+    kind: str
+    start: int
+    end: int
+    trail: tuple[str, ...]
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class _Pack:
+    """Pieces that become one passage; `room` is what they may fill, and `start` where the passage begins."""
+
+    room: int
+    pieces: list[_Piece] = field(default_factory=list)
+    size: int = 0
+    start: int = -1
+
+    def add(self, piece: _Piece) -> None:
+        self.pieces.append(piece)
+        self.size += piece.tokens
+
+
+def sizes(max_tokens: int, tokens: int | None = None, overlap: int | None = None) -> Sizes:
+    """The sizes for an encoder that reads `max_tokens`: 512 with 64 repeated, in proportion where it reads less."""
+    most = max(16, min(max_tokens, tokens or MOST))
+    repeated = most // 8 if overlap is None else max(0, min(overlap, most // 2))
+    return Sizes(most, repeated, most // 8)
+
+
+def chunks(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
+    """The passages of `document`, in order. A note that holds no text is one empty passage, findable by its title."""
+    text, blocks = document.text, _blocks(document)
+    trails = list(dict.fromkeys(block.trail for block in blocks)) or [()]
+    lines = [_context(document, trail, first=True) for trail in trails]
+    counted = count([*lines, *(text[block.start : block.end] for block in blocks)])
+    budget = max(1, sizes.tokens - SPECIAL - min(sizes.context, max(counted[: len(lines)])))
+    blocks = [replace(block, tokens=n) for block, n in zip(blocks, counted[len(lines) :], strict=True)]
+    packs = _packs(_pieces(text, blocks, budget, count), budget, sizes.overlap)
+    _repeat(text, packs, sizes.overlap, count)
+    short = _shortener(sizes.context, count, dict(zip(lines, counted, strict=False)))
+    result = []
+    for ord_, pack in enumerate(packs):
+        trail = _trail(pack.pieces)
+        context = short(_context(document, trail, first=ord_ == 0))
+        result.append(Chunk(ord_, text[pack.start : pack.pieces[-1].end], trail, context))
+    if not result and lines[0]:
+        return [Chunk(0, "", (), short(lines[0]))]
+    return result
+
+
+def _blocks(document: Document) -> list[_Piece]:
+    """The document's blocks; whatever stands outside of them is a paragraph, so that nothing can be lost."""
+    found: list[_Piece] = []
+    at: int = 0
+    trail: tuple[str, ...] = ()
+    for block in document.blocks:
+        found += _piece(document.text, "paragraph", at, block.start, trail)
+        found += _piece(document.text, block.kind, max(at, block.start), block.end, block.trail)
+        at, trail = max(at, block.end), block.trail
+    found += _piece(document.text, "paragraph", at, len(document.text), trail)
+    return found
+
+
+def _piece(text: str, kind: str, start: int, end: int, trail: tuple[str, ...]) -> Iterator[_Piece]:
+    """The piece without the white space around it, but with the indent of its first line; nothing if it is all white."""
+    if not (held := text[start:end].strip()):
+        return
+    first = text.index(held, start)
+    line = text.rfind("\n", start, first) + 1 or (start if start == 0 or text[start - 1] == "\n" else first)
+    yield _Piece(kind, line, first + len(held), trail)
+
+
+def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:
+    """What stands in front of a passage: the note's title, in the first one its other names, and the headings above."""
+    title = document.title.strip()
+    names = [name for name in document.aliases if name.strip() and name.casefold() != title.casefold()] if first else []
+    head = f"{title} ({'; '.join(names)})" if names else title
+    if trail and trail[0].strip().casefold() == title.casefold():
+        trail = trail[1:]
+    return " > ".join(" ".join(part.split()) for part in (head, *trail) if part.strip())
+
+
+def _shortener(most: int, count: Count, known: dict[str, int]) -> Callable[[str], str]:
+    """A function that cuts a context to `most` tokens, and counts none twice."""
+
+    def short(line: str) -> str:
+        while line and (tokens := known[line] if line in known else known.setdefault(line, count([line])[0])) > most:
+            at = min(len(line) - 1, len(line) * most // tokens)
+            space = line.rfind(" ", at // 2, at + 1)
+            line = line[: space if space > 0 else _safe(line, 0, at)].rstrip()
+        return line
+
+    return short
+
+
+def _pieces(text: str, blocks: list[_Piece], budget: int, count: Count) -> list[_Piece]:
+    """The blocks, and in the place of those that exceed `budget` their lines, sentences or, at last, parts of a line."""
+
+    def finer(split: Callable[[_Piece], Iterable[int]], pieces: list[_Piece]) -> tuple[list[_Piece], bool]:
+        cut = [list(_split(text, p, split(p))) if p.tokens > budget else [] for p in pieces]
+        fresh = [part for parts in cut if len(parts) > 1 for part in parts]
+        counts = iter(count([text[part.start : part.end] for part in fresh]) if fresh else [])
+        counted = (
+            [replace(part, tokens=next(counts)) for part in parts] if len(parts) > 1 else [piece]
+            for piece, parts in zip(pieces, cut, strict=True)
+        )
+        return [part for parts in counted for part in parts], bool(fresh)
+
+    pieces, _ = finer(lambda p: () if p.kind == "paragraph" else _ends(LINE, text, p), blocks)
+    pieces, _ = finer(lambda p: () if p.kind in ROWS else _ends(SENTENCE, text, p), pieces)
+    more = True
+    while more:
+        pieces, more = finer(lambda p: _cuts(text, p.start, p.end, p.tokens // budget + 1), pieces)
+    return pieces
+
+
+def _split(text: str, piece: _Piece, at: Iterable[int]) -> Iterator[_Piece]:
+    start = piece.start
+    for end in (*at, piece.end):
+        yield from _piece(text, piece.kind, start, end, piece.trail)
+        start = end
+
+
+def _ends(pattern: re.Pattern[str], text: str, piece: _Piece) -> list[int]:
+    return [found.end() for found in pattern.finditer(text, piece.start, piece.end)]
+
+
+def _cuts(text: str, start: int, end: int, parts: int) -> list[int]:
+    """Where to cut `text[start:end]` in about `parts` equal parts: at white space if some is near, else between graphemes."""
+    step = max(1, (end - start) // parts)
+    cuts = [start]
+    for aim in range(start + step, end, step):
+        white = max((at for at in range(max(aim - step // 4, cuts[-1]) + 1, aim + 1) if text[at].isspace()), default=0)
+        at = white or _safe(text, cuts[-1], aim)
+        if cuts[-1] < at < end:
+            cuts.append(at)
+    return cuts[1:]
+
+
+def _safe(text: str, start: int, at: int) -> int:
+    """The nearest place at or before `at` (or, if all before is one grapheme, after it) where no grapheme is cut."""
+    back = next((place for place in range(at, start, -1) if _apart(text, place)), None)
+    return back if back is not None else next((p for p in range(at, len(text)) if _apart(text, p)), len(text))
+
+
+def _apart(text: str, at: int) -> bool:
+    """True when the characters before and after `at` are certainly of two graphemes."""
+    before, after = text[at - 1], text[at]
+    if after.isascii() and after != "\n":
+        return True
+    flags = "\U0001f1e6" <= after <= "\U0001f1ff" and "\U0001f1e6" <= before <= "\U0001f1ff"
+    return not (
+        unicodedata.category(after) in ("Mn", "Mc", "Me")
+        or JOINER in (before, after)
+        or "\U0001f3fb" <= after <= "\U0001f3ff"  # a skin tone
+        or "\U000e0020" <= after <= "\U000e007f"  # a tag of a flag
+        or "\u1160" <= after <= "\u11ff"  # a Hangul vowel or final
+        or (before == "\r" and after == "\n")
+        or flags
+    )
+
+
+def _packs(pieces: list[_Piece], budget: int, overlap: int) -> list[_Pack]:
+    """The pieces in packs that fill their room; a new section starts a new pack where the last one is full enough."""
+    pack = _Pack(budget)
+    packs = [pack]
+    whole = sum(piece.tokens for piece in pieces) <= budget
+    section = 0  # tokens from the latest heading to the next
+    for i, piece in enumerate(pieces):
+        new = piece.kind == "heading" and not whole
+        if new:
+            section = piece.tokens
+            for later in pieces[i + 1 :]:
+                if later.kind == "heading" or section > budget:
+                    break
+                section += later.tokens
+        fits = pack.size + piece.tokens <= pack.room
+        full = new and pack.size >= pack.room // (2 if pack.size + section <= pack.room else 4)
+        if pack.pieces and (not fits or full):
+            pack = _next(pack, piece, budget, overlap)
+            packs.append(pack)
+        pack.add(piece)
+    return [pack for pack in packs if pack.pieces]
+
+
+def _next(pack: _Pack, piece: _Piece, budget: int, overlap: int) -> _Pack:
+    """An empty pack to go on with `piece`: it takes over the headings that would end `pack`, or leaves room to repeat."""
+    body = len(pack.pieces)
+    while body > 0 and pack.pieces[body - 1].kind == "heading":
+        body -= 1
+    heads = pack.pieces[body:]
+    taken = sum(head.tokens for head in heads)
+    if heads and body and taken + piece.tokens <= budget:
+        del pack.pieces[body:]
+        pack.size -= taken
+        return _Pack(budget, heads, taken)
+    goes_on = piece.kind != "heading" and pack.pieces[-1].trail == piece.trail and not heads
+    return _Pack(budget - overlap if goes_on and piece.tokens <= budget - overlap else budget)
+
+
+def _repeat(text: str, packs: list[_Pack], overlap: int, count: Count) -> None:
+    """Set where each passage starts: at its first piece or, where it has room to, at whole pieces or sentences before."""
+    asked: list[tuple[_Pack, list[int], int]] = []  # a pack, the starts to choose from, the end of what they repeat
+    budget = packs[0].room if packs else 0
+    for before, pack in zip([None, *packs], packs, strict=False):
+        pack.start = pack.pieces[0].start
+        if before is None or pack.room == budget:
+            continue
+        size, back = 0, before.pieces[-1]
+        for piece in reversed(before.pieces):
+            size += piece.tokens
+            if size > overlap or piece.trail != pack.pieces[0].trail or piece.kind == "heading":
+                break
+            pack.start = piece.start
+        if pack.start == pack.pieces[0].start and back.kind not in ROWS and back.kind != "heading":
+            starts = _ends(SENTENCE, text, back)[-TAILS:]
+            part = (back.end - back.start) * overlap // max(1, back.tokens)
+            words = _cuts(text, back.end - part, back.end, 4)[:2] if part > 4 else []
+            asked.append((pack, [s for s in starts if text[s : back.end].strip()] + words, back.end))
+    counts = iter(count([text[start:end] for _, starts, end in asked for start in starts]) if asked else [])
+    for pack, starts, end in asked:
+        for start in [start for start in starts if next(counts) <= overlap][:1]:
+            pack.start = next(_piece(text, "paragraph", start, end, ())).start
+
+
+def _trail(pieces: list[_Piece]) -> tuple[str, ...]:
+    """The headings above a passage: those it starts under or, when it starts with a heading, those all of it is under."""
+    if pieces[0].kind != "heading":
+        return pieces[0].trail
+    trails = [piece.trail for piece in pieces if piece.kind != "heading"] or [pieces[0].trail]
+    same = 0
+    while all(len(trail) > same and trail[same] == trails[0][same] for trail in trails):
+        same += 1
+    return trails[0][:same]

@@ -1,0 +1,271 @@
+"""The Embedder: loads the configured encoders in the background, answers from one of them, and fails over.
+
+Law, tested: an index only ever gets vectors of one identity; when no encoder of it is left, calls raise Unavailable."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from index.encoders import Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local
+from index.errors import Unavailable
+
+__all__ = ["Bundled", "EmbedSettings", "Embedder", "Encoder", "EncoderSettings", "Endpoint", "Local", "opened"]
+
+Load: TypeAlias = Callable[[EncoderSettings, Path], Encoder]
+
+PROBE = "A capture is a note that an agent wrote; its owner decides whether it stays."
+SAME = 0.99  # cosine of two encoders' vectors of PROBE from which they count as one model
+WINDOW = 512  # texts that are sorted by length before batches are cut: equal lengths waste no padding
+RETRY_S = (5.0, 60.0)  # first and longest pause before a broken encoder is tried again
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedSettings:
+    """Which encoders, the first that works is used, and how many threads work on a backlog (0 = one a core, 4 at most)."""
+
+    encoders: tuple[EncoderSettings, ...] = (Bundled(),)
+    threads: int = 0
+
+
+def opened(settings: EncoderSettings, cache: Path, threads: int = 0) -> Encoder:
+    """The encoder that `settings` name, loaded. Raises Unavailable; imports only the libraries that it needs."""
+    # ruff: noqa: PLC0415 - each library is imported when an encoder that needs it is configured, torch above all
+    match settings:
+        case Bundled():
+            from index.encoders import bundled
+
+            return bundled.BundledEncoder(settings, cache=cache, threads=threads)
+        case Local():
+            from index.encoders import sentence
+
+            return sentence.LocalEncoder(settings, threads=threads)
+        case Endpoint():
+            from index.encoders import endpoint
+
+            return endpoint.EndpointEncoder(settings, cache=cache)
+
+
+class Embedder:
+    """State and lifetime of the encoders; safe to call from several threads.
+
+    `prefer` is the identity of the index that exists: an encoder of it is chosen before the order of the settings.
+    Once chosen, the identity stays for the life of the process."""
+
+    def __init__(
+        self,
+        settings: EmbedSettings,
+        *,
+        cache: Path,
+        prefer: str | None = None,
+        load: Load | None = None,
+        retry_s: tuple[float, float] = RETRY_S,
+    ) -> None:
+        self.state: Literal["loading", "ready", "broken"] = "loading"
+        self.problem = "the encoder is still loading; searches use words only until it is ready"
+        self.identity = ""
+        self.dimensions = 0
+        self.max_tokens = 0
+        self._settings = settings
+        self._cache = cache
+        self._prefer = prefer
+        self._load = load or (lambda chosen, folder: opened(chosen, folder, settings.threads))
+        self._retry_s = retry_s
+        self._encoders: dict[int, Encoder] = {}  # loaded ones, by their place in the settings
+        self._strange: set[int] = set()  # places whose encoder has another identity than the chosen one
+        self._current: Encoder | None = None
+        self._probe: np.ndarray | None = None  # what the first encoder of this identity made of PROBE
+        self._choosing = threading.Lock()  # one thread at a time loads, probes and switches
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="encoder-loader", daemon=True)
+
+    # lifetime
+
+    def start(self) -> None:
+        """Begin to load; returns at once."""
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until loading has ended; True when ready."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.state != "loading" or self._closed, timeout)
+            return self.state == "ready"
+
+    def close(self) -> None:
+        """Stop at once: calls under way raise Unavailable before their next batch."""
+        with self._changed:
+            self._closed = True
+            self.state, self.problem, self._current = "broken", "the encoder is closed", None
+            self._changed.notify_all()
+        for encoder in list(self._encoders.values()):
+            encoder.close()
+
+    # what callers ask for
+
+    def query(self, text: str) -> np.ndarray:
+        """The vector of a query: float32 [dimensions], unit length."""
+        vector: np.ndarray = self._encode([_clean(text)], "query", urgent=True)[0]
+        return vector
+
+    def documents(
+        self, texts: Sequence[str], *, urgent: bool = False, progress: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """The vectors of `texts`, in order: float32 [n, dimensions]. `progress` is given the number finished so far.
+
+        `urgent` is for a capture that somebody waits for: it does not queue behind a backlog."""
+        encoder = self._ready()
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        done = 0
+        for start in range(0, len(texts), WINDOW):
+            window = sorted(range(start, min(start + WINDOW, len(texts))), key=lambda n: -len(texts[n]))
+            for first in range(0, len(window), encoder.batch):
+                rows = window[first : first + encoder.batch]
+                vectors[rows] = self._encode([_clean(texts[n]) for n in rows], "document", urgent=urgent)
+                done += len(rows)
+                if progress is not None:
+                    progress(done)
+        return vectors
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, special tokens left out."""
+        return self._ready().count([_clean(text) for text in texts])
+
+    # fail-over
+
+    def _ready(self) -> Encoder:
+        encoder = self._current
+        if encoder is None:
+            raise Unavailable(self.problem, retryable=not self._closed)
+        return encoder
+
+    def _encode(self, texts: list[str], kind: Kind, *, urgent: bool) -> np.ndarray:
+        for _ in range(len(self._settings.encoders) + 1):
+            encoder = self._ready()
+            try:
+                return _checked(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
+            except Unavailable as error:
+                self._fail_over(encoder, error)
+        raise Unavailable(f"the encoders fail in turn; last: {self.problem}")
+
+    def _fail_over(self, failed: Encoder, error: Unavailable) -> None:
+        """Put another encoder of the same identity in the place of `failed`, or raise."""
+        with self._choosing:
+            if self._current is not failed:
+                return  # another thread has already switched, or closed
+            log.warning("%s failed: %s", failed.name, error.message)
+            problems = self._choose(lambda encoder: encoder is not failed)
+            if self._current is failed:
+                self._broken([error.message, *problems])
+                raise Unavailable(self.problem)
+
+    def _run(self) -> None:
+        """The loader's thread: load, then watch; when broken, try again with growing pauses."""
+        pause = self._retry_s[0]
+        while not self._closed:
+            try:
+                with self._choosing:
+                    problems = self._choose(lambda _: True)
+                    if self._current is None:
+                        self._broken(problems)
+            except Exception as error:  # the top of this thread's loop: a bug must not look like loading
+                log.exception("loading the encoder failed")
+                self._broken([f"loading failed: {error}"])
+            with self._changed:
+                if self._current is None:
+                    self._changed.wait_for(lambda: self._closed, pause)
+                    pause = min(pause * 2, self._retry_s[1])
+                else:
+                    pause = self._retry_s[0]
+                    self._changed.wait_for(lambda: self._closed or self._current is None)
+                    self._changed.wait_for(lambda: self._closed, pause)
+
+    def _choose(self, usable: Callable[[Encoder], bool]) -> list[str]:
+        """Make the first usable encoder of the right identity the current one; why the others were not, in order."""
+        problems: list[str] = []
+        others: list[tuple[int, np.ndarray]] = []
+        for place, settings in enumerate(self._settings.encoders):
+            if self._closed:
+                return problems
+            if place in self._strange:
+                continue
+            try:
+                encoder = self._opened(place, settings)
+                if not usable(encoder):
+                    continue
+                probe = _checked(encoder.encode([PROBE], kind="document", urgent=True), 1, encoder)[0]
+            except Unavailable as error:
+                problems.append(error.message)
+                continue
+            wanted = self.identity or self._prefer
+            if wanted and encoder.identity != wanted:
+                others.append((place, probe))
+                if self.identity:
+                    problems.append(f"{encoder.name} is another model than the index was made with, so it is not used")
+            elif self._probe is not None and float(self._probe @ probe) < SAME:
+                problems.append(f"{encoder.name} gives other vectors than the encoder before it, so it is not used")
+            else:
+                self._switch(encoder, probe)
+                break
+        if others and not self.identity:
+            self._switch(self._encoders[others[0][0]], others[0][1])
+        for place, encoder in list(self._encoders.items()):
+            if self.identity and encoder.identity != self.identity:
+                self._strange.add(place)
+                self._encoders.pop(place).close()
+        return problems
+
+    def _opened(self, place: int, settings: EncoderSettings) -> Encoder:
+        if place not in self._encoders:
+            begun = time.monotonic()
+            self._encoders[place] = self._load(settings, self._cache)
+            log.info("%s loaded in %.1f s", self._encoders[place].name, time.monotonic() - begun)
+        return self._encoders[place]
+
+    def _switch(self, encoder: Encoder, probe: np.ndarray) -> None:
+        with self._changed:
+            if self._closed:
+                encoder.close()
+                return
+            if self._probe is None:
+                self._probe = probe
+            self.identity, self.dimensions, self.max_tokens = encoder.identity, encoder.dimensions, encoder.max_tokens
+            self._current, self.state, self.problem = encoder, "ready", ""
+            self._changed.notify_all()
+        log.info("embedding with %s", encoder.name)
+
+    def _broken(self, problems: list[str]) -> None:
+        with self._changed:
+            if self._closed:
+                return
+            reasons = "; ".join(dict.fromkeys(problems)) or "no encoder is configured: add one under [embed]"
+            self._current, self.state, self.problem = None, "broken", reasons
+            self._changed.notify_all()
+
+
+def _clean(text: str) -> str:
+    """`text` without lone surrogates, which no tokenizer and no wire takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _checked(vectors: np.ndarray, count: int, encoder: Encoder) -> np.ndarray:
+    """`vectors` if they are what the index stores; Unavailable otherwise, so that a bad encoder is left, not believed."""
+    if vectors.shape != (count, encoder.dimensions):
+        raise Unavailable(
+            f"{encoder.name} gave vectors of shape {vectors.shape} instead of {(count, encoder.dimensions)}; "
+            "check its model and dimensions under [embed]"
+        )
+    if not np.isfinite(vectors).all() or not np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-2):
+        raise Unavailable(
+            f"{encoder.name} gave vectors that are not numbers of unit length; check its model and device"
+        )
+    return np.asarray(vectors, np.float32)

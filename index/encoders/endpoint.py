@@ -1,0 +1,192 @@
+"""An embeddings endpoint in OpenAI's form: `POST {base_url}/embeddings`, as Ollama, LM Studio and OpenAI serve it.
+
+https://platform.openai.com/docs/api-reference/embeddings. A model name says little about what a server really loaded,
+so the vector of a known text is remembered beside the index: another vector makes another identity."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+
+from index.encoders import Endpoint, Kind, estimate, identity
+from index.errors import Unavailable
+
+PROBE = "The quick brown fox jumps over the lazy dog."
+SAME = 0.99  # cosine from which two vectors of PROBE come from one model
+PAUSE_S, LONGEST_S = 0.5, 8.0  # between retries: doubled each time, or what the server asks for up to the longest
+URGENT_S = 10.0  # a search waits no longer than this for one answer
+SHORTEST = 64  # a refused text is cut in half and tried again until it is this short
+BUSY, REFUSED = frozenset({408, 409, 425, 429}), frozenset({400, 413, 422})
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long one request may take, and how often it is sent again."""
+
+    retries: int
+    timeout_s: float
+
+
+class EndpointEncoder:
+    """Keeps connections open; each request is tried again after 429, 5xx and broken connections."""
+
+    def __init__(self, settings: Endpoint, *, cache: Path) -> None:
+        self.name = f"the endpoint {settings.base_url} ({settings.model})"
+        self.max_tokens = settings.max_tokens
+        self.batch = settings.batch
+        self._settings = settings
+        self._prompts: dict[Kind, str] = {"query": settings.query_prompt, "document": settings.document_prompt}
+        self._closed = threading.Event()
+        headers = {"authorization": f"Bearer {_key(settings)}"} if settings.api_key_env else {}
+        try:
+            self._client = httpx2.Client(headers=headers, timeout=settings.timeout_s)
+            probe = self._vectors([PROBE], Patience(1, settings.timeout_s))  # one that is down must not delay the next
+            self.dimensions = settings.dimensions or probe.shape[1]
+            self._check(probe)
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeEncodeError) as error:
+            message = f"{self.name} can't be called: {error}; check `base_url` and the key"
+            raise Unavailable(message, retryable=False) from error
+        self.identity = identity(
+            weights=hashlib.sha256(settings.model.encode()).hexdigest(),
+            pooling=f"endpoint {settings.model} {known(probe[0], settings.model, cache / 'probes')}",
+            tokens=settings.max_tokens,
+            precision=f"d{self.dimensions}",
+            query=settings.query_prompt,
+            document=settings.document_prompt,
+        )
+
+    def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
+        """One unit vector a text, its prompt in front; an urgent call is tried again once at most."""
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        prompt = self._prompts[kind]
+        rows = [f"{prompt}{text}" or " " for text in texts]  # servers refuse an empty text
+        size = self._settings.batch
+        patience = Patience(self._settings.retries, self._settings.timeout_s)
+        if urgent:
+            patience = Patience(min(1, patience.retries), min(URGENT_S, patience.timeout_s))
+        parts = [self._vectors(rows[n : n + size], patience) for n in range(0, len(rows), size)]
+        for part in parts:
+            self._check(part)
+        return np.concatenate(parts)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """About how many tokens each text has: an endpoint can't be asked."""
+        return estimate(texts)
+
+    def close(self) -> None:
+        """End the connections and any pause before a retry."""
+        self._closed.set()
+        self._client.close()
+
+    def _check(self, vectors: np.ndarray) -> None:
+        if vectors.shape[1] != self.dimensions:
+            message = f"{self.name} gives {vectors.shape[1]} dimensions, not {self.dimensions}; check `dimensions` and `model`"
+            raise Unavailable(message, retryable=False)
+
+    def _vectors(self, texts: list[str], patience: Patience) -> np.ndarray:
+        response = self._post(texts, patience)
+        if response.status_code in REFUSED:
+            return self._refused(texts, response, patience)
+        if response.status_code in {401, 403}:
+            raise Unavailable(f"{self.name} refuses the key; check `api_key_env` and the key in it", retryable=False)
+        if response.status_code == httpx2.codes.NOT_FOUND:
+            raise Unavailable(f"{self.name} is not there (404); check `base_url` and `model`, or pull the model")
+        if not response.is_success:
+            raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response)}")
+        return self._parsed(response, len(texts))
+
+    def _refused(self, texts: list[str], response: httpx2.Response, patience: Patience) -> np.ndarray:
+        """One text may be longer than the model reads: try each alone, and a long one by its first half."""
+        if len(texts) > 1:
+            return np.concatenate([self._vectors([text], patience) for text in texts])
+        if len(texts[0]) <= SHORTEST:
+            raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response)}; check `model`")
+        return self._vectors([texts[0][: len(texts[0]) // 2]], patience)
+
+    def _post(self, texts: list[str], patience: Patience) -> httpx2.Response:
+        body: dict[str, Any] = {"model": self._settings.model, "input": texts, "encoding_format": "float"}
+        if self._settings.dimensions is not None:
+            body["dimensions"] = self._settings.dimensions
+        retries, pause = patience.retries, PAUSE_S
+        while True:
+            wait = pause
+            try:
+                response = self._client.post(
+                    f"{self._settings.base_url.rstrip('/')}/embeddings", json=body, timeout=patience.timeout_s
+                )
+            except httpx2.TransportError as error:
+                problem = f"{self.name} can't be reached ({str(error) or type(error).__name__}); start it, or check `base_url`"
+            except RuntimeError as error:  # httpx2's word for a client that was closed
+                raise Unavailable("the encoder is closed", retryable=False) from error
+            else:
+                if response.status_code not in BUSY and not response.is_server_error:
+                    return response
+                problem = f"{self.name} answers {response.status_code}: {_reason(response)}; try again later"
+                wait = _after(response, pause)
+            if retries <= 0 or self._closed.is_set():
+                raise Unavailable(problem)
+            retries, pause = retries - 1, min(pause * 2, LONGEST_S)
+            self._closed.wait(wait)
+
+    def _parsed(self, response: httpx2.Response, count: int) -> np.ndarray:
+        """The vectors in the order of their texts, of unit length."""
+        try:
+            rows = {item["index"]: item["embedding"] for item in response.json()["data"]}
+            vectors = np.array([rows[row] for row in range(count)], np.float32).reshape(count, -1)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            message = f"{self.name} does not answer as an embeddings endpoint does; check `base_url` and `model`"
+            raise Unavailable(message) from error
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(vectors).all() or not lengths.all():
+            raise Unavailable(f"{self.name} gave a vector that is not a number or has no length; check `model`")
+        unit: np.ndarray = vectors / lengths
+        return unit
+
+
+def known(probe: np.ndarray, model: str, folder: Path) -> str:
+    """The name of this vector of PROBE: that of a remembered one which is the same model's, else a new one."""
+    prefix = hashlib.sha256(model.encode()).hexdigest()[:12]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in sorted(folder.glob(f"{prefix}-*.f32")):
+            other = np.frombuffer(file.read_bytes(), np.float32)
+            if other.shape == probe.shape and float(other @ probe) >= SAME:
+                return file.stem
+        name = f"{prefix}-{hashlib.sha256(probe.tobytes()).hexdigest()[:12]}"
+        new = folder / f".{name}-{os.getpid()}-{time.monotonic_ns()}"
+        new.write_bytes(probe.tobytes())
+        new.replace(folder / f"{name}.f32")
+    except OSError as error:
+        raise Unavailable(f"the encoder's cache can't be used ({error.strerror}); check the state folder") from error
+    return name
+
+
+def _key(settings: Endpoint) -> str:
+    key = os.environ.get(settings.api_key_env or "", "").strip()
+    if not key:
+        message = (
+            f"the endpoint {settings.base_url} needs a key, but {settings.api_key_env} is not set in the environment"
+        )
+        raise Unavailable(message, retryable=False)
+    return key
+
+
+def _after(response: httpx2.Response, pause: float) -> float:
+    """How long the server asks us to wait, within reason."""
+    asked = response.headers.get("retry-after", "")
+    return min(float(asked), LONGEST_S) if asked.isdigit() else pause
+
+
+def _reason(response: httpx2.Response) -> str:
+    """What the server says is wrong, one line of it."""
+    return " ".join(response.text.split())[:200] or response.reason_phrase

@@ -1,0 +1,159 @@
+"""Any sentence-transformers model, in torch, on CPU or GPU; importing this module costs seconds and 300 MB.
+
+Code that comes with a model is never run (`trust_remote_code` stays off)."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers.utils import logging as transformers_logging
+
+from index.encoders import Kind, Local, identity
+from index.errors import Unavailable
+
+transformers_logging.disable_progress_bar()  # "Loading weights" belongs on no daemon's stderr
+
+UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]  # other formats of the same weights
+PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
+
+class LocalEncoder:
+    """Queries and a backlog each have a tokenizer of their own and share the weights, so neither waits for the other."""
+
+    def __init__(self, settings: Local, *, threads: int = 0) -> None:
+        if threads:
+            torch.set_num_threads(threads)
+        try:
+            folder = found(settings)
+            device = None if settings.device == "auto" else settings.device
+            model = SentenceTransformer(str(folder), device=device, local_files_only=True)
+            if settings.max_tokens is not None:
+                model.max_seq_length = settings.max_tokens + _specials(model)
+            self._lanes = {False: (model, threading.Lock()), True: (_twin(model), threading.Lock())}
+            weights = digest(folder)
+        except Exception as error:  # a model's files can make three libraries raise anything
+            reason = str(error).partition("\n")[0][:200]
+            message = f"the sentence-transformers model {settings.model!r} can't be loaded: {reason}; check `model` and `device`"
+            raise Unavailable(message) from error
+        self._prompts = {
+            "query": _prompt(settings.query_prompt, model, "query"),
+            "document": _prompt(settings.document_prompt, model, "document"),
+        }
+        self.name = f"the model {settings.model!r}"
+        self.dimensions = int(model.get_embedding_dimension() or 0)
+        self.max_tokens = int(model.max_seq_length or 512) - _specials(model)
+        self._run = 64 if model.device.type == "cuda" else 4  # on a CPU larger runs are slower: they pad more
+        self.batch = self._run * (4 if model.device.type == "cuda" else 2)
+        self.identity = identity(
+            weights=weights,
+            pooling=pooling(model),
+            tokens=self.max_tokens,
+            precision=_precision(model),
+            query=self._prompts["query"],
+            document=self._prompts["document"],
+        )
+
+    def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
+        """One unit vector a text, with the prompt of its kind in front."""
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        model, lock = self._lanes[urgent]
+        encode = model.encode_query if kind == "query" else model.encode_document
+        try:
+            with lock:
+                found: np.ndarray = encode(
+                    list(texts),
+                    prompt=self._prompts[kind],
+                    batch_size=self._run,
+                    normalize_embeddings=True,
+                    show_progress_bar=False,
+                )
+        except RuntimeError as error:  # torch's class for everything, a full GPU included
+            raise Unavailable(
+                f"{self.name} failed: {str(error).partition(chr(10))[0][:200]}; check `device`"
+            ) from error
+        return found.astype(np.float32, copy=False)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, special tokens left out, never cut."""
+        if not texts:
+            return []
+        model, lock = self._lanes[True]
+        with lock:
+            found = model.tokenizer(
+                list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False
+            )
+        return [len(ids) for ids in found["input_ids"]]
+
+    def close(self) -> None:
+        """Nothing to stop: a run under way ends by itself."""
+
+
+def found(settings: Local) -> Path:
+    """The model's folder: the one that is named, or a snapshot in the hub's cache (fetched only if allowed)."""
+    folder = Path(settings.model).expanduser()
+    if folder.is_dir():
+        return folder
+    hub = settings.model if "/" in settings.model else f"sentence-transformers/{settings.model}"
+    return Path(huggingface_hub.snapshot_download(hub, local_files_only=not settings.download, ignore_patterns=UNUSED))
+
+
+def digest(folder: Path) -> str:
+    """The digest of a model's weights: that of the file, if there is one, else of all their digests in order of path."""
+    files = sorted(folder.rglob("*.safetensors")) or sorted([*folder.rglob("*.bin"), *folder.rglob("*.pt")])
+    digests = []
+    for file in files:
+        with file.open("rb") as stream:
+            digests.append(hashlib.file_digest(stream, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def pooling(model: Any) -> str:
+    """How the model makes one vector of its tokens; lengths are always made 1, so a Normalize says nothing."""
+    steps: list[Any] = []
+    for module in list(model)[1:]:
+        kind = type(module).__name__
+        if kind != "Normalize":
+            steps.append([kind, module.get_config_dict() if hasattr(module, "get_config_dict") else {}])
+    if [kind for kind, _ in steps] == ["Pooling"] and steps[0][1].get("include_prompt", True):
+        return str(steps[0][1].get("pooling_mode"))
+    return json.dumps(steps, sort_keys=True, default=str)
+
+
+def _twin(model: Any) -> Any:
+    """The same weights behind a tokenizer of its own: a shared one must not be used by two threads at once."""
+    first = copy.copy(model[0])
+    first._modules = dict(model[0]._modules)  # noqa: SLF001 - a shallow copy shares this dict, and assigning to it
+    for name in ("processor", "tokenizer"):
+        if name in vars(model[0]):
+            setattr(first, name, copy.deepcopy(vars(model[0])[name]))
+    twin = SentenceTransformer(modules=[first, *list(model)[1:]], prompts=model.prompts, device=str(model.device))
+    twin.max_seq_length = model.max_seq_length
+    return twin
+
+
+def _specials(model: Any) -> int:
+    count = getattr(model.tokenizer, "num_special_tokens_to_add", None)
+    return int(count()) if count is not None else 0
+
+
+def _precision(model: Any) -> str:
+    """The name of the weights' number type; "fp32" on CPU and GPU alike, whose vectors agree."""
+    kind = str(next(model.parameters()).dtype).removeprefix("torch.")
+    return "fp32" if kind == "float32" else kind
+
+
+def _prompt(chosen: str | None, model: Any, kind: Kind) -> str:
+    if chosen is not None:
+        return chosen
+    return next((model.prompts[name] for name in PROMPTS[kind] if model.prompts.get(name)), "")

@@ -1,0 +1,49 @@
+"""Let readers in side by side, and hold them off for the moments in which what they read is taken away.
+
+Law, tested: while the gate is drained nobody is inside, and readers who come meanwhile wait but never overtake."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+
+class Gate:
+    """Counts who is inside; the one who drains goes before those who come after."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._draining = False
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Be inside. Not to be nested in one thread."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._draining)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def drained(self, timeout: float) -> Iterator[bool]:
+        """Keep everybody out; False when somebody was still inside after `timeout` seconds, and then it is open."""
+        with self._changed:
+            self._draining = True
+            empty = self._changed.wait_for(lambda: not self._inside, timeout)
+            if not empty:
+                self._open()
+        try:
+            yield empty
+        finally:
+            with self._changed:
+                self._open()
+
+    def _open(self) -> None:
+        self._draining = False
+        self._changed.notify_all()

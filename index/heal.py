@@ -1,0 +1,94 @@
+"""Make what LanceDB wrote on a local disk durable, and clear away what a power cut tore.
+
+LanceDB commits by linking a manifest and calls no fsync; a file that it wrote never changes again. Law, tested: once
+`settle` has returned, everything that the newest version needs to be read has been synced, names and folders included."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from index.errors import Unavailable
+
+ROWS = ("data", "_deletions", "_transactions", "_versions")  # what holds rows; `_indices` can be made again from them
+MAGIC = b"LANC"  # the last four bytes of every whole manifest
+
+
+class StoreDamaged(Unavailable):
+    """The stored chunks can't be read back or can't be used any more: they must be made again from the files."""
+
+
+def folder(uri: str) -> Path | None:
+    """The folder that `uri` names on a local disk, or None for an object store."""
+    if uri.startswith("file://"):
+        return Path(uri.removeprefix("file://"))
+    return None if "://" in uri else Path(uri)
+
+
+def settle(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS) -> set[str]:
+    """Sync the files and folders under `table` that are not `known` to be durable; return what is known now."""
+    found = {path for top in tops for path in _entries(str(table / top))}
+    fresh = found.difference(known)
+    folders = {path.rpartition("/")[0] for path in fresh}
+    for name in sorted(fresh) + sorted(folders - fresh):
+        _sync(name)
+    if not known:  # the first commit: the table's own name must survive as well
+        for path in (table, table.parent, table.parent.parent):
+            _sync(path)
+    return found
+
+
+def drop_torn(table: Path) -> bool:
+    """Remove the newest manifests that were cut short, so that the version before them is the newest again."""
+    versions = table / "_versions"
+    torn = False
+    for manifest in sorted(versions.glob("*.manifest")):  # 2^64 - 1 - version: the first is the newest
+        if _whole(manifest):
+            break
+        manifest.unlink()
+        torn = True
+    if torn:
+        (versions / "latest_version_hint.json").unlink(missing_ok=True)
+        _sync(versions)
+    return torn
+
+
+def remove(table: Path) -> None:
+    """Remove `table` with all it holds, durably, so that no part of it comes back."""
+    if table.exists():
+        shutil.rmtree(table)
+        _sync(table.parent)
+
+
+def _whole(manifest: Path) -> bool:
+    with manifest.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(MAGIC)))
+        return file.read() == MAGIC
+
+
+def _entries(top: str) -> Iterator[str]:
+    """`top` and all that lies below it, but for what is still being written."""
+    try:
+        entries = list(os.scandir(top))
+    except FileNotFoundError:  # not made yet, or removed by maintenance while we look
+        return
+    yield top
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _entries(entry.path)
+        elif ".tmp" not in entry.name and "#" not in entry.name:
+            yield entry.path
+
+
+def _sync(path: str | Path) -> None:
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # pruned between the listing and now: no version needs it
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,113 @@
+"""Turn what a caller asks for into a `Query` whose every field is within its bounds, and fold tags so that they compare.
+
+Law, tested: the result is a `Query` or `InvalidArgument` that names the field; nothing else is ever raised."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+from index.errors import InvalidArgument
+from index.model import COLLECTIONS, Filter, Mode, Query
+
+TEXT, LIMIT, TAGS, WORD = 2_000, 50, 32, 200  # most characters of a query, hits, tags, characters of any other field
+TYPES = ("note", "file", "entity")
+MODES: tuple[Mode, ...] = get_args(Mode)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+WHOLE = re.compile(r"-?[0-9]{1,16}")
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def tag_key(tag: str) -> str:
+    """A tag as tags are compared: no "#", no letter case, one form of each accented letter."""
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", tag).casefold())
+    return "/".join(part for part in (piece.strip() for piece in folded.strip().lstrip("#").split("/")) if part)
+
+
+def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
+    """The keys that documents with `tags` are found by: `a/b` is found as `a/b` and as `a`; sorted, without repeats."""
+    keys = set()
+    for tag in tags:
+        parts = tag_key(tag).split("/")
+        keys |= {"/".join(parts[: n + 1]) for n in range(len(parts))}
+    return tuple(sorted(keys - {""}))
+
+
+def query(
+    text: Any,
+    *,
+    limit: Any = None,
+    mode: Any = None,
+    workspace: Any = None,
+    namespace: Any = None,
+    collection: Any = None,
+    tags: Any = None,
+    type: Any = None,  # noqa: A002  # the field's name on every surface
+    source: Any = None,
+    since: Any = None,
+    until: Any = None,
+) -> Query:
+    """The query that a caller's fields ask for; `None` leaves a field at its default or unrestricted.
+
+    `since` and `until` are epoch milliseconds or ISO 8601 text; a time without a zone is UTC, a day is its first moment."""
+    words = unicodedata.normalize("NFC", _text("query", text, TEXT))
+    most = 10 if limit is None else limit
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= LIMIT:
+        raise InvalidArgument(f"limit must be a whole number from 1 to {LIMIT}", field="limit")
+    where = Filter(
+        workspace=None if workspace is None else _text("workspace", workspace, WORD),
+        namespace=None if namespace is None else _text("namespace", namespace, WORD),
+        collection=None if collection is None else _one_of("collection", collection, COLLECTIONS),
+        tags=_tags(tags),
+        type=None if type is None else _one_of("type", type, TYPES),
+        source=None if source is None else _text("source", source, TEXT),
+        since=None if since is None else _time("since", since),
+        until=None if until is None else _time("until", until),
+    )
+    if where.since is not None and where.until is not None and where.since >= where.until:
+        raise InvalidArgument("since must be earlier than until", field="since")
+    chosen: Mode = _one_of("mode", "hybrid" if mode is None else mode, MODES)
+    return Query(words, most, chosen, where)
+
+
+def _text(field: str, value: Any, most: int) -> str:
+    if not isinstance(value, str) or not 1 <= len(value.strip()) <= most:
+        raise InvalidArgument(f"{field} must be text of 1 to {most:,} characters", field=field)
+    if SURROGATE.search(value):
+        raise InvalidArgument(f"{field} holds half a character (a lone surrogate): send valid Unicode", field=field)
+    return value.strip()
+
+
+def _one_of(field: str, value: Any, known: tuple[Any, ...]) -> Any:
+    if value not in known:
+        raise InvalidArgument(f"{field} must be one of {', '.join(known)}", field=field, known=list(known))
+    return value
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or len(value) > TAGS:
+        raise InvalidArgument(f"tags must be a list of at most {TAGS} tags", field="tags")
+    keys = [tag_key(_text("tags", tag, WORD)) for tag in value]
+    if "" in keys:
+        raise InvalidArgument("tags must not hold an empty tag", field="tags")
+    return tuple(dict.fromkeys(keys))
+
+
+def _time(field: str, value: Any) -> int:
+    if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+        except ValueError:
+            moment = None
+        if moment is not None:
+            return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53:
+        return value
+    raise InvalidArgument(f"{field} must be epoch milliseconds or an ISO 8601 time", field=field)

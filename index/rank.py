@@ -1,0 +1,184 @@
+"""Decide the order of what a search found: which documents, by which passage, with what score.
+
+The score of a passage is a sum of evidence, each part 0..1 and none depending on the other hits, so that scores of
+different searches compare: its BM25 score B as B / (B + 10); how near its vector is, as cosine similarity; how many of
+the query's neighbouring words stand side by side in it; and how much of its title or of one of its headings the query
+names. The weights are the flat top of what was measured on conversations, Japanese articles and documentation at once
+(`python -m tests.bench.retrieval`). The vector counts less the more the encoder has to spell the query out letter by
+letter, which is how a vocabulary shows that it does not know a language. A note whose title or alias *is* the query
+stands first."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from index.rows import Match
+
+HALF = 10.0  # the BM25 score that counts half
+WORDS, NEAR, PAIRS, NAMES = 1.0, 0.3, 0.2, 0.12  # weights; equal or better from half to twice of each
+KNOWN, SPELT = 0.5, 0.8  # tokens a letter: up to the first the vector counts in full, from the second not at all
+NAMED = 0.9  # the score from which a note is one that the query names exactly
+SEPARATOR = " > "  # between headings, and between title and headings
+ALIAS = " · "  # between a title and the note's other names
+
+# Scripts that are written without spaces, and Hangul, whose particles are part of the word.
+RUN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)
+FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t", " ")})
+
+ASKING = frozenset("what when where which who whom whose why how".split())
+ASKED = frozenset(
+    "am is are was were be been being do does did doing has have had having "
+    "can could will would shall should may might must".split()
+)
+POINTING = frozenset(
+    "i me my you your he him his she her it its we us our they them their this that these those there".split()
+)
+JA_QUESTION = re.compile("(?:[?？]|か[。.]?)$")
+JA_ASKING = re.compile(
+    "とは|のは|です|でしょう|でした|ます|どこ|どの|どんな|どれ|どちら|なに|何|いつ|誰|だれ|なぜ|いくつ|いくら|どう|か?[。？?]+$|か$"
+)
+EDGES = re.compile(r"^\W+|(?:['’]s)?\W*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """What of a query is looked for in a passage that was found."""
+
+    name: str  # the whole query, as names are compared
+    words: frozenset[str]  # of the whole query
+    content: frozenset[str]  # without a question's scaffolding
+    pairs: tuple[str, ...]  # neighbours: " one two" where words are spaced, two characters where they are not
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A document by its best passage."""
+
+    doc_id: str
+    ord: int
+    workspace: str
+    heading: str
+    chunk: str
+    score: float  # 0..1
+
+
+def keywords(text: str) -> str:
+    """What full text is asked for: `text` or, when it is a question, the words of it that an answer would hold."""
+    if JA_QUESTION.search(text.rstrip()) and RUN.search(text):
+        return JA_ASKING.sub(" ", text).strip() or text
+    words = text.split()
+    bare = [EDGES.sub("", word).casefold() for word in words]
+    asks = text.rstrip().endswith("?") or (
+        len(bare) > 2 and (bare[0] in ASKED or (bare[0] in ASKING and bare[1] in ASKED))  # noqa: PLR2004  # a verb and more
+    )
+    if not asks:
+        return text
+    kept = [word for word, plain in zip(words, bare, strict=True) if plain not in ASKING | ASKED | POINTING]
+    return " ".join(kept) or text
+
+
+def cue(text: str) -> Cue:
+    """What to look for in the passages that `text` finds."""
+    content = list(_units(keywords(text)))
+    pairs = [f" {one} {_stem(two)}" for one, two in zip(content, content[1:], strict=False) if not RUN.match(one + two)]
+    spaced = [pair for pair in pairs if not RUN.search(pair)]
+    joined = [run[n : n + 2] for run in content if RUN.match(run) for n in range(len(run) - 1)]
+    return Cue(_key(text), _grams(text), _grams(keywords(text)), tuple(dict.fromkeys(spaced + joined)))
+
+
+def trust(tokens: int, text: str) -> float:
+    """How far the encoder's vector of `text` can be relied on, 0..1, from the tokens that it needs for it."""
+    letters = sum(not character.isspace() for character in text)
+    return max(0.0, min(1.0, (SPELT - tokens / max(1, letters)) / (SPELT - KNOWN)))
+
+
+def fused(cue: Cue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[Ranked]:
+    """The documents of both legs, best first. A passage that only words found is as near as the farthest that is near."""
+    similar = {(match.doc_id, match.ord): match.value for match in near}
+    bm25 = {(match.doc_id, match.ord): match.value for match in words}
+    farthest = min(similar.values(), default=0.0)
+    weight = NEAR * trust if near else 0.0
+    full = WORDS + NAMES + weight + (PAIRS if cue.pairs else 0.0)
+    scored = []
+    for key, match in {(match.doc_id, match.ord): match for match in (*words, *near)}.items():
+        found = max(0.0, bm25.get(key, 0.0))
+        named, exact = _named(cue, match)
+        score = WORDS * found / (found + HALF) + NAMES * named + weight * _unit(similar.get(key, farthest))
+        if cue.pairs:
+            flat = _flat(match.text)
+            score += PAIRS * sum(pair in flat for pair in cue.pairs) / len(cue.pairs)
+        score = _unit(score / full)
+        scored.append((NAMED + (1 - NAMED) * score if exact else NAMED * score, match))
+    return _documents(scored)
+
+
+def nearest(near: Sequence[Match]) -> list[Ranked]:
+    """The documents of the vector leg alone; the score is the cosine similarity."""
+    return _documents((_unit(match.value), match) for match in near)
+
+
+def _documents(scored: Iterable[tuple[float, Match]]) -> list[Ranked]:
+    """Each document once, by its best passage; equals in the order of their ids, so that a search repeats itself."""
+    best: dict[str, tuple[float, Match]] = {}
+    for score, match in sorted(scored, key=lambda pair: (-pair[0], pair[1].doc_id, pair[1].ord)):
+        best.setdefault(match.doc_id, (score, match))
+    return [
+        Ranked(match.doc_id, match.ord, match.workspace, match.heading, match.text[match.cut :], score)
+        for score, match in best.values()
+    ]
+
+
+def _named(cue: Cue, match: Match) -> tuple[float, bool]:
+    """How much the query and one of the passage's names (title, alias, heading) are the same words; whether title or alias is it."""
+    title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
+    own = [title, *title.split(ALIAS)] if ALIAS in title else [title]
+    heads = [*own, *trail, *HEADING.findall(match.text, match.cut)]
+    most = 0.0
+    for head in heads:
+        if grams := _grams(head):
+            for asked in (cue.words, cue.content):
+                most = max(most, len(grams & asked) / len(grams | asked))
+    return most, any(_key(name) == cue.name for name in own)
+
+
+def _key(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", name).casefold().split())
+
+
+def _flat(text: str) -> str:
+    """The text's words between single spaces, without letter case and most punctuation."""
+    return f" {' '.join(text.casefold().translate(FLAT).split())} "
+
+
+def _units(text: str) -> Iterator[str]:
+    """The words of `text`, and each stretch in a script without spaces."""
+    for word in text.casefold().translate(FLAT).split():
+        at = 0
+        for run in RUN.finditer(word):
+            if run.start() > at:
+                yield word[at : run.start()]
+            yield run[0]
+            at = run.end()
+        if at < len(word):
+            yield word[at:]
+
+
+def _grams(text: str) -> frozenset[str]:
+    """What two texts have in common when they mean the same: word stems, and pairs of characters where there are no words."""
+    return frozenset(
+        gram
+        for unit in _units(text)
+        for gram in ((unit[n : n + 2] for n in range(max(1, len(unit) - 1))) if RUN.match(unit) else (_stem(unit),))
+    )
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word  # noqa: PLR2004  # gas, bus
+
+
+def _unit(value: float) -> float:
+    return max(0.0, min(1.0, value))

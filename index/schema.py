@@ -1,0 +1,107 @@
+"""The tables of the catalog, and how a document becomes a row of it and a row a record.
+
+Which id a document answers to is not stored: the view `records` says it, so a note that comes or goes changes no other
+row. That is `index/identity.py` in SQL: the claimed id, if no other path with a better right claims the same, else the
+path's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from index.identity import path_id, stem
+from index.model import Defect, Document, Record, Stat
+
+VERSION: Final = 1  # of what follows
+
+SCHEMA: Final = """
+create table documents (
+  path text primary key, key text not null unique, stem text not null, claimed text,
+  scope text not null, workspace text not null, namespace text not null, type text not null, title text not null,
+  digest text not null, content_hash text not null, collection text not null,
+  tags text not null, aliases text not null, summary text, source text, metadata text not null,
+  created_at integer not null, updated_at integer, version integer not null,
+  chunks integer not null, embedded integer not null, defects text not null, writable integer not null,
+  size integer not null, mtime_ns integer not null, ino integer not null);
+create index documents_claimed on documents (claimed, length(path), path) where claimed is not null;
+create index documents_content on documents (workspace, content_hash, created_at, path);
+create index documents_recent on documents (created_at desc, path);
+create index documents_recent_here on documents (workspace, created_at desc, path);
+create index documents_defects on documents (path) where defects <> '[]';
+create index documents_stem on documents (stem);
+create index documents_chunks on documents (chunks);
+create view records as select key,
+  case when path = (select other.path from documents as other where other.claimed = documents.claimed
+    order by length(other.path), other.path limit 1) then claimed else key end as id,
+  path, scope, workspace, namespace, type, title, digest, content_hash, collection, tags, aliases, summary, source,
+  metadata, created_at, updated_at, version, chunks, defects, writable, claimed from documents;
+create table tags (
+  path text not null references documents (path) on delete cascade,
+  workspace text not null, key text not null, tag text not null,
+  primary key (workspace, key, path, tag)) without rowid;
+create index tags_path on tags (path);
+create table links (
+  path text not null references documents (path) on delete cascade, ord integer not null,
+  kind text not null, target text not null, subpath text not null, display text, line integer not null,
+  primary key (path, ord)) without rowid;
+create table skipped (path text primary key, workspace text not null, reason text not null) without rowid;
+create table meta (name text primary key, value text not null) without rowid;
+"""
+
+PLAIN: Final = (
+    "path", "scope", "workspace", "namespace", "type", "title", "digest", "content_hash", "collection", "summary", "source",
+    "created_at", "updated_at", "version", "writable",
+)  # fmt: skip
+
+
+def row(document: Document, stat: Stat, chunks: int, *, embedded: bool) -> dict[str, Any]:
+    """The columns of `documents` for this document."""
+    return {name: getattr(document, name) for name in PLAIN} | {
+        "key": path_id(document.path),
+        "stem": stem(document.path),
+        "claimed": document.claimed_id,
+        "tags": _json(document.tags),
+        "aliases": _json(document.aliases),
+        "metadata": _json(dict(document.metadata)),
+        "defects": _json([(defect.name, defect.detail) for defect in document.defects]),
+        "chunks": chunks,
+        "embedded": embedded,
+        "size": stat.size,
+        "mtime_ns": stat.mtime_ns,
+        "ino": signed(stat.ino),
+    }
+
+
+def record(values: Sequence[Any]) -> Record:
+    """What the view `records` says of a document."""
+    found = dict(zip(RECORD, values, strict=True))
+    decoded = {name: json.loads(found[name]) for name in ("tags", "aliases", "metadata", "defects")}
+    return Record(
+        **found
+        | {
+            "tags": tuple(decoded["tags"]),
+            "aliases": tuple(decoded["aliases"]),
+            "metadata": decoded["metadata"],
+            "defects": tuple(Defect(*defect) for defect in decoded["defects"]),
+            "writable": bool(found["writable"]),
+        }
+    )
+
+
+RECORD: Final = tuple(Record.__dataclass_fields__)
+
+
+def signed(number: int) -> int:
+    """The same 64 bits as SQLite's integers have them: an inode number may use the highest."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def unsigned(number: int) -> int:
+    """The number that `signed` was given."""
+    return number % (1 << 64)
+
+
+def _json(value: Any) -> str:
+    """ASCII, so that it can carry whatever a property holds."""
+    return json.dumps(value, separators=(",", ":"))

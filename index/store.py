@@ -1,0 +1,217 @@
+"""Keep the chunks: replace a document's, read them back, find them by vector and by words, from any thread.
+
+LanceDB lives on one private event loop. There is one writer: `replace` deletes and adds on its own handle and then gives
+readers a new one, so that they see both as one step. Maintenance works beside it on a third handle; when the two touch
+the same rows LanceDB refuses maintenance, never the write, and maintenance tries again.
+Law, tested: what `replace` returned from is found by the next search, and outlives a kill and a power cut."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from index import arrow, heal, table, upkeep
+from index.errors import InvalidArgument, Unavailable
+from index.gate import Gate
+from index.heal import StoreDamaged
+from index.model import Filter
+from index.rows import Match, Row, checked, encodable
+from index.table import discard
+
+__all__ = ["Match", "Row", "Store", "StoreDamaged", "discard"]
+
+MOST: Final = 1_000  # matches of one leg
+DRAIN: Final = 10.0  # seconds that removing old versions waits for readers
+
+T = TypeVar("T")
+
+
+class Store:
+    """The chunks of one scope."""
+
+    def __init__(self, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> None:
+        self._table = table.Table(uri, dimensions=dimensions)
+        self._gate = Gate()
+        self._writing, self._keeping = threading.Lock(), threading.Lock()
+        self._durable: set[str] = set()
+        self._loop = Loop()
+        try:
+            self._ask(self._table.open(options or {}))
+            rows, commits, dirty = self._ask(self._table.untidy())
+        except BaseException:
+            self._loop.close()
+            raise
+        now = time.monotonic()
+        self._work = upkeep.Work(rows=rows, commits=commits, dirty=dirty, written=now, kept=now)
+
+    @classmethod
+    def open(cls, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> Store:
+        """Open or make the store at `uri`, a folder or `s3://…`.
+
+        StoreDamaged: it can't be mended; `discard` it, open it again and fill it from the files."""
+        return cls(uri, dimensions=dimensions, options=options)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether opening it made it: it is empty, whatever anybody remembers of it."""
+        return self._table.fresh
+
+    @property
+    def healed(self) -> bool:
+        """Whether opening it went back to an older version: rows may be missing, so no digest can be trusted."""
+        return self._table.healed
+
+    def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
+        """Make these the rows of these documents (none: the document leaves), durably and as one step for readers."""
+        batch = arrow.batch(checked(documents), self._table.dimensions)
+        if not documents:
+            return
+        with self._writing:
+            written = self._ask(self._table.swap(list(documents), batch))
+            if written is None:
+                return
+            reader, removed = written
+            self._settle()
+            self._ask(self._table.show(reader))
+            self._work = self._work.plus(added=batch.num_rows, removed=removed, now=time.monotonic())
+
+    def legs(
+        self,
+        *,
+        vector: np.ndarray | None,
+        words: str | None,
+        filter: Filter,  # noqa: A002 - the domain's word, and a keyword only
+        pool: int,
+    ) -> tuple[list[Match], list[Match]]:
+        """The `pool` chunks nearest to `vector`, and those that hold `words`, best first, of one state of the store."""
+        if not 1 <= pool <= MOST:
+            raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
+        encodable("the query", words or "")
+        point = None if vector is None else arrow.point(vector, self._table.dimensions)
+        near, found = self._read(self._table.legs(point, words, filter, pool))
+        return arrow.matches(near, filter), arrow.matches(found, filter)
+
+    def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
+        """The vectors of the texts with these digests, as far as they are stored."""
+        answers = self._read(self._table.with_vectors(digests))
+        return {digest: vector for answer in answers for digest, vector in arrow.vectors(answer)}
+
+    def passages(self, doc_id: str) -> list[Row]:
+        """The rows of one document in order, without their vectors."""
+        return arrow.rows(self._read(self._table.of(doc_id)))
+
+    def count(self) -> int:
+        """How many chunks there are."""
+        return self._read(self._table.count())
+
+    def documents(self) -> dict[str, int]:
+        """How many chunks each document has."""
+        return arrow.tally(self._read(self._table.select(("doc_id",))))
+
+    def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
+        """All that is stored, in an order that does not tell how it was written. `vectors`: with them, as tuples."""
+        found = self._read(self._table.select(arrow.COLUMNS if vectors else arrow.PLAIN))
+        return sorted(
+            tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
+            for row in found.to_pylist()
+        )
+
+    def due(self, now: float | None = None) -> bool:
+        """Whether `maintain` is worth it now (seconds of `time.monotonic`)."""
+        return upkeep.due(self._work, time.monotonic() if now is None else now)
+
+    def maintain(self, *, prune: bool = True) -> None:
+        """Merge what many commits left, bring the indices up to date and, with `prune`, remove old versions.
+
+        Searches and writes go on meanwhile; only the removal keeps them out, for some tens of milliseconds."""
+        with self._keeping:
+            self._compact(self._table.optimize)
+            self._compact(self._table.index_vectors)
+            version = self._compact(self._table.optimize)
+            self._settle(indices=True)
+            if prune:
+                self._prune(version)
+            with self._writing:
+                self._ask(self._table.renew())
+                rows, now = self._ask(self._table.count()), time.monotonic()
+                self._work = upkeep.Work(rows=rows, commits=0, dirty=0, written=now, kept=now)
+
+    def close(self) -> None:
+        """Let what is under way finish, and let go of the store."""
+        with self._keeping, self._writing, self._gate.drained(DRAIN):
+            self._loop.close()
+
+    def _compact(self, work: Any) -> Any:
+        """Do a part of maintenance beside the writes; twice beaten by one, do it while they wait."""
+        for _ in range(2):
+            try:
+                return self._loop.run(work())
+            except table.FAILURES as error:
+                if "conflict" not in str(error).casefold():
+                    raise unavailable(error) from error
+        with self._writing:
+            return self._ask(work())
+
+    def _prune(self, version: int) -> None:
+        """Remove all versions but the newest, while nobody reads or writes."""
+        for last in (False, False, True):
+            with self._writing:
+                if last or self._ask(self._table.version()) == version:  # else there is something to merge before
+                    with self._gate.drained(DRAIN) as alone:
+                        if alone:
+                            self._ask(self._table.optimize(drop=True))
+                            self._ask(self._table.renew())
+                            self._settle(forget=True)
+                    return
+            version = self._compact(self._table.optimize)
+
+    def _settle(self, *, indices: bool = False, forget: bool = False) -> None:
+        if self._table.folder:
+            tops = (*heal.ROWS, "_indices") if indices else heal.ROWS
+            known = heal.settle(self._table.folder, self._durable, tops=tops)
+            self._durable = known if forget else self._durable | known
+
+    def _read(self, work: Coroutine[Any, Any, T]) -> T:
+        with self._gate.entered():
+            return self._ask(work)
+
+    def _ask(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return self._loop.run(work)
+        except table.FAILURES as error:
+            raise unavailable(error) from error
+
+
+class Loop:
+    """An event loop on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="lancedb", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The outcome of `work`, which goes on to its end even if the caller is interrupted."""
+        if self._loop.is_closed():
+            work.close()
+            raise Unavailable("the store is closed", retryable=False)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """Stop, once what runs now has been handed back."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+def unavailable(error: Exception) -> Unavailable:
+    """What callers are told of a failure in LanceDB: never its own words, which name folders and values."""
+    if "no space left" in str(error).casefold():
+        return Unavailable("the search index can't be written: the disk is full; free some space and try again")
+    return Unavailable("the search index can't be used; if it stays so, make it anew: memex index --full")

@@ -1,0 +1,278 @@
+"""Speak to LanceDB: one table of chunks, its schema and indices, and every query that is asked of it.
+
+The only file that knows LanceDB. All of it is asynchronous and meant for one event loop; `index/store.py` adds the locks,
+`index/arrow.py` turns rows into what is passed here, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+import numpy as np
+
+os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import: else there is a warning on stderr at every query
+
+import lancedb
+from lancedb.index import FTS, Bitmap, BTree, IvfRq, IvfSq, LabelList
+from lancedb.table import AsyncTable
+from lancedb.util import value_to_sql
+
+from index import heal, upkeep
+from index.arrow import PLAIN, schema
+from index.heal import StoreDamaged
+from index.model import Filter
+from index.rows import where
+
+NAME: Final = "chunks"
+VECTOR_INDEX: Final = "vector_idx"
+FAILURES: Final = (RuntimeError, ValueError, OSError)  # what LanceDB raises
+
+WORDS: Final = FTS(  # `simple`, the default tokenizer, finds nothing inside a Japanese sentence
+    base_tokenizer="icu/split", language="English", stem=True, remove_stop_words=False, ascii_folding=True
+)
+INDICES: Final[dict[str, Any]] = {
+    "doc_id": BTree(),
+    "digest": BTree(),
+    "workspace": Bitmap(),
+    "tags": LabelList(),
+    "text": WORDS,
+}
+VECTORS: Final[dict[str, Any]] = {"sq": IvfSq(distance_type="cosine"), "rq": IvfRq(distance_type="cosine", num_bits=4)}
+KINDS: Final[dict[str, upkeep.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
+NPROBES: Final = 20
+
+SHOWN: Final = ("doc_id", "ord", "workspace", "heading", "cut", "text")
+
+BACK: Final = 8  # versions that are tried when the newest can't be read
+TERMS: Final = 5_000  # values in one IN list
+SEGMENTS: Final = 8  # of the vector index, before it is made anew
+KEEP, DROP = timedelta(days=7), timedelta(milliseconds=1)
+
+
+class Table:
+    """The chunks of one database, with a handle for the writer and one, frozen at a version, for readers."""
+
+    fresh: bool  # made just now
+    healed: bool  # gone back to an older version: rows may be missing
+    kind: upkeep.VectorIndex  # of the vector index that readers use
+
+    def __init__(self, uri: str, *, dimensions: int) -> None:
+        self.dimensions = dimensions
+        self.uri = uri
+        folder = heal.folder(uri)
+        self.folder = folder / f"{NAME}.lance" if folder else None
+        self._undo: int | None = None  # the version to go back to before anything else is written
+
+    async def open(self, options: Mapping[str, str]) -> None:
+        """Open, make or mend the table; StoreDamaged when none of it will do."""
+        session = lancedb.Session(index_cache_size_bytes=256 << 20, metadata_cache_size_bytes=64 << 20)
+        self._db = await lancedb.connect_async(self.uri, storage_options=dict(options) or None, session=session)
+        self.fresh = not await self._exists()
+        self.healed = False if self.fresh else await self._mended()
+        if self.fresh:
+            table = await self._db.create_table(NAME, schema=schema(self.dimensions))
+            await table.set_unenforced_primary_key("chunk_id")
+            await _indexed(table, probe=False)
+        await self.renew()
+
+    async def renew(self) -> None:
+        """Take both handles to the newest version."""
+        self._writer = await self._db.open_table(NAME)
+        await self.show(await self._db.open_table(NAME))
+
+    async def show(self, reader: AsyncTable) -> None:
+        """Let readers use `reader` from now on."""
+        statistics = await reader.index_stats(VECTOR_INDEX)
+        self.kind = KINDS[statistics.index_type] if statistics else "none"
+        self._reader = reader
+
+    async def swap(self, ids: Sequence[str], batch: Any) -> tuple[AsyncTable, int] | None:
+        """Replace the rows of these documents; return a reader of the result and the number of rows removed.
+
+        None when there was nothing to do: no version is written then."""
+        await self._undone()
+        conditions = [_is_in("doc_id", terms) for terms in _batches(ids)]
+        counts = [await self._writer.count_rows(condition) for condition in conditions]
+        if not any(counts) and not batch.num_rows:
+            return None
+        self._undo = await self._writer.version()
+        try:
+            for condition, count in zip(conditions, counts, strict=True):
+                if count:
+                    await self._writer.delete(condition)
+            if batch.num_rows:
+                await self._writer.add(batch)
+        except FAILURES:
+            await self._undone()  # should this fail as well (a full disk), the next write begins with it
+            raise
+        self._undo = None
+        return await self._db.open_table(NAME), sum(counts)
+
+    async def _undone(self) -> None:
+        if self._undo is not None:
+            writer = await self._db.open_table(NAME)
+            await writer.checkout(self._undo)
+            await writer.restore()
+            self._writer, self._undo = writer, None
+
+    async def legs(
+        self, point: np.ndarray | None, words: str | None, restriction: Filter, pool: int
+    ) -> tuple[Any, Any]:
+        """The rows nearest to `point` and those that hold `words`, from one version, side by side."""
+        reader, condition = self._reader, where(restriction, value_to_sql)
+        legs: dict[str, Any] = {}
+        if point is not None:
+            near = reader.query().nearest_to(point).column("vector").distance_type("cosine")
+            legs["_distance"] = near.nprobes(NPROBES).refine_factor(upkeep.refine(self.kind, pool))
+        if words and words.strip():
+            legs["_score"] = reader.query().nearest_to_text(words, columns="text")
+        asked = [
+            (leg.where(condition) if condition else leg).select([*SHOWN, value]).limit(pool).to_arrow()
+            for value, leg in legs.items()
+        ]
+        answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
+        return answers.get("_distance"), answers.get("_score")
+
+    async def select(self, columns: Sequence[str], condition: str | None = None) -> Any:
+        """These columns of the rows for which `condition` holds."""
+        query = self._reader.query().select(list(columns))
+        return await (query.where(condition) if condition else query).to_arrow()
+
+    async def with_vectors(self, digests: Iterable[str]) -> list[Any]:
+        """Digest and vector of the rows with these digests that have one."""
+        conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(sorted(digests))]
+        return [await self.select(("digest", "vector"), condition) for condition in conditions]
+
+    async def of(self, doc_id: str) -> Any:
+        """The rows of one document, but for their vectors."""
+        return await self.select(PLAIN, _is_in("doc_id", [doc_id]))
+
+    async def count(self) -> int:
+        """How many rows readers see."""
+        return int(await self._reader.count_rows())
+
+    async def untidy(self) -> tuple[int, int, int]:
+        """How many rows there are, in how many small pieces beyond the first, and how many are not indexed."""
+        stats: Any = await self._reader.stats()  # a dict, whatever its annotation says
+        words = await self._reader.index_stats("text_idx")
+        pieces = stats["fragment_stats"]["num_small_fragments"]
+        return stats["num_rows"], max(0, pieces - 1), (words.num_unindexed_rows or 0) if words else 0
+
+    async def version(self) -> int:
+        """The newest version, whoever wrote it."""
+        return int(await (await self._db.open_table(NAME)).version())
+
+    async def optimize(self, *, drop: bool = False) -> int:
+        """Merge small pieces and bring the indices up to date; return the version left. `drop`: and keep no older one."""
+        table = await self._db.open_table(NAME)
+        await table.optimize(cleanup_older_than=DROP if drop else KEEP, delete_unverified=drop)
+        return int(await table.version())
+
+    async def index_vectors(self) -> None:
+        """Make the vector index, if there are enough vectors and it is not there, of the wrong kind or in pieces."""
+        table = await self._db.open_table(NAME)
+        wanted = upkeep.vector_index(await table.count_rows("vector IS NOT NULL"))
+        found = await table.index_stats(VECTOR_INDEX)
+        if wanted != "none" and (
+            found is None or KINDS[found.index_type] != wanted or (found.num_indices or 0) > SEGMENTS
+        ):
+            await table.create_index("vector", config=VECTORS[wanted], replace=True)
+
+    async def _exists(self) -> bool:
+        """Whether there is a table, sound or not: one that only looks absent must not be made again, empty."""
+        if self.folder:
+            return self.folder.is_dir() and any(self.folder.iterdir())
+        return NAME in (await self._db.list_tables()).tables
+
+    async def _mended(self) -> bool:
+        """Put right what can be; True when rows may have been lost by it."""
+        torn = self.folder is not None and heal.drop_torn(self.folder)
+        try:
+            table = await self._db.open_table(NAME)
+            found = await table.schema()
+        except FAILURES as error:
+            raise StoreDamaged("the search index can't be opened: it must be made anew") from error
+        if [(field.name, field.type) for field in found] != [(f.name, f.type) for f in schema(self.dimensions)]:
+            raise StoreDamaged("the search index was made for other columns or another model: it must be made anew")
+        local = self.folder is not None  # an object store writes a file whole or not at all
+        back = local and not await _readable(table)
+        if back:
+            await _went_back(table)
+        await _indexed(table, probe=local)
+        return torn or back
+
+
+def discard(uri: str, options: Mapping[str, str] | None = None) -> None:
+    """Remove the table at `uri` with all it holds, whatever its state; nobody may have it open."""
+
+    async def drop() -> None:
+        db = await lancedb.connect_async(uri, storage_options=dict(options or {}) or None)
+        if NAME in (await db.list_tables()).tables:
+            await db.drop_table(NAME)
+
+    folder = heal.folder(uri)
+    if folder:
+        heal.remove(folder / f"{NAME}.lance")
+    else:
+        asyncio.run(drop())
+
+
+async def _readable(table: AsyncTable) -> bool:
+    """Whether every data file opens: LanceDB opens a table, and counts its rows, without having looked."""
+    try:
+        await table.query().select(["ord"]).to_arrow()
+    except FAILURES:
+        return False
+    return True
+
+
+async def _went_back(table: AsyncTable) -> None:
+    """Make the newest version that can be read the current one."""
+    listed: list[dict[str, Any]] = await table.list_versions()  # type: ignore[no-untyped-call]  # LanceDB leaves it out
+    versions = sorted((version["version"] for version in listed), reverse=True)
+    for version in versions[1 : BACK + 1]:
+        await table.checkout(version)
+        if await _readable(table):
+            await table.restore()
+            return
+    raise StoreDamaged("the search index can't be read back: it must be made anew")
+
+
+async def _indexed(table: AsyncTable, *, probe: bool) -> None:
+    """Make the indices that are missing and, if asked to `probe`, those that can't be read."""
+    present = {index.name for index in await table.list_indices()}
+    for column, config in INDICES.items():
+        if f"{column}_idx" not in present or (probe and not await _answers(table, column)):
+            await table.create_index(column, config=config, replace=True)
+    if probe and VECTOR_INDEX in present and not await _answers(table, "vector"):
+        await table.drop_index(VECTOR_INDEX)  # maintenance makes it again
+
+
+async def _answers(table: AsyncTable, column: str) -> bool:
+    query: Any = table.query()
+    if column == "text":
+        query = query.nearest_to_text("a", columns="text")
+    elif column == "vector":
+        size = (await table.schema()).field("vector").type.list_size
+        query = query.nearest_to(np.ones(size, np.float32)).column("vector").distance_type("cosine")
+    else:
+        query = query.where("array_has_all(tags, [''])" if column == "tags" else f"{column} = ''")
+    try:
+        await query.select(["ord"]).limit(1).to_arrow()
+    except FAILURES:
+        return False
+    return True
+
+
+def _is_in(column: str, values: Iterable[str]) -> str:
+    return f"{column} IN ({', '.join(map(value_to_sql, values))})"
+
+
+def _batches(values: Collection[str]) -> Iterator[list[str]]:
+    remaining = iter(values)
+    while terms := list(itertools.islice(remaining, TERMS)):
+        yield terms

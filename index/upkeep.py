@@ -1,0 +1,68 @@
+"""Decide when a store's maintenance is worth its price, and which vector index its size calls for.
+
+Times are seconds of any one clock that never goes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+VectorIndex: TypeAlias = Literal["none", "sq", "rq"]
+
+APART = 60.0  # seconds between two passes
+IDLE, ASLEEP = 45.0, 600.0  # seconds without a write after which 20 commits, or any, are worth a pass
+COMMITS, FEW_COMMITS = 100, 20
+DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass: this share of all, and at least this many
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was written since the last maintenance."""
+
+    rows: int  # in the table
+    commits: int
+    dirty: int  # rows added or removed
+    written: float  # when the last commit was
+    kept: float  # when the last maintenance was
+
+    def plus(self, *, added: int, removed: int, now: float) -> Work:
+        """The work after one more commit."""
+        return replace(
+            self,
+            rows=self.rows + added - removed,
+            commits=self.commits + 1,
+            dirty=self.dirty + added + removed,
+            written=now,
+        )
+
+
+def due(work: Work, now: float) -> bool:
+    """Whether a pass of maintenance is worth it now."""
+    if not work.commits or now - work.kept < APART:
+        return False
+    idle = now - work.written
+    return (
+        work.commits >= COMMITS
+        or work.dirty >= max(DIRTY_ROWS, DIRTY_SHARE * work.rows)
+        or (idle >= IDLE and work.commits >= FEW_COMMITS)
+        or idle >= ASLEEP
+    )
+
+
+def vector_index(vectors: int) -> VectorIndex:
+    """The index that finds 99 % of the ten nearest of `vectors` unit vectors for the least work.
+
+    A scan of all is as quick for a few thousand; scalar quantisation is the quickest up to about a million, where its
+    index (one byte a dimension) outgrows the cache; 4-bit RaBitQ is half as large."""
+    if vectors < SCAN:
+        return "none"
+    return "sq" if vectors < LARGE else "rq"
+
+
+SCAN, LARGE = 4_000, 600_000
+
+
+def refine(index: VectorIndex, pool: int) -> int:
+    """How many times `pool` candidates are compared exactly; few candidates need a wider second look."""
+    wanted = 40 if index == "sq" else 120
+    return max(1, -(-wanted // pool))

@@ -1,0 +1,121 @@
+"""Make a folder of notes ready to be served: the state folder, the inbox, the owner's key, the settings file.
+
+Law, tested: it makes folders and files of its own, touches no note, and a second time changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from index.errors import Conflict, NotFound
+from syncd.config import Settings, config_file, load
+from syncd.keys import Keys
+from syncd.ledger import Ledger
+from syncd.state import claim, default_state, digest
+from syncd.vault import Vault
+
+KEY_FILE, LEDGER, OWNER = "key", "ledger.db", "owner"
+HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
+
+
+def adopt(settings: Settings, *, now: int, again: bool = False) -> Path:
+    """Make what serving needs and is missing; the file that holds the owner's key.
+
+    `again`: a person asks for it, so a workspace and a key that they removed before are made anew."""
+    path = settings.vault.path
+    if not path.is_dir():
+        raise NotFound(f"there is no folder {path}: check the path, or make it with `memex init --create`")
+    claim(settings.state, path)
+    vault = Vault(path)
+    try:
+        if again or settings.vault.inbox not in vault.folders(""):
+            vault.make_folder(f"{settings.vault.inbox}/default")
+    finally:
+        vault.close()
+    ledger = Ledger.open(settings.state / LEDGER)
+    try:
+        return owner_key(settings.state, Keys(ledger), now=now, again=again)
+    finally:
+        ledger.close()
+
+
+def owner_key(state: Path, keys: Keys, *, now: int, again: bool = False) -> Path:
+    """The file with a key for everything; made, with its key, when there is none.
+
+    A key that a person revoked stays revoked unless they ask `again`; one whose file they moved away stays good."""
+    path = state / KEY_FILE
+    secret = path.read_text().strip() if path.is_file() else ""
+    held = next((key for key in keys.list() if secret.startswith(f"mx_{key.id}_")), None)
+    if held is not None and (held.live(now) or not again):
+        path.chmod(0o600)
+        return path
+    taken = {key.name for key in keys.list() if key.revoked_at is None}
+    name = next(name for n in range(1, 10_000) if (name := OWNER if n == 1 else f"{OWNER}-{n}") not in taken)
+    _, secret = keys.create(name, workspaces=None, scopes=("read", "write", "admin"), now=now)
+    private(path, secret + "\n")
+    return path
+
+
+def private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, durably, or not at all."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+            stream.write(text)
+            stream.flush()
+            os.fsync(fd)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
+    """The settings file for this vault, written if there is none; and whether it is the one that Memex reads unasked.
+
+    When the usual place holds another vault's, this vault gets a file of its own beside it."""
+    usual = config_file(named, environ, Path.cwd())
+    if _made(usual, settings, environ):
+        return usual, True
+    if named or environ.get("MEMEX_CONFIG"):
+        raise Conflict(
+            f"the settings file {usual} is for another vault: pass another --config for {settings.vault.path}"
+        )
+    own = usual.with_name(f"{settings.vault.path.name}-{digest(settings.vault.path)}.toml")
+    if not _made(own, settings, environ):
+        raise Conflict(f"the settings file {own} is for another vault: move it away, or pass --config")
+    return own, False
+
+
+def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether `file` leads to this vault; it is written for it if it is missing, or added to if it names no vault."""
+    calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    unasked = settings.state == default_state(settings.vault.path, calm)
+    state = "" if unasked else f"state = {_quoted(settings.state)}\n\n"
+    vault = f"[vault]\npath = {_quoted(settings.vault.path)}\n"
+    if not file.exists():
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private(file, f"{HEAD}\n{state}{vault}")
+        return True
+    text = file.read_text(encoding="utf-8")
+    written = tomllib.loads(text)
+    if "path" not in written.get("vault", {}):
+        if "vault" in written or (state and "state" in written):
+            raise Conflict(f"the settings file {file} names no vault: write `path = {_quoted(settings.vault.path)}` under [vault]")
+        private(file, f"{state}{text.rstrip()}\n\n{vault}")
+        return True
+    return load({"config": str(file), "state": str(settings.state)}, calm).vault.path == settings.vault.path
+
+
+def _quoted(path: Path) -> str:
+    """A path as a TOML string: JSON's escapes are TOML's too."""
+    return json.dumps(str(path), ensure_ascii=False)

@@ -1,0 +1,206 @@
+"""What all commands share: options in any place, one way to ask the daemon, results on stdout and talk on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import click
+
+from index.errors import Conflict, MemexError, NotFound
+from syncd import control, render
+from syncd.config import Settings, load
+from syncd.state import remembered
+
+STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
+FLAGS, JSON = "memex.flags", "memex.json"
+Event = Mapping[str, Any]
+
+
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:
+            ctx.find_root().meta.setdefault(FLAGS, {})[name] = value
+
+    return keep
+
+
+def _json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.find_root().meta[JSON] = True
+
+
+def shared() -> list[click.Parameter]:
+    """The options that every command takes, before or after its name."""
+    folder, file = click.Path(file_okay=False), click.Path(dir_okay=False)
+    return [
+        click.Option(
+            ["--vault", "shared_vault"], type=folder, callback=_keep("vault.path"), expose_value=False, help="The folder of notes."
+        ),
+        click.Option(
+            ["--state", "shared_state"], type=folder, callback=_keep("state"), expose_value=False, help="The folder for index and keys."
+        ),
+        click.Option(["--config", "shared_config"], type=file, callback=_keep("config"), expose_value=False, help="The settings file."),
+        click.Option(["--json", "shared_json"], is_flag=True, callback=_json, expose_value=False, help="Answer in JSON."),
+    ]
+
+
+class Command(click.Command):
+    """A command with the shared options."""
+
+    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
+        super().__init__(name, params=[*(params or []), *shared()], **kwargs)
+
+
+class Group(click.Group):
+    """A group with the shared options, whose commands have them too."""
+
+    command_class = Command
+    group_class = type
+
+    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
+        super().__init__(name, params=[*(params or []), *shared()], **kwargs)
+
+
+def flag(name: str, value: Any) -> None:
+    """Take a value that the command itself was given as that setting's flag."""
+    if value is not None:
+        click.get_current_context().find_root().meta.setdefault(FLAGS, {})[name] = value
+
+
+def flags() -> dict[str, Any]:
+    """The settings that were given as flags."""
+    return dict(click.get_current_context().find_root().meta.get(FLAGS, {}))
+
+
+def settings() -> Settings:
+    """The settings in force for this command."""
+    return load(flags(), os.environ)
+
+
+def as_json() -> bool:
+    """Whether the answer is for a script."""
+    return bool(click.get_current_context().find_root().meta.get(JSON))
+
+
+def color() -> bool:
+    """Whether stdout shows colours."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def out(text: str) -> None:
+    """One result on stdout, whatever the characters: a path that is not UTF-8 comes out as the bytes it has."""
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "backslashreplace")
+    click.echo(data)
+
+
+def answer(result: Any, text: Callable[[], str]) -> None:
+    """The result: as JSON for a script, else as `text` makes it."""
+    if not as_json():
+        out(text())
+        return
+    shown = json.dumps(result, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    out(shown if shown.isascii() or _encodes(shown) else json.dumps(result))
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def talk(text: str) -> None:
+    """Something said on the way, on stderr."""
+    click.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def shown() -> Iterator[Callable[[Event], None]]:
+    """Show progress events as a bar while something is done, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    last = 0.0
+
+    def show(event: Event) -> None:
+        nonlocal last
+        done, total = int(event.get("done", 0)), int(event.get("total", 0))
+        if time.monotonic() - last > 0.1 or done == total:  # noqa: PLR2004 - ten times a second is smooth
+            last = time.monotonic()
+            width = shutil.get_terminal_size().columns
+            sys.stderr.write(
+                "\r\x1b[K" + render.bar(render.line(str(event.get("stage", "")), 30), done, total, width - 1)
+            )
+            sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        if last:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) -> Any:
+    """The answer of the running daemon, or of this process with the stores opened when none runs.
+
+    `fresh`: a vault that Memex has never seen is set up first."""
+    chosen = settings()
+    given = {name: value for name, value in arguments.items() if value is not None}
+    with shown() as progress:
+        try:
+            return control.call(chosen.state, operation, given, on_progress=progress)
+        except control.NoDaemon:
+            pass
+        try:
+            return _alone(chosen, operation, given, progress, fresh=fresh)
+        except Conflict as error:
+            if "pid" not in error.details:
+                raise
+            return _patiently(chosen, operation, given, progress, error)
+
+
+def _alone(
+    chosen: Settings, operation: str, given: dict[str, Any], progress: Callable[[Event], None], *, fresh: bool
+) -> Any:
+    if not fresh and remembered(chosen.state) is None:
+        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init {chosen.vault.path}`")
+    from syncd.adopt import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
+    from syncd.app import App  # noqa: PLC0415 - as above
+
+    adopt(chosen, now=now())
+    with App.open(chosen) as app:
+        return app.operations[operation](given, progress)
+
+
+def _patiently(
+    chosen: Settings, operation: str, given: dict[str, Any], progress: Callable[[Event], None], error: MemexError
+) -> Any:
+    """Ask again while a daemon is starting, or another command holds the lock."""
+    until = time.monotonic() + STARTING_S
+    while time.monotonic() < until:
+        time.sleep(0.2)
+        with contextlib.suppress(control.NoDaemon):
+            return control.call(chosen.state, operation, given, on_progress=progress)
+        try:
+            return _alone(chosen, operation, given, progress, fresh=False)
+        except Conflict as still:
+            if "pid" not in still.details:
+                raise
+    raise error
+
+
+def now() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,185 @@
+"""The commands for notes: index, search, capture, get, recent, delete, status."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from index.errors import InvalidArgument, MemexError
+from syncd import control, render
+from syncd.cli_frame import FLAGS, Command, answer, as_json, ask, color, now, out, talk
+from syncd.config import load
+
+UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
+
+
+def moment(text: str | None, now_ms: int) -> int | None:
+    """Epoch milliseconds of `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (m, h, d, w); local time unless it says."""
+    if text is None:
+        return None
+    if ago := re.fullmatch(r"(\d{1,6})([mhdw])", text.strip()):
+        return now_ms - int(ago[1]) * UNITS[ago[2]] * 1000
+    try:
+        return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidArgument(f"{text!r} is no time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
+
+
+def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of workspaces for the shell, while a daemon runs."""
+    try:
+        chosen = load(ctx.find_root().meta.get(FLAGS, {}), os.environ)
+        names = control.call(chosen.state, "workspace.list", {}, timeout=1.0)
+    except MemexError:
+        return []
+    found = [one["name"] if isinstance(one, dict) else str(one) for one in names]
+    return [CompletionItem(name) for name in found if name.startswith(typed)]
+
+
+WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+
+
+@click.command(cls=Command)
+@click.option("--full", is_flag=True, help="Forget the index and build it from the files.")
+def index(full: bool) -> None:
+    """Bring the index up to date once, without serving; prints `+added ~modified -removed !failed`."""
+    report = ask("index", {"full": full}, fresh=True)
+    answer(report, lambda: render.indexed(report))
+
+
+@click.command(cls=Command)
+@click.argument("query", nargs=-1, required=True)
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 50), default=10, show_default=True, help="The most notes to show."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "vector", "text"]),
+    help="By meaning, by words, or both.  [default: search.mode]",
+)
+@click.option(
+    "--scope", type=click.Choice(["captures", "vault", "all"]), default="all", show_default=True, help="What to search."
+)
+@WORKSPACE
+@click.option("--namespace", help="Only this namespace of the workspace.")
+@click.option(
+    "--tag", "-t", "tags", multiple=True, help="Only notes with this tag; repeat for several, all must be there."
+)
+@click.option("--collection", help="Only this collection.")
+@click.option("--type", "kind", help="Only this type: note, file or entity.")
+@click.option("--source", help="Only notes from this source.")
+@click.option("--since", metavar="TIME", help="Only notes created at or after 2026-11-20, or 7d ago.")
+@click.option("--until", metavar="TIME", help="Only notes created before it.")
+def search(
+    query: tuple[str, ...], kind: str | None, since: str | None, until: str | None, tags: tuple[str, ...], **rest: Any
+) -> None:
+    """Find notes about QUERY, best first: your own notes and the captures."""
+    asked = {
+        **rest,
+        "query": " ".join(query),
+        "type": kind,
+        "tags": list(tags),
+        "since": moment(since, now()),
+        "until": moment(until, now()),
+    }
+    found = ask("search", asked)
+    for sentence in found.get("degraded", []):
+        talk(f"memex: {render.plain(sentence)}")
+    hits = [{name: hit[name] for name in HIT} for hit in found["hits"]]
+    answer(hits, lambda: render.hits(hits, color=color()))
+
+
+@click.command(cls=Command)
+@click.argument("content", required=False)
+@click.option(
+    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Where it goes."
+)
+@click.option("--namespace", help="A folder of the workspace.")
+@click.option("--source", default="cli", show_default=True, help="Where it comes from, as a word or address.")
+@click.option("--title", help="Its title.")
+@click.option("--tag", "-t", "tags", multiple=True, help="A tag; repeat for several.")
+@click.option("--metadata", metavar="JSON", help="More properties, as a JSON object.")
+def capture(content: str | None, title: str | None, tags: tuple[str, ...], metadata: str | None, **rest: Any) -> None:
+    """Put a note with CONTENT into the inbox; without it, or with -, what stdin gives."""
+    properties = _object(metadata)
+    properties |= {"title": title} if title else {}
+    properties |= {"tags": list(tags)} if tags else {}
+    made = ask(
+        "capture", {**rest, "content": _stdin() if content in (None, "-") else content, "metadata": properties or None}
+    )
+    answer(
+        made,
+        lambda: (
+            f"{made['id']}  {render.plain(made['path'])}"
+            + ("" if made.get("created", True) else "  (was there already)")
+        ),
+    )
+
+
+@click.command(cls=Command)
+@click.argument("id")
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
+def get(id: str, workspace: str | None) -> None:  # noqa: A002 - what people call it
+    """Print a note: its content on stdout, byte for byte; what is known about it with --json."""
+    kept = ask("get", {"id": id, "workspace": workspace})
+    if as_json():
+        answer(kept, str)
+    elif sys.stdout.isatty():
+        out(render.plain(kept["content"]))
+    else:
+        click.echo(kept["content"].encode("utf-8", "surrogateescape"), nl=False)
+
+
+@click.command(cls=Command)
+@WORKSPACE
+@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
+def recent(workspace: str | None, limit: int) -> None:
+    """List the newest captures."""
+    records = ask("recent", {"workspace": workspace, "limit": limit})
+    answer(records, lambda: render.recent(records, None, color=color()))
+
+
+@click.command(cls=Command)
+@click.argument("id")
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+def delete(id: str, workspace: str | None, yes: bool) -> None:  # noqa: A002 - what people call it
+    """Delete a capture: its file and everything the index knows of it."""
+    if not yes and sys.stdin.isatty() and not as_json():
+        click.confirm(f"Delete {render.plain(id)}?", abort=True, err=True)
+    gone = ask("delete", {"id": id, "workspace": workspace})
+    answer(gone, lambda: f"deleted {id}")
+
+
+@click.command(cls=Command)
+def status() -> None:
+    """Tell how Memex is: what is indexed, what is pending, what is degraded, which notes want mending."""
+    health = ask("status", {})
+    answer(health, lambda: render.status(health))
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except (json.JSONDecodeError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidArgument('--metadata must be a JSON object, such as {"project": "alpha"}')
+    return found
+
+
+def _stdin() -> str:
+    if sys.stdin.isatty():
+        talk("memex: type the note, then Ctrl-D")
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"what stdin gives is not UTF-8 (byte {error.start})") from None

@@ -1,0 +1,247 @@
+"""The commands that start something: init, serve, demo, mcp."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from index.errors import InvalidArgument, NotFound, Unavailable
+from syncd import control, render
+from syncd.cli_frame import Command, answer, flag, flags, now, out, settings, talk
+from syncd.cli_notes import workspaces
+from syncd.config import Settings
+from syncd.control import DAEMON
+
+if TYPE_CHECKING:
+    from syncd.app import Ready
+
+# ruff: noqa: PLC0415 - the stores, the rim and Git take longer to import than the daemon to answer
+QUERY = "how do we decide what to keep"
+PATIENCE_S = 60.0  # for the first listing, before the live search is made without it
+
+
+@click.command(cls=Command)
+@click.argument("folder", metavar="VAULT", required=False, type=click.Path(file_okay=False))
+@click.option("--git", is_flag=True, help="Put the folder under Git if it is not.")
+@click.option("--create", is_flag=True, help="Make the folder if it is missing.")
+def init(folder: str | None, git: bool, create: bool) -> None:
+    """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched."""
+    from syncd.adopt import adopt, settings_file
+
+    flag("vault.path", folder)
+    if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
+        raise InvalidArgument("which folder? `memex init VAULT`")
+    named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
+    if named and not Path(named).expanduser().exists():
+        without = {name: value for name, value in os.environ.items() if name != "MEMEX_CONFIG"}
+        chosen = _load({name: value for name, value in flags().items() if name != "config"}, without)
+    else:
+        chosen = settings()
+    if create:
+        chosen.vault.path.mkdir(parents=True, exist_ok=True)
+    key_file = adopt(chosen, now=now(), again=True)
+    if git:
+        _under_git(chosen.vault.path)
+    file, usual = settings_file(chosen, named, os.environ)
+    made = {"vault": str(chosen.vault.path), "state": str(chosen.state), "config": str(file), "key_file": str(key_file)}
+    answer(made, lambda: _initialised(chosen, file, key_file, usual=usual and not named))
+
+
+@click.command(cls=Command)
+@click.option("--host", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; 0 picks a free one.")
+@click.option(
+    "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
+)
+def serve(host: str | None, port: int | None, connect: bool) -> None:
+    """Run the daemon: keep the index true to the vault, and let agents capture and search."""
+    flag("server.host", host)
+    flag("server.port", port)
+    chosen = settings()
+    run(chosen, _tell if connect else _brief)
+
+
+@click.command(cls=Command)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False),
+    help="Where to keep it; else a folder that is removed at the end.",
+)
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; else a free one if 8765 is taken.")
+def demo(folder: str | None, port: int | None) -> None:
+    """Serve a copy of the demo vault, and show how to connect and search."""
+    root = Path(folder).absolute() if folder else Path(tempfile.mkdtemp(prefix="memex-demo-"))
+    try:
+        vault = root / "Demo vault"
+        flag("vault.path", str(vault))
+        flag("state", flags().get("state") or str(root / "state"))
+        flag("server.port", port)
+        if not vault.exists():
+            with as_file(files("vault_fixtures") / "demo") as source:
+                shutil.copytree(source, vault)
+            if shutil.which("git"):
+                _under_git(vault)
+        chosen = settings()
+        if port is None and not _free(chosen.server.host, chosen.server.port):
+            flag("server.port", _any_port(chosen.server.host))
+            chosen = settings()
+        run(chosen, _tell)
+    finally:
+        if not folder:
+            shutil.rmtree(root, ignore_errors=True)
+
+
+@click.command(cls=Command)
+@click.option("--workspace", "-w", shell_complete=workspaces, help="The workspace the client works in.")
+@click.option(
+    "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
+)
+def mcp(workspace: str | None, key_file: str | None) -> None:
+    """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
+    chosen = settings()
+    url = running(chosen.state)
+    key = "" if key_file else os.environ.get("MEMEX_KEY", "")
+    file = Path(key_file) if key_file else chosen.state / "key"
+    try:
+        key = key or file.read_text().strip()
+    except OSError as error:
+        raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
+    from syncd.app import bridge
+
+    bridge(url, key, workspace or os.environ.get("MEMEX_WORKSPACE") or "default")
+
+
+def running(state: Path) -> str:
+    """The address of the daemon of a state folder. Raises NoDaemon when none runs."""
+    control.call(state, "status", {}, timeout=10)
+    try:
+        return str(json.loads((state / DAEMON).read_text())["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Unavailable("the daemon is still starting: try again") from None
+
+
+def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
+    """Serve until a signal; a second signal does not wait."""
+    from syncd.adopt import adopt
+    from syncd.app import App
+
+    stop = threading.Event()
+
+    def stopping(number: int, _: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        talk(f"memex: {signal.Signals(number).name}, stopping")
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stopping)
+    adopt(chosen, now=now())
+    with App.open(chosen) as app:
+
+        def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
+            threading.Thread(target=on_ready, args=(chosen, told), name="talk", daemon=True).start()
+
+        app.serve(ready, stop)
+
+
+def _brief(chosen: Settings, ready: Ready) -> None:
+    talk(f"memex: serving {chosen.vault.path} at {ready.url}")
+    talk(f"memex: your key is in {ready.key_file}; `memex serve --connect` prints how to connect")
+
+
+def _tell(chosen: Settings, ready: Ready) -> None:
+    """The address, the lines to paste, and one search that really is made."""
+    try:
+        key = ready.key_file.read_text().strip()
+        query = _question(chosen)
+        out(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
+        out(render.connect(ready.url, key=key, key_file=str(ready.key_file), query=query))
+        if not ready.first_listing(PATIENCE_S):
+            talk("memex: still indexing; the search below sees what is done so far")
+        out(
+            f"\nA live search, over your notes and the captures:\n\n$ memex --state {ready.state} search {query!r} --limit 3\n"
+        )
+        out(_live(chosen, query))
+        out("\nCtrl-C stops.")
+        sys.stdout.flush()
+    except (BrokenPipeError, OSError) as error:
+        talk(f"memex: {error}")
+
+
+def _live(chosen: Settings, query: str) -> str:
+    found = control.call(chosen.state, "search", {"query": query, "scope": "all", "limit": 3}, timeout=60)
+    return render.hits(found["hits"], color=False)
+
+
+def _question(chosen: Settings) -> str:
+    """What to search for: the name of the newest note of the vault, so that there is an answer."""
+    newest: tuple[float, str] = (0.0, QUERY)
+    for folder, below, names in os.walk(chosen.vault.path):
+        below[:] = [name for name in below if not name.startswith(".")]
+        for name in names:
+            if name.endswith(".md"):
+                try:
+                    newest = max(newest, (os.stat(os.path.join(folder, name)).st_mtime, name.removesuffix(".md")))  # noqa: PTH116, PTH118 - os.walk speaks text
+                except OSError:
+                    continue
+    return newest[1]
+
+
+def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
+    vault, how = chosen.vault.path, "" if usual else f" --config {file}"
+    talk(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
+    url = render.address(chosen.server.host, chosen.server.port)
+    lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
+    lines += [f"Start it:\n  memex serve{how}\n", render.connect(url, key="", key_file=str(key_file))]
+    return "\n".join(lines)
+
+
+def _load(given: dict[str, Any], environ: dict[str, str]) -> Settings:
+    from syncd.config import load
+
+    return load(given, environ)
+
+
+def _under_git(vault: Path) -> None:
+    """Put a folder that is not under Git under it, with all that is in it."""
+    from syncd.repo import Repo
+
+    repo = Repo(vault)
+    try:
+        if repo.state() == "no-git":
+            raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
+        if repo.state() == "no-repo":
+            repo.init()
+            repo.commit_all("Begin")
+    finally:
+        repo.close()
+
+
+def _free(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def _any_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,288 @@
+"""The settings: one TOML file, the environment and flags, read once and typed; every mistake is reported in one answer.
+
+Law, tested: flags win over the environment, it over the file, the file over the defaults."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from index.errors import InvalidArgument
+from syncd.state import default_state, remembered
+from syncd.typed import Setting, Variants, closest, listed, setting, typed
+
+if TYPE_CHECKING:
+    from index.embed import EmbedSettings
+
+ENCODERS = Variants("index.encoders", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
+FAMILIES = Literal["thoughts"]
+NO_VAULT = "no vault is set: run `memex init VAULT` once, or pass --vault VAULT (or set MEMEX_VAULT)"
+
+
+@dataclass(frozen=True, slots=True)
+class VaultSettings:
+    """The folder of notes."""
+
+    path: Path = setting(None, "The vault: the folder that holds your notes. Also --vault and MEMEX_VAULT.", kind=Path)  # noqa: RUF009 - it is dataclasses.field
+    inbox: str = setting("Captures", "The folder of the vault that agents write to; they see nothing else.")
+    ignore: tuple[str, ...] = setting((), "Folders and files that are not indexed, as patterns like `Archive/**`.")
+    max_bytes: int = setting(
+        5_000_000, "Notes larger than this many bytes are skipped, and listed as skipped.", least=1_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where agents reach the daemon, and what it takes from them."""
+
+    host: str = setting("127.0.0.1", "The address to listen on. Also --host.")
+    port: int = setting(8765, "The port to listen on; 0 picks a free one. Also --port.", least=0, most=65_535)
+    public_url: str = setting("", "The address under which a proxy shows the daemon to others, if there is one.")
+    allowed_hosts: tuple[str, ...] = setting(
+        (), "Host names to answer to besides the address listened on, as `notes.example:8765`."
+    )
+    allowed_origins: tuple[str, ...] = setting((), "Web origins whose pages may call the daemon; none by default.")
+    max_body: int = setting(4_194_304, "The largest request that is read, in bytes.", least=1_024)
+    head_s: float = setting(5.0, "Seconds in which a request's head must arrive.", least=0.1)
+    body_s: float = setting(10.0, "Seconds in which a request's body must arrive.", least=0.1)
+    connections: int = setting(128, "Connections that are served at once; more are turned away.", least=1)
+    sessions: int = setting(256, "Sessions that older MCP clients may hold open at once.", least=1)
+    grace_s: float = setting(5.0, "Seconds that requests under way get to finish when the daemon stops.", least=0)
+
+
+@dataclass(frozen=True, slots=True)
+class McpSettings:
+    """How the tools look to MCP clients."""
+
+    toolsets: tuple[FAMILIES, ...] = setting((), "The families of tools that `/mcp` lists; all when empty.")
+    tool_names: Literal["safe", "dotted"] = setting(
+        "safe", "`dotted` lists `memory.save` where `safe` lists `memory_save`."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedSection:
+    """What turns text into vectors."""
+
+    encoders: tuple[Any, ...] = setting(
+        (), "Encoders in the order to try them; the bundled model when there is none.", variants=ENCODERS
+    )
+    threads: int = setting(0, "Threads for encoding; 0 picks by the number of cores.", least=0, most=256)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """Where the index lies, and the size of its passages."""
+
+    uri: str = setting("", "Where the vectors lie: empty for the state folder, or `s3://bucket/prefix`.")
+    storage_options: Mapping[str, str] = setting(
+        {}, "Options of that storage, such as `region`; each has a variable of its own.", secret=True
+    )
+    chunk_tokens: int | None = setting(None, "Tokens of a passage; by the encoder when unset.", least=16)
+    chunk_overlap: int | None = setting(
+        None, "Tokens that neighbouring passages share; by the encoder when unset.", least=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """What a search answers with."""
+
+    mode: Literal["hybrid", "vector", "text"] = setting("hybrid", "How to search when a call does not say.")
+    budget: int = setting(
+        8_000, "Characters of whole documents in one answer; beyond it they are cut around their passages.", least=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSettings:
+    """How the index follows the vault."""
+
+    quiet_s: float = setting(0.4, "Seconds without a further change after which a note is read.", least=0)
+    patience_s: float = setting(2.0, "Seconds after which a note that keeps changing is read all the same.", least=0)
+    listing_s: float = setting(
+        600.0, "Seconds between two listings of the whole vault, for what the watcher missed.", least=1
+    )
+    adopt_s: float = setting(3.0, "Seconds of quiet after which a note dropped into the inbox gets its id.", least=0)
+    removal_share: float = setting(0.5, "Share of the notes whose removal at once must be confirmed.", least=0, most=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings, and where each of those that were set was set (`name` -> origin)."""
+
+    vault: VaultSettings
+    state: Path
+    server: ServerSettings = field(default_factory=ServerSettings)
+    mcp: McpSettings = field(default_factory=McpSettings)
+    embedding: EmbedSection = field(default_factory=EmbedSection)
+    index: IndexSettings = field(default_factory=IndexSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
+    sync: SyncSettings = field(default_factory=SyncSettings)
+    file: Path | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def embed(self) -> EmbedSettings:
+        """The section `embed` as the embedder takes it; numpy is imported only for this."""
+        from index.embed import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
+
+        given = {"encoders": self.embedding.encoders} if self.embedding.encoders else {}
+        return EmbedSettings(threads=self.embedding.threads, **given)
+
+
+SECTIONS: dict[str, type[Any]] = {
+    "vault": VaultSettings,
+    "server": ServerSettings,
+    "mcp": McpSettings,
+    "embed": EmbedSection,
+    "index": IndexSettings,
+    "search": SearchSettings,
+    "sync": SyncSettings,
+}
+FIELDS = {"embed": "embedding"}  # sections that have another name in Settings
+STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")
+SHORT = {"MEMEX_VAULT": "vault.path", "MEMEX_STATE": "state"}
+
+
+@functools.cache
+def known() -> dict[str, Setting]:
+    """Every setting by its name, in the order in which people read them."""
+    settings = [STATE, *(one for section, cls in SECTIONS.items() for one in listed(cls, section))]
+    return {one.name: one for one in settings}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value as somebody wrote it, and where."""
+
+    value: Any
+    origin: str
+    text: bool  # from the environment or a flag: text that stands for a value
+    folder: Path  # what a relative path starts from
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | None = None) -> Settings:
+    """The settings in force. `flags`: setting name -> value, `config` -> path of the file; None = not given.
+
+    Raises one InvalidArgument that lists every mistake."""
+    cwd = cwd or Path.cwd()
+    mistakes: list[str] = []
+    file = config_file(flags.get("config"), environ, cwd)
+    written = _of_file(file, mistakes, must=bool(flags.get("config") or environ.get("MEMEX_CONFIG")))
+    variables = _of_environment(environ, written, cwd, mistakes)
+    flagged = {
+        name: Given(value, f"--{name.rsplit('.', 1)[-1] if name != 'vault.path' else 'vault'}", True, cwd)
+        for name, value in flags.items()
+        if value is not None and name != "config"
+    }
+    values: dict[str, Any] = {}
+    for name, one in (pair for source in (written, variables, flagged) for pair in source.items()):
+        try:
+            values[name] = _expanded(typed(known()[name], one.value, text=one.text), one)
+        except ValueError as error:
+            mistakes.append(f"{name} = {_shown(name, one.value)} in {one.origin}: {error}")
+    given = written | variables | flagged
+    if mistakes:
+        count = "1 setting needs" if len(mistakes) == 1 else f"{len(mistakes)} settings need"
+        raise InvalidArgument("\n  ".join([f"{count} mending:", *mistakes]), mistakes=mistakes)
+    if "state" in written and given["state"] is written["state"] and _other_vault(given, written, values):
+        values.pop("state")  # the file's state folder belongs to the file's vault
+    values.setdefault("vault.path", remembered(values["state"]) if "state" in values else None)
+    if values["vault.path"] is None:
+        raise InvalidArgument(NO_VAULT)
+    values.setdefault("state", default_state(values["vault.path"], environ))
+    sections = {
+        FIELDS.get(section, section): cls(
+            **{name.split(".", 1)[1]: value for name, value in values.items() if name.startswith(f"{section}.")}
+        )
+        for section, cls in SECTIONS.items()
+    }
+    origins = {name: one.origin for name, one in given.items() if name in values}
+    return Settings(state=values["state"], file=file if file.exists() else None, origins=origins, **sections)
+
+
+def config_file(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
+    """The settings file: --config, else MEMEX_CONFIG, else its usual place."""
+    named = flag or environ.get("MEMEX_CONFIG")
+    if named:
+        return cwd / Path(named).expanduser()
+    home = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(home).expanduser() / "memex" / "config.toml"
+
+
+def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Given]:
+    try:
+        with file.open("rb") as stream:
+            data = tomllib.load(stream)
+    except FileNotFoundError:
+        if must:
+            mistakes.append(f"the settings file {file} does not exist")
+        return {}
+    except OSError as error:
+        mistakes.append(f"the settings file {file} can't be read: {error.strerror}")
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        mistakes.append(f"the settings file {file} is not TOML: {error}")
+        return {}
+    found = {}
+    for key, value in data.items():
+        entries = {f"{key}.{name}": entry for name, entry in value.items()} if isinstance(value, dict) else {key: value}
+        for name, entry in entries.items():
+            if name in known():
+                found[name] = Given(entry, str(file), False, file.parent)
+            else:
+                mistakes.append(f"{name} in {file} is not a setting{closest(name, known())}")
+        if isinstance(value, dict) and not value and key not in SECTIONS:
+            mistakes.append(f"[{key}] in {file} is not a section{closest(key, SECTIONS)}")
+    return found
+
+
+def _of_environment(
+    environ: Mapping[str, str], before: Mapping[str, Given], cwd: Path, mistakes: list[str]
+) -> dict[str, Given]:
+    found: dict[str, Given] = {}
+    for variable, value in sorted(environ.items()):
+        if variable in SHORT and value:
+            found.setdefault(SHORT[variable], Given(value, variable, True, cwd))
+        if not variable.startswith("MEMEX_") or "__" not in variable:
+            continue
+        name, _, entry = variable.removeprefix("MEMEX_").lower().replace("__", ".").partition("storage_options.")
+        if entry and name == "index.":  # MEMEX_INDEX__STORAGE_OPTIONS__REGION: one entry of the table
+            name = "index.storage_options"
+            table = found.get(name, before.get(name))
+            found[name] = Given({**(table.value if table else {}), entry: value}, variable, True, cwd)
+        elif (name := variable.removeprefix("MEMEX_").lower().replace("__", ".")) in known():
+            found[name] = Given(value, variable, True, cwd)
+        else:
+            wish = closest(name, known()).replace(".", "__").replace(" mean ", " mean MEMEX_")
+            mistakes.append(f"{variable} is not a setting{wish.upper().replace('; DID YOU MEAN', '; did you mean')}")
+    return found
+
+
+def _expanded(value: Any, given: Given) -> Any:
+    if not isinstance(value, Path):
+        return value
+    try:
+        return Path(os.path.abspath(given.folder / value.expanduser()))  # noqa: PTH100 - resolve() would follow links
+    except RuntimeError:
+        raise ValueError("has a home folder that is not known") from None
+
+
+def _other_vault(given: Mapping[str, Given], written: Mapping[str, Given], values: Mapping[str, Any]) -> bool:
+    wanted, noted = given.get("vault.path"), written.get("vault.path")
+    if wanted is noted or noted is None:
+        return False
+    return bool(values["vault.path"] != _expanded(Path(str(noted.value)), noted))
+
+
+def _shown(name: str, value: Any) -> str:
+    if known()[name].secret:
+        return "…"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004 - as much as fits a line

@@ -1,0 +1,296 @@
+"""The owner's door: operations over a socket in the state folder that only the owner can open.
+
+JSON lines. A request `{"op", "args"}` is answered by `{"taken": true}` at once, any number of `{"progress": {…}}`, and
+one `{"result": …}` or `{"error": {…}}`. File permission is the credential; no agent's key leads here.
+
+Law, tested: a client that hangs, floods or vanishes delays nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable, from_dict
+
+Progress: TypeAlias = Callable[[dict[str, Any]], None]
+Operation: TypeAlias = Callable[[dict[str, Any], Progress], Any]
+
+DAEMON = "daemon.json"  # {"url", "pid", "epoch"} of the daemon that runs
+NAME = "control.sock"
+LONGEST = 100  # bytes of an address that every platform takes (108 on Linux, 104 on macOS, the final NUL included)
+REQUEST = 64 * 1024 * 1024  # a note of 5 MB, every byte of it escaped, and room
+CLIENTS = 64
+READ_S = 10.0  # a whole request must arrive in it
+SEND_S = 30.0  # a client must take an answer in it
+TAKEN_S = 5.0  # a daemon that is well takes a request in it
+
+log = logging.getLogger(__name__)
+
+
+class NoDaemon(Unavailable):
+    """No daemon answers in this state folder."""
+
+
+@contextlib.contextmanager
+def address(path: Path) -> Iterator[str]:
+    """What to bind or connect to for `path`: the path, or a short way there when it is too long for a socket."""
+    if len(os.fsencode(path)) <= LONGEST:
+        yield str(path)
+    elif sys.platform == "linux":
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+        try:
+            yield f"/proc/self/fd/{folder}/{path.name}"
+        finally:
+            os.close(folder)
+    else:
+        with tempfile.TemporaryDirectory(prefix="mx", dir="/tmp") as folder:  # $TMPDIR is itself too long on macOS
+            link = Path(folder, "s")
+            link.symlink_to(path.parent, target_is_directory=True)
+            yield str(link / path.name)
+
+
+class ControlServer:
+    """Answers the owner's commands, each client on a thread of its own."""
+
+    def __init__(self, state: Path, operations: Mapping[str, Operation]) -> None:
+        self._path = state / NAME
+        self._operations = operations
+        self._listener: socket.socket | None = None
+        self._wake = socket.socketpair()
+        self._stopping = threading.Event()
+        self._clients: dict[threading.Thread, socket.socket] = {}
+        self._busy: set[threading.Thread] = set()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to answer. The caller holds the lock of the state folder, so a socket found there is a dead one's."""
+        fresh = self._path.with_name(f".{NAME}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with address(fresh) as where:
+                listener.bind(where)
+            fresh.chmod(0o600)  # before it listens, so nobody came in earlier
+            listener.listen(CLIENTS)
+            fresh.replace(self._path)
+        except OSError as error:
+            listener.close()
+            fresh.unlink(missing_ok=True)
+            raise Unavailable(f"the control socket {self._path} can't be made: {error.strerror}") from error
+        listener.setblocking(False)
+        self._listener = listener
+        self._thread = threading.Thread(target=self._accept, args=(listener,), name="control", daemon=True)
+        self._thread.start()
+
+    def stop(self, grace: float = 5.0) -> None:
+        """Take no more requests, let those under way answer for `grace` seconds, and hang up."""
+        self._stopping.set()
+        self._wake[1].close()  # what _accept waits on becomes readable
+        if self._listener is not None:
+            self._path.unlink(missing_ok=True)
+        until = time.monotonic() + grace
+        with self._changed:
+            for thread, client in self._clients.items():
+                if thread not in self._busy:
+                    _hang_up(client)
+            me = threading.current_thread()
+            self._changed.wait_for(lambda: not self._busy - {me}, timeout=max(0.0, until - time.monotonic()))
+            for thread, client in self._clients.items():
+                if thread is not me:
+                    _hang_up(client)
+        if self._listener is not None and self._thread is not None:
+            self._thread.join(timeout=2)
+            self._listener.close()
+        self._wake[0].close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        waiting = selectors.DefaultSelector()
+        waiting.register(listener, selectors.EVENT_READ)
+        waiting.register(self._wake[0], selectors.EVENT_READ)
+        with waiting:
+            while not self._stopping.is_set():
+                waiting.select()
+                self._welcome(listener)
+
+    def _welcome(self, listener: socket.socket) -> None:
+        try:
+            client, _ = listener.accept()
+        except BlockingIOError:  # woken, or it left already
+            return
+        except OSError:  # out of descriptors: give those in use a moment
+            self._stopping.wait(0.1)
+            return
+        client.setblocking(True)
+        thread = threading.Thread(target=self._serve, args=(client,), name="control-client", daemon=True)
+        with self._changed:
+            full = len(self._clients) >= CLIENTS
+            if not full:
+                self._clients[thread] = client
+        if full:
+            client.settimeout(0.1)
+            with contextlib.suppress(OSError):
+                _send(client, {"error": ResourceExhausted("too many commands at once: try again").as_dict()})
+            client.close()
+        else:
+            thread.start()
+
+    def _serve(self, client: socket.socket) -> None:
+        me = threading.current_thread()
+        try:
+            with client:
+                if ours(client):
+                    reader = _Lines(client)
+                    while not self._stopping.is_set() and (line := reader.next(READ_S)) is not None:
+                        with self._changed:
+                            self._busy.add(me)
+                        self._answer(client, line)
+                        with self._changed:
+                            self._busy.discard(me)
+                            self._changed.notify_all()
+        except ResourceExhausted as error:
+            with contextlib.suppress(OSError):
+                _send(client, {"error": error.as_dict()})
+        except OSError:
+            pass  # it hung up, or was too slow
+        finally:
+            with self._changed:
+                self._busy.discard(me)
+                self._clients.pop(me, None)
+                self._changed.notify_all()
+
+    def _answer(self, client: socket.socket, line: bytes) -> None:
+        client.settimeout(SEND_S)
+        gone = False
+
+        def progress(event: dict[str, Any]) -> None:
+            nonlocal gone
+            if not gone:  # work goes on for a client that left
+                try:
+                    _send(client, {"progress": event})
+                except OSError:
+                    gone = True
+
+        try:
+            operation, arguments = self._request(line)
+            _send(client, {"taken": True})
+            answer = {"result": operation(arguments, progress)}
+        except MemexError as error:
+            answer = {"error": error.as_dict()}
+        except OSError as error:
+            log.exception("an owner's command failed")
+            answer = {"error": Unavailable(f"{error.strerror or error}").as_dict()}
+        except Exception as error:  # the top of the loop: one bad command must not end the door
+            log.exception("an owner's command failed")
+            text = f"the daemon failed at this ({type(error).__name__}); its log says more"
+            answer = {"error": Unavailable(text, retryable=False).as_dict()}
+        _send(client, answer)
+
+    def _request(self, line: bytes) -> tuple[Operation, dict[str, Any]]:
+        try:
+            request = json.loads(line)
+            name, arguments = request["op"], request.get("args", {})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InvalidArgument('a request is one line of JSON: {"op": …, "args": {…}}') from None
+        operation = self._operations.get(name) if isinstance(name, str) else None
+        if operation is None or not isinstance(arguments, dict):
+            raise InvalidArgument(f"the daemon does not know the operation {name!r}: is it of an older version?")
+        return operation, arguments
+
+
+def call(
+    state: Path,
+    operation: str,
+    arguments: Mapping[str, Any],
+    *,
+    on_progress: Progress | None = None,
+    timeout: float | None = None,
+) -> Any:
+    """The daemon's answer. Raises NoDaemon when none runs, Unavailable when it stopped or is silent for `timeout` seconds."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(TAKEN_S)
+        try:
+            with address(state / NAME) as where:
+                client.connect(where)
+        except OSError:
+            raise NoDaemon(f"no daemon runs for {state}: start it with `memex serve`") from None
+        if not ours(client):
+            raise NoDaemon(f"the socket in {state} belongs to another user")
+        try:
+            _send(client, {"op": operation, "args": dict(arguments)})
+            return _outcome(_Lines(client), on_progress, timeout)
+        except TimeoutError:
+            raise Unavailable("the daemon does not answer; `memex status` may tell why, or restart it") from None
+        except OSError:
+            raise Unavailable("the daemon hung up: it was stopped, or it crashed; its log says more") from None
+
+
+def _outcome(reader: _Lines, on_progress: Progress | None, timeout: float | None) -> Any:
+    wait: float | None = TAKEN_S if timeout is None else min(TAKEN_S, timeout)
+    while (line := reader.next(wait)) is not None:
+        message = json.loads(line)
+        if "result" in message:
+            return message["result"]
+        if "error" in message:
+            raise from_dict(message["error"])
+        wait = timeout
+        if "progress" in message and on_progress is not None:
+            on_progress(message["progress"])
+    raise ConnectionResetError
+
+
+def ours(peer: socket.socket) -> bool:
+    """Whether the other end runs as this user, or as root; where that can't be asked, the socket's mode decides."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return uid in (os.geteuid(), 0)
+
+
+class _Lines:
+    """The lines that arrive on a socket, each within a time and a size."""
+
+    def __init__(self, peer: socket.socket) -> None:
+        self._peer = peer
+        self._rest = bytearray()
+
+    def next(self, seconds: float | None) -> bytes | None:
+        """The next line; None at the end. Raises TimeoutError, or ResourceExhausted for a line that has no end."""
+        until = None if seconds is None else time.monotonic() + seconds
+        searched = 0
+        while (end := self._rest.find(b"\n", searched)) < 0:
+            searched = len(self._rest)
+            if searched > REQUEST:
+                raise ResourceExhausted(f"larger than {REQUEST} bytes")
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError
+            self._peer.settimeout(left)
+            piece = self._peer.recv(1 << 18)
+            if not piece:
+                return None
+            self._rest += piece
+        line = bytes(self._rest[:end])
+        del self._rest[: end + 1]
+        return line
+
+
+def _send(peer: socket.socket, message: dict[str, Any]) -> None:
+    peer.sendall(json.dumps(message, default=str).encode() + b"\n")
+
+
+def _hang_up(peer: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        peer.shutdown(socket.SHUT_RDWR)

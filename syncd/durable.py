@@ -1,0 +1,120 @@
+"""Put, change and take away one file of an open folder: on disk when it returns, and all or nothing when it fails.
+
+Law, tested at every call: a crash or a failure leaves the old state or the new one, and a failure leaves no temporary
+file; what a crash leaves is named so that a sweep knows it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import ExitStack, suppress
+
+from index.model import Stat
+from syncd.openat import Calls, fresh
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Changed(Exception):
+    """The file is no longer the one that was looked at."""
+
+
+def seen(found: os.stat_result) -> Stat:
+    """What tells one state of a file from another."""
+    return Stat(found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def put(calls: Calls, folder: int, name: str, data: bytes, *, mode: int) -> Stat:
+    """Make the file `name`; FileExistsError when there is one already."""
+    with ExitStack() as undo:
+        temp, made = _written(calls, undo, folder, data, mode=mode, old=None)
+        calls.rename(folder, temp, name)
+        undo.callback(_drop, calls, folder, name, made.ino)
+        calls.fsync(folder)
+        undo.pop_all()
+    return made
+
+
+def swap(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: Stat) -> Stat:
+    """Put `data` in place of the file that is open as `old`; `Changed` when `name` is no longer as it `was`.
+
+    The two trade names and only then is the old one looked at again, so an edit that came in between is put back
+    rather than lost. Mode, owner and extended attributes stay, as far as the system lets us."""
+    mode = stat.S_IMODE(os.fstat(old).st_mode)
+    with ExitStack() as undo:
+        temp, made = _written(calls, undo, folder, data, mode=mode, old=old)
+        calls.exchange(folder, temp, name)
+        undo.callback(_back, calls, folder, temp, name)
+        if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
+            raise Changed
+        calls.fsync(folder)
+        undo.pop_all()
+    _drop(calls, folder, temp, was.ino)
+    return made
+
+
+def take(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
+    """Remove the file `name`; `Changed` when it is no longer as it `was`."""
+    with ExitStack() as undo:
+        temp = fresh()
+        calls.rename(folder, name, temp)
+        undo.callback(_return, calls, folder, temp, name)
+        if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
+            raise Changed
+        calls.fsync(folder)
+        calls.unlink(temp, dir_fd=folder)
+        undo.pop_all()
+
+
+def _written(
+    calls: Calls, undo: ExitStack, folder: int, data: bytes, *, mode: int, old: int | None
+) -> tuple[str, Stat]:
+    """A temporary file that holds `data` on disk; `undo` removes it."""
+    temp = fresh()
+    file = calls.open(folder, temp, _NEW, 0o600)
+    try:
+        undo.callback(_drop, calls, folder, temp, os.fstat(file).st_ino)
+        rest = memoryview(data)
+        while rest:
+            done = calls.write(file, rest)
+            if not done:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            rest = rest[done:]
+        if old is not None:
+            _keep(old, file)
+        calls.fchmod(file, mode)
+        calls.fsync(file)
+        return temp, seen(os.fstat(file))
+    finally:
+        os.close(file)
+
+
+def _keep(old: int, new: int) -> None:
+    """Give the new file the owner and the attributes of the old one, as far as the system lets us."""
+    before, after = os.fstat(old), os.fstat(new)
+    if (before.st_uid, before.st_gid) != (after.st_uid, after.st_gid):
+        with suppress(PermissionError):
+            os.fchown(new, before.st_uid, before.st_gid)
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in os.listxattr(old):
+                with suppress(OSError):
+                    os.setxattr(new, name, os.getxattr(old, name))
+
+
+def _drop(calls: Calls, folder: int, name: str, ino: int) -> None:
+    """Remove `name` if it still is the file with inode `ino`; used where a failure can't be helped any more."""
+    with suppress(OSError):
+        if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == ino:
+            calls.unlink(name, dir_fd=folder)
+
+
+def _back(calls: Calls, folder: int, one: str, other: str) -> None:
+    with suppress(OSError):
+        calls.exchange(folder, one, other)
+
+
+def _return(calls: Calls, folder: int, temp: str, name: str) -> None:
+    with suppress(OSError):
+        calls.rename(folder, temp, name)

@@ -1,0 +1,151 @@
+"""List the notes below a folder by their stats alone, and name whatever is left out.
+
+Laws, tested: no file is opened and no link followed; a folder that can't be read, a root that is gone and a note that
+is not downloaded never look like a deletion."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from index.model import Stat
+from syncd.durable import seen
+from syncd.names import evicted, join, note, placeholder, printable, utf8
+from syncd.openat import Opener, entries, lstat
+
+_DATALESS = 0x40000000  # macOS SF_DATALESS: the right name and size, but reading it waits for a download
+_KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+LINK = "is a link; links are not followed"
+AWAY = "is not downloaded to this machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The notes below a folder, and what stands beside them unread."""
+
+    files: dict[str, Stat]
+    skipped: dict[str, str]  # printable path -> why it is no note of ours, as the rest of a sentence
+    complete: bool  # False: a folder could not be read, or the root is not the one that was opened
+    unread: frozenset[str] = frozenset()  # files and folders that are there but can't be read now; "" = everything
+
+    def gone(self, path: str) -> bool:
+        """Whether this listing proves that there is no note at `path`, which must lie in what was listed."""
+        parents = (path[:end] for end, letter in enumerate(path) if letter == "/")
+        return path not in self.files and self.unread.isdisjoint(("", path, *parents))
+
+
+class Survey:
+    """A listing while it is made: folders are visited, and what they hold is sorted."""
+
+    def __init__(self, opened: Opener, root: int, ignores: Callable[..., bool], max_bytes: int) -> None:
+        self._open, self._root, self._ignores, self._max_bytes = opened, root, ignores, max_bytes
+        self._files: dict[str, Stat] = {}
+        self._skipped: dict[str, str] = {}
+        self._unread: set[str] = set()
+        self._complete = True
+
+    def visit(self, under: str) -> None:
+        """Look at everything below a folder, or at the one file that is there."""
+        folders = [under]
+        try:
+            if under:
+                found = self._lstat(under)
+                if found is None or not stat.S_ISDIR(found.st_mode):
+                    folders = []
+                    self._sort(under, found)
+        except OSError as error:
+            folders = []
+            self._miss(under, f"can't be looked at: {words(error)}")
+        while folders:
+            folder = folders.pop()
+            try:
+                self._folder(folder, folders)
+            except FileNotFoundError:
+                self._miss(folder, "was moved away while it was listed")
+            except OSError as error:
+                self._miss(folder, f"can't be read, so what is known of it is kept: {words(error)}")
+
+    def listing(self, lost: str) -> Listing:
+        """What was found; `lost` says why none of it is to be believed, or ""."""
+        if lost:
+            self._miss("", lost)
+        return Listing(self._files, self._skipped, self._complete, frozenset(self._unread))
+
+    def _miss(self, folder: str, reason: str) -> None:
+        self._skipped[printable(folder) or "."] = reason
+        self._unread.add(folder)
+        self._complete = False
+
+    def _folder(self, folder: str, folders: list[str]) -> None:
+        for path, entry in entries(self._open, self._root, folder):
+            real = evicted(entry.name)
+            if real is not None and not self._ignores(join(folder, real)):
+                self._sort(join(folder, real), None)
+            inner = entry.is_dir(follow_symlinks=False)
+            if self._ignores(path, folder=inner):
+                continue
+            if inner and utf8(entry.name):
+                folders.append(path)
+            elif note(entry.name) or not entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):
+                    self._sort(path, entry.stat(follow_symlinks=False))
+
+    def _sort(self, path: str, found: os.stat_result | None) -> None:
+        """Sort one path in: a note, something that is named and left alone, or nothing at all."""
+        reason = ""
+        if found is None:
+            found = self._lstat(path)
+            if found is None and self._lstat(placeholder(path)) is not None:
+                reason = AWAY
+        elif not utf8(path):
+            reason = "has a name that is not UTF-8"
+        if found is not None and not reason:
+            if not note(path) and not stat.S_ISLNK(found.st_mode):
+                return
+            reason = unfit(found, self._max_bytes)
+        if reason == AWAY:
+            self._unread.add(path)
+        if reason:
+            self._skipped[printable(path)] = reason
+        elif found is not None:
+            self._files[path] = seen(found)
+
+    def _lstat(self, path: str) -> os.stat_result | None:
+        return lstat(self._open, self._root, path)
+
+
+def unfit(found: os.stat_result, max_bytes: int) -> str:
+    """Why what was found is not a note to read, or ""."""
+    if not stat.S_ISREG(found.st_mode):
+        return kind(found.st_mode)
+    if getattr(found, "st_flags", 0) & _DATALESS:
+        return AWAY
+    if found.st_size > max_bytes:
+        return f"is too large: {found.st_size:,} bytes, and the limit is {max_bytes:,}"
+    return ""
+
+
+def kind(mode: int) -> str:
+    """What a thing that is not a regular file is."""
+    if stat.S_ISLNK(mode):
+        return LINK
+    return f"is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, not a note"
+
+
+def words(error: OSError) -> str:
+    """What went wrong, in words that name the way out; never a path of the host."""
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return "the disk is full; free some space and try again"
+        case errno.EROFS:
+            return "the disk is mounted read-only"
+        case errno.EACCES | errno.EPERM:
+            return "permission denied; the account that Memex runs under must be allowed to"
+        case errno.EMFILE | errno.ENFILE:
+            return "too many files are open"
+        case _:
+            return os.strerror(error.errno or 0)

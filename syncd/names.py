@@ -1,0 +1,186 @@
+"""What a name in the vault means: a note, noise to ignore, a placeholder, or a place where Memex must never write.
+
+Names are compared on what they look like (`look`), but a file is always opened by its exact bytes."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+
+# Folders of other programs, and the note that obsidian-git puts in the root while a merge is in conflict.
+_FOREIGN = frozenset({"node_modules", "conflict-files-obsidian-git.md"})
+# What editors and sync programs leave beside a note while they save it.
+_PASSING = re.compile(r"~syncthing~|.*(?:~|\.swp|\.tmp)\Z|4913\Z", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\.(.+)\.icloud\Z", re.DOTALL)
+_TEMPORARY = re.compile(r"\.memex-[0-9a-f]{16}\.tmp\Z")
+
+# Code points that HFS+ drops from names: `.g<U+200C>it` is `.git` there (git's own list).
+_DROPPED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+# Control characters, line and paragraph separators, bidi controls, and the separator of another system.
+_UNFIT = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\\\\]")
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE)
+NAME_BYTES, PATH_BYTES = 255, 1000
+
+
+def look(text: str) -> str:
+    """`text` as a person or a case-insensitive disk tells it apart: NFC, without letter case."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def utf8(name: str) -> bool:
+    """False for a name that the disk gave as bytes that are not UTF-8."""
+    if name.isascii():
+        return True
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def printable(path: str) -> str:
+    r"""`path` for people and JSON: bytes that are not UTF-8 become `\xe9`."""
+    if utf8(path):
+        return path
+    raw = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", path).encode("utf-8", "surrogateescape")
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def join(folder: str, name: str) -> str:
+    """The path of `name` in `folder`; "" is the root."""
+    return f"{folder}/{name}" if folder else name
+
+
+def note(name: str) -> bool:
+    """Whether a file of this name is a Markdown note."""
+    return name[-3:].lower() == ".md"
+
+
+def ignored(path: str, *, folder: bool = False) -> bool:
+    """Whether a path is noise: hidden, of another program, or a file on its way to its own name.
+
+    A `folder` is never on its way: a person's `Old~` or `x.tmp` may hold notes."""
+    return (
+        path.startswith(".")
+        or "/." in path
+        or (not folder and _PASSING.match(path[path.rfind("/") + 1 :]) is not None)
+        or any(part in _FOREIGN for part in path.split("/"))
+    )
+
+
+def temporary(token: str) -> str:
+    """The name of a file that Memex is writing; `token` is 16 hex digits."""
+    return f".memex-{token}.tmp"
+
+
+def ours(name: str) -> bool:
+    """Whether a name is one that `temporary` gave: nobody else's file is ever swept."""
+    return _TEMPORARY.match(name) is not None
+
+
+def evicted(name: str) -> str | None:
+    """The real name behind a placeholder of a note that iCloud has moved off this machine."""
+    found = _PLACEHOLDER.match(name)
+    return found[1] if found and note(found[1]) else None
+
+
+def placeholder(path: str) -> str:
+    """Where the placeholder of the note at `path` would be."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.icloud"
+
+
+def twins(paths: Iterable[str]) -> list[tuple[str, ...]]:
+    """Groups of paths that differ only in letter case or Unicode form: other systems can't hold both."""
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        groups.setdefault(look(path), []).append(path)
+    return sorted(tuple(sorted(group)) for group in groups.values() if len(group) > 1)
+
+
+def objection(path: str, *, reading: bool = False, new: bool = False) -> str:  # noqa: PLR0911 - a list of reasons
+    """Why Memex will not touch `path` ("" = it will): what follows "the path … " in a message.
+
+    Reading wants a path that stays below the root and out of Git's folder; writing keeps out of everything hidden or
+    ignored as well; making something new also wants a name that every system and every tool can live with."""
+    if not path:
+        return "is empty"
+    if "\0" in path:
+        return "has a NUL in it"
+    if not utf8(path):
+        return "is not Unicode"
+    for part in path.split("/"):
+        if part in ("", ".", ".."):
+            return "must be relative to the vault, with one name between slashes"
+        said = _git(part) or ("" if reading else _hidden(part)) or (_strange(part) if new else "")
+        if said:
+            return said
+    if not reading and ignored(path):
+        return "is one that the vault's programs ignore, so nothing written there would be found"
+    if new and len(path.encode()) > PATH_BYTES:
+        return f"is longer than {PATH_BYTES} bytes"
+    return ""
+
+
+def _git(part: str) -> str:
+    bare = part.translate(_DROPPED).casefold().rstrip(". ")
+    return "leads into Git's own folder" if bare == ".git" or re.fullmatch(r"git~\d+", bare) else ""
+
+
+def _hidden(part: str) -> str:
+    return "has a hidden name in it" if part.translate(_DROPPED).startswith(".") else ""
+
+
+def _strange(part: str) -> str:
+    """Why a new name should not be this one: each can't exist on some system, or is taken for something else."""
+    if _UNFIT.search(part):
+        return "has a control character or a backslash in it"
+    if part[0] in "- " or part[-1] in ". ":
+        return "has a name in it that starts with a dash or blank, or ends in a dot or blank"
+    if _DEVICE.match(part):
+        return "has the name of a Windows device in it"
+    if len(part.encode()) > NAME_BYTES:
+        return f"has a name in it that is longer than {NAME_BYTES} bytes"
+    return ""
+
+
+def ignoring(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """A test for paths that a person wants left out.
+
+    `Templates` or `*.excalidraw.md` means that name at any depth; with a slash inside or in front (`Notes/Old`,
+    `/Templates`) the pattern starts at the root. What lies below an ignored folder is ignored. `*` and `?` stand
+    for characters of one name; a bracket is a bracket, because names of notes have them."""
+    anywhere: list[str] = []
+    rooted: dict[int, list[str]] = {}
+    for pattern in patterns:
+        text = unicodedata.normalize("NFC", pattern.strip().rstrip("/"))
+        parts = text.lstrip("/").split("/")
+        if "/" in text:
+            rooted.setdefault(len(parts), []).append("/".join(_name(part) for part in parts))
+        elif text:
+            anywhere.append(_name(text))
+    if not anywhere and not rooted:
+        return _never
+    by_name = re.compile("|".join(anywhere) or r"(?!)", re.DOTALL)
+    by_depth = {depth: re.compile("|".join(found), re.DOTALL) for depth, found in rooted.items()}
+
+    def ignores(path: str) -> bool:
+        parts = unicodedata.normalize("NFC", path).split("/")
+        return any(by_name.fullmatch(part) for part in parts) or any(
+            depth <= len(parts) and pattern.fullmatch("/".join(parts[:depth])) for depth, pattern in by_depth.items()
+        )
+
+    return ignores
+
+
+def _name(pattern: str) -> str:
+    """A pattern as a regular expression whose wildcards stay within one name."""
+    return "".join(_WILD.get(piece[:1]) or re.escape(piece) for piece in re.split(r"(\*+|\?)", pattern))
+
+
+_WILD = {"*": "[^/]*", "?": "[^/]"}
+
+
+def _never(_path: str) -> bool:
+    return False

@@ -1,0 +1,197 @@
+"""Open, rename and swap files below one open folder, by the system calls that Python has no name for.
+
+Law, tested on both ways of opening: no path leads out of the folder that `root` is open on, and no link is followed.
+Every call that changes the disk is a field of `Calls`, so that a test can fail each in its turn."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from syncd.names import join, temporary
+
+Opener: TypeAlias = Callable[[int, str, int, int], int]
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPENAT2 = 437  # the same number on every architecture whose table was unified in 2019; ENOSYS on the others
+_BENEATH, _NO_SYMLINKS, _NO_MAGICLINKS = 0x08, 0x04, 0x02  # linux/openat2.h
+_NOREPLACE, _EXCHANGE = 1, 2  # linux/fs.h
+_PATH_MAX = 4096
+_LACKING = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP})  # no such call, or a sandbox hides it
+
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})  # nothing of ours can be there
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _How(ctypes.Structure):
+    """`struct open_how` of openat2(2)."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def _call(function: Any, *arguments: Any) -> int:
+    while True:
+        ctypes.set_errno(0)
+        result: int = function(*arguments)
+        if result >= 0:
+            return result
+        code = ctypes.get_errno()
+        if code != errno.EINTR:
+            raise OSError(code, os.strerror(code))
+
+
+def openat2(root: int, path: str, flags: int, mode: int = 0) -> int:
+    """Open `path` below `root` in one step that no rename or link can lead astray (Linux 5.6 and later)."""
+    raw = os.fsencode(path)
+    if len(raw) >= _PATH_MAX:
+        return stepwise(root, path, flags, mode)  # the kernel takes no longer path in one call
+    if "\0" in path:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    how = _How(flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
+    size = ctypes.c_size_t(ctypes.sizeof(how))
+    return _call(
+        _libc.syscall, ctypes.c_long(_OPENAT2), ctypes.c_int(root), ctypes.c_char_p(raw), ctypes.byref(how), size
+    )
+
+
+def stepwise(root: int, path: str, flags: int, mode: int = 0) -> int:
+    """Open `path` below `root` one name at a time, where there is no openat2: macOS, old kernels, strict sandboxes.
+
+    Each folder is held open while its child is opened without following links, so a swap underneath is an error, never
+    a way out."""
+    *folders, name = path.split("/") if path != "." else ["."]
+    if any(part in ("", "..") for part in (*folders, name)) or "." in folders:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+    here = root
+    try:
+        for part in folders:
+            below = os.open(part, FOLDER, dir_fd=here)
+            if here != root:
+                os.close(here)
+            here = below
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=here)
+    finally:
+        if here != root:
+            os.close(here)
+
+
+@functools.cache
+def opener() -> Opener:
+    """The best way to open that this kernel and sandbox allow."""
+    if sys.platform != "linux":
+        return stepwise
+    try:
+        os.close(openat2(-1, ".", FOLDER))
+    except OSError as error:
+        return openat2 if error.errno == errno.EBADF else stepwise  # a call that exists looks at its arguments
+    raise AssertionError
+
+
+def _renameat2(folder: int, old: str, new: str, flags: int) -> None:
+    if not hasattr(_libc, "renameat2"):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    _call(_libc.renameat2, folder, os.fsencode(old), folder, os.fsencode(new), ctypes.c_uint(flags))
+
+
+def rename(folder: int, old: str, new: str) -> None:
+    """Give the file `old` the name `new` in the same folder; FileExistsError when the name is taken."""
+    try:
+        _renameat2(folder, old, new, _NOREPLACE)
+    except OSError as error:
+        if error.errno not in _LACKING:
+            raise
+        relink(folder, old, new)
+
+
+def relink(folder: int, old: str, new: str) -> None:
+    """`rename` by a second hard link, for disks and systems without RENAME_NOREPLACE."""
+    os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    try:
+        os.unlink(old, dir_fd=folder)
+    except OSError:
+        os.unlink(new, dir_fd=folder)
+        raise
+
+
+def exchange(folder: int, one: str, other: str) -> None:
+    """Let two files of a folder trade names; `other` is at no moment missing."""
+    try:
+        _renameat2(folder, one, other, _EXCHANGE)
+    except OSError as error:
+        if error.errno not in _LACKING:
+            raise
+        cross(folder, one, other)
+
+
+def cross(folder: int, one: str, other: str) -> None:
+    """`exchange` in three steps, for disks and systems without RENAME_EXCHANGE."""
+    spare = fresh()
+    os.link(other, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    try:
+        os.replace(one, other, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        os.unlink(spare, dir_fd=folder)
+        raise
+    try:
+        os.replace(spare, one, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        os.replace(spare, other, src_dir_fd=folder, dst_dir_fd=folder)
+        raise
+
+
+def lstat(opened: Opener, root: int, path: str) -> os.stat_result | None:
+    """What is at `path` below `root`, links not followed; None when nothing is, or a link or file is in its way."""
+    folder, _, name = path.rpartition("/")
+    try:
+        here = opened(root, folder or ".", FOLDER, 0)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise
+    try:
+        return os.stat(name, dir_fd=here, follow_symlinks=False)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise
+    finally:
+        os.close(here)
+
+
+def entries(opened: Opener, root: int, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """What is in a folder below `root` ("" = the root itself), each with its path; ask the entry before the next."""
+    here = opened(root, folder or ".", FOLDER, 0)
+    try:
+        with os.scandir(here) as found:
+            for entry in found:
+                yield join(folder, entry.name), entry
+    finally:
+        os.close(here)
+
+
+def fresh() -> str:
+    """A temporary name that nothing has."""
+    return temporary(secrets.token_hex(8))
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls through which the vault is changed."""
+
+    open: Opener = field(default_factory=opener)
+    write: Callable[[int, memoryview], int] = os.write
+    fsync: Callable[[int], None] = os.fsync
+    fchmod: Callable[[int, int], None] = os.fchmod
+    rename: Callable[[int, str, str], None] = rename
+    exchange: Callable[[int, str, str], None] = exchange
+    unlink: Callable[..., None] = os.unlink
+    mkdir: Callable[..., None] = os.mkdir
+    rmdir: Callable[..., None] = os.rmdir

@@ -1,0 +1,53 @@
+"""The state folder of a vault: where it lies, whose it is.
+
+Law, tested: a state folder serves one vault, is open to its owner alone, and never lies in the vault."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
+
+
+def digest(vault: Path) -> str:
+    """A short name for the path of a vault."""
+    return hashlib.sha256(os.fsencode(vault)).hexdigest()[:8]
+
+
+def default_state(vault: Path, environ: Mapping[str, str]) -> Path:
+    """The state folder of a vault for which none is named."""
+    home = Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
+    return home / "memex" / f"{vault.name}-{digest(vault)}"
+
+
+def remembered(state: Path) -> Path | None:
+    """The vault that a state folder belongs to, if it has been used."""
+    try:
+        return Path(os.fsdecode((state / "vault").read_bytes().rstrip(b"\n")))
+    except OSError:
+        return None
+
+
+def claim(state: Path, vault: Path) -> None:
+    """Make the state folder (mode 0700) and let it remember its vault. Conflict when it belongs to another vault."""
+    if state == vault or vault in state.parents:
+        raise InvalidArgument(f"the state folder {state} lies in the vault: pass a --state outside {vault}")
+    before = remembered(state)
+    if before is not None and before != vault and before.is_dir() and not (vault.is_dir() and before.samefile(vault)):
+        raise Conflict(f"the state folder {state} belongs to the vault {before}: pass another --state for {vault}")
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if state.stat().st_uid != os.geteuid():
+            raise PermissionDenied(f"the state folder {state} belongs to another user")
+        state.chmod(0o700)
+        if before != vault:
+            (state / "vault").write_bytes(os.fsencode(vault) + b"\n")
+    except (FileExistsError, NotADirectoryError):
+        raise InvalidArgument(f"the state folder {state} is a file: pass another --state") from None
+    except PermissionError:
+        raise PermissionDenied(f"the state folder {state} can't be made or written: pass another --state") from None
+    except OSError as error:
+        raise Unavailable(f"the state folder {state} can't be made: {error.strerror}") from error

@@ -1,0 +1,235 @@
+"""Turn raw settings (TOML values, text of the environment and of flags) into typed ones, and say what is wrong with them.
+
+Law, tested: a value written as text means the same as the value written in TOML."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
+NUMBERS = {int: "a whole number", float: "a number"}
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """A list of tables, each of a kind of its own: `kind` in the table picks the class, from a module imported when needed."""
+
+    module: str
+    kinds: Mapping[str, str]  # the word in the table -> the name of the class
+
+    def cls(self, kind: str) -> type[Any]:
+        """The class that `kind` names."""
+        found: type[Any] = getattr(import_module(self.module), self.kinds[kind])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as people know it."""
+
+    name: str  # section.key
+    kind: Any  # a type, or Variants
+    default: Any
+    doc: str
+    least: float | None = None
+    most: float | None = None
+    secret: bool = False
+
+    @property
+    def type(self) -> str:
+        """Its type in words."""
+        return words(self.kind)
+
+
+def setting(  # what a settings dataclass writes behind each field
+    default: Any,
+    doc: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    secret: bool = False,
+    variants: Variants | None = None,
+    kind: Any = None,
+) -> Any:
+    """A field of a settings dataclass: its default, the sentence that documents it, its bounds."""
+    metadata = {"doc": doc, "least": least, "most": most, "secret": secret, "kind": variants or kind}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def listed(cls: type[Any], prefix: str) -> list[Setting]:
+    """The settings of a dataclass, in order."""
+    hints = get_type_hints(cls)
+    found = []
+    for field in dataclasses.fields(cls):
+        about = dict(field.metadata)
+        default = field.default if field.default is not MISSING else None
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        kind = about.pop("kind", None) or hints[field.name]
+        found.append(Setting(f"{prefix}.{field.name}", kind, default, about.pop("doc", ""), **about))
+    return found
+
+
+def words(kind: Any) -> str:
+    """A type as people read it: `list of text`, `one of hybrid, vector, text`."""
+    if isinstance(kind, Variants):
+        return "list of tables"
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return words(next(arg for arg in args if arg is not types.NoneType))
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, args))
+    if origin is tuple:
+        return f"list of {words(args[0])}"
+    if origin is not None:
+        return "table of text"
+    return {bool: "true or false", int: "whole number", float: "number", Path: "path"}.get(kind, "text")
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean x?`, or nothing: the known name nearest to `name`, also when only its section is missing."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    last = name.rsplit(".", 1)[-1]
+    near = near or [k for k in known if k.rsplit(".", 1)[-1] == last]
+    near = near or [k for k in known if difflib.SequenceMatcher(None, last, k.rsplit(".", 1)[-1]).ratio() > 0.75]  # noqa: PLR2004 - same section word, a slip in the key
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def typed(setting: Setting, value: Any, *, text: bool) -> Any:
+    """`value` as the setting's type. Raises ValueError with a sentence; `text`: it comes from the environment or a flag."""
+    if isinstance(setting.kind, Variants):
+        return _variants(setting.kind, _decoded(value) if text else value)
+    found = _typed(setting.kind, value, text=text)
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        if setting.least is not None and found < setting.least:
+            raise ValueError(f"must be at least {setting.least:g}")
+        if setting.most is not None and found > setting.most:
+            raise ValueError(f"must be at most {setting.most:g}")
+    return found
+
+
+def _typed(kind: Any, value: Any, *, text: bool) -> Any:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if value is None:
+            return None
+        return _typed(next(arg for arg in args if arg is not types.NoneType), value, text=text)
+    if origin is Literal:
+        if value not in args:
+            raise ValueError(f"must be one of {', '.join(map(str, args))}")
+        return value
+    if origin is tuple:
+        return tuple(_typed(args[0], item, text=False) for item in _items(value, text=text))
+    if origin is not None:
+        return _table(_decoded(value) if text and isinstance(value, str) else value)
+    return _SCALARS[kind](value, text)
+
+
+def _bool(value: Any, text: bool) -> bool:
+    if isinstance(value, bool):
+        return value
+    if text and str(value).lower() in TRUE | FALSE:
+        return str(value).lower() in TRUE
+    raise ValueError("must be true or false")
+
+
+def _number(kind: type[int | float]) -> Callable[[Any, bool], Any]:
+    def number(value: Any, text: bool) -> Any:
+        try:
+            if isinstance(value, bool) or (isinstance(value, str) and not text):
+                raise TypeError  # noqa: TRY301 - one message for all that is no number
+            found = kind(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"must be {NUMBERS[kind]}") from None
+        if (kind is int and isinstance(value, float)) or found != found:  # noqa: PLR0124 - NaN is not equal to itself
+            raise ValueError(f"must be {NUMBERS[kind]}")
+        return found
+
+    return number
+
+
+def _text(value: Any, text: bool) -> str:  # noqa: ARG001 - one signature for all scalars
+    if not isinstance(value, str):
+        raise ValueError("must be text")  # noqa: TRY004 - every mistake in a value is a ValueError
+    if "\x00" in value:
+        raise ValueError("must not hold a NUL character")
+    return value
+
+
+def _path(value: Any, text: bool) -> Path:
+    if not _text(value, text):
+        raise ValueError("must not be empty")
+    return Path(value)
+
+
+_SCALARS: dict[Any, Callable[[Any, bool], Any]] = {
+    bool: _bool,
+    int: _number(int),
+    float: _number(float),
+    str: _text,
+    Path: _path,
+}
+
+
+def _items(value: Any, *, text: bool) -> list[Any]:
+    if text and isinstance(value, str):
+        if not value.lstrip().startswith("["):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        value = _decoded(value)
+    if not isinstance(value, list | tuple):
+        raise ValueError('must be a list, such as ["a", "b"]')  # noqa: TRY004 - every mistake in a value is a ValueError
+    return list(value)
+
+
+def _table(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(entry, str) for entry in value.values()):
+        raise ValueError("must be a table of text")
+    return dict(value)
+
+
+def _decoded(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (json.JSONDecodeError, RecursionError):
+        raise ValueError("must be JSON here") from None
+
+
+def _variants(variants: Variants, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
+        raise ValueError('must be a list of tables, each with a "kind"')
+    return tuple(_variant(variants, entry) for entry in value)
+
+
+def _variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
+    given = dict(entry)
+    kind = given.pop("kind", None)
+    if kind not in variants.kinds:
+        raise ValueError(f'"kind" must be one of {", ".join(variants.kinds)}')
+    cls = variants.cls(kind)
+    known = {setting.name.removeprefix("."): setting for setting in listed(cls, "")}
+    mistakes = [f"{name} is not known for kind {kind}{closest(name, known)}" for name in given if name not in known]
+    missing = [
+        field.name for field in dataclasses.fields(cls)
+        if field.default is MISSING and field.default_factory is MISSING and field.name not in given
+    ]  # fmt: skip
+    mistakes += [f"{name} is missing for kind {kind}" for name in missing]
+    values = {}
+    for name in given.keys() & known.keys():
+        try:
+            values[name] = typed(known[name], given[name], text=False)
+        except ValueError as error:
+            mistakes.append(f"{name} {error}")
+    if mistakes:
+        raise ValueError("; ".join(sorted(mistakes)))
+    return cls(**values)

@@ -1,0 +1,289 @@
+"""Read, list and durably change the files below one root, which nothing escapes.
+
+Laws, tested: no path and no link leads out of the root or into a hidden folder; what is acknowledged is on disk, and
+what fails changed nothing; absence is not deletion: only `Listing.gone` says that a note is gone."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.model import Stat
+from syncd import durable
+from syncd.listing import AWAY, Listing, Survey, unfit, words
+from syncd.names import ignored, ignoring, join, objection, ours, placeholder, printable, utf8
+from syncd.openat import FOLDER, Calls, entries, lstat
+
+__all__ = ["Listing", "Vault", "ignored"]
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each look at a file that keeps changing
+LOST = "the vault's folder is missing or was replaced; nothing is changed until it is back"
+
+
+class Vault:
+    """One folder of Markdown. Paths are relative to it, "/" between names, exactly as the disk has them."""
+
+    def __init__(
+        self, root: Path, *, ignore: Sequence[str] = (), max_bytes: int = 5_000_000, calls: Calls | None = None
+    ) -> None:
+        self.root = root
+        self.max_bytes = max_bytes
+        self._ignores = ignoring(ignore)
+        self._calls = calls or Calls()
+        self._fd = self._open_root()
+        umask = os.umask(0o077)  # can only be read by setting it; stricter for the blink in between
+        os.umask(umask)
+        self._mode = 0o666 & ~umask  # a new note is as open as if its owner had made it in an editor
+
+    def _open_root(self) -> int:
+        try:
+            return os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Unavailable(f"the vault at {self.root} can't be opened: {words(error)}") from error
+
+    def reopen(self) -> None:
+        """Take the folder that stands at the root's path now; safe beside calls in other threads."""
+        fresh = self._open_root()
+        os.dup2(fresh, self._fd, inheritable=False)
+        os.close(fresh)
+
+    def close(self) -> None:
+        """Let go of the folder; the vault can't be used after it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def present(self) -> bool:
+        """Whether the folder at the root's path still is the one that was opened."""
+        try:
+            return os.path.samestat(self.root.stat(), os.fstat(self._fd))
+        except OSError:
+            return False
+
+    def ignores(self, path: str, *, folder: bool = False) -> bool:
+        """Whether a path is noise, or was asked to be left out."""
+        return ignored(path, folder=folder) or self._ignores(path)
+
+    def listing(self, under: str = "") -> Listing:
+        """The notes below a folder, or the one at a path; nothing is read and no link is followed."""
+        under = "" if under == "." else under
+        if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
+            return Listing({}, {}, complete=True)
+        survey = Survey(self._calls.open, self._fd, self.ignores, self.max_bytes)
+        survey.visit(under)
+        return survey.listing(LOST if not self.present() else "")
+
+    def folders(self, under: str = "") -> list[str]:
+        """The names of the folders directly in `under`, sorted; none when it is missing, hidden ones left out."""
+        if under:
+            self._check(under, reading=True)
+        with self._told(under or "."), suppress(FileNotFoundError):
+            return sorted(
+                entry.name
+                for path, entry in entries(self._calls.open, self._fd, under)
+                if entry.is_dir(follow_symlinks=False) and utf8(path) and not self.ignores(path, folder=True)
+            )
+        return []
+
+    # Reading
+
+    def stat(self, path: str) -> Stat | None:
+        """The stat of the regular file at `path`; None when there certainly is none, Unavailable when nobody knows."""
+        if objection(path, reading=True):
+            return None
+        with self._told(path):
+            found = self._found(path)
+        return durable.seen(found) if found is not None and stat.S_ISREG(found.st_mode) else None
+
+    def read(self, path: str) -> tuple[bytes, Stat]:
+        """The bytes of one state of a file, and its stat: never half of one state and half of the next."""
+        self._check(path, reading=True)
+        for pause in _PATIENCE:
+            time.sleep(pause)
+            with self._told(path), self._file(path) as file:
+                data, was = self._bytes(file)
+                found = self._found(path)
+                if found is not None and durable.seen(found) == was and len(data) == was.size:
+                    return data, was
+        raise Unavailable(f"{path} keeps changing while it is read; it is read again once it is quiet")
+
+    @contextmanager
+    def _file(self, path: str) -> Iterator[int]:
+        """Open a regular file; looked at first, because opening alone can block or set off a device."""
+        self._refuse(path, self._found(path))
+        file = self._calls.open(self._fd, path, _READ, 0)
+        try:
+            self._refuse(path, os.fstat(file))
+            yield file
+        finally:
+            os.close(file)
+
+    def _refuse(self, path: str, found: os.stat_result | None) -> None:
+        if found is None:
+            raise NotFound(f"nothing is at {path}")
+        if reason := unfit(found, self.max_bytes):
+            raise Unavailable(f"{path} {reason}", retryable=reason == AWAY)
+
+    def _found(self, path: str) -> os.stat_result | None:
+        found = lstat(self._calls.open, self._fd, path)
+        if found is None and lstat(self._calls.open, self._fd, placeholder(path)) is not None:
+            raise Unavailable(f"{path} {AWAY}")
+        return found
+
+    def _bytes(self, file: int) -> tuple[bytes, Stat]:
+        """What is in an open file, and the stat it had before the first byte was read."""
+        was = durable.seen(os.fstat(file))
+        pieces, size = [], 0
+        while size <= self.max_bytes and (piece := os.read(file, 1 << 20)):
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces), was
+
+    # Changing
+
+    def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
+        """Make a file, and the folders it needs; Conflict when the name is taken.
+
+        `again` puts back what was there a moment ago, so any name that the disk takes will do."""
+        self._check(path, new=not again)
+        with self._told(path, making=True), self._making(path.rpartition("/")[0]) as (folder, undo):
+            made = durable.put(self._calls, folder, path.rpartition("/")[2], data, mode=self._mode)
+            undo.pop_all()
+        return made
+
+    def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
+        """Change a file whose bytes have the sha256 `digest`; Conflict when they have another by now."""
+        self._check(path)
+        with self._told(path), self._file(path) as old, self._parent(path) as (folder, name):
+            was = self._unchanged(old, digest)
+            return durable.swap(self._calls, folder, name, data, old=old, was=was)
+
+    def remove(self, path: str, *, digest: str | None = None) -> None:
+        """Take a file away; with `digest`, only if its bytes still have that sha256."""
+        self._check(path)
+        with self._told(path), self._parent(path) as (folder, name):
+            if digest is None:
+                was = self.stat(path)
+                if was is None:
+                    raise NotFound(f"no file is at {path}")
+            else:
+                with self._file(path) as old:
+                    was = self._unchanged(old, digest)
+            durable.take(self._calls, folder, name, was=was)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it; one that is there already is fine."""
+        self._check(path, new=True)
+        with self._told(path, making=True), self._making(path) as (folder, undo):
+            self._calls.fsync(folder)
+            undo.pop_all()
+
+    def remove_folder(self, path: str) -> None:
+        """Take an empty folder away; Conflict when anything is in it."""
+        self._check(path)
+        with self._told(path), self._parent(path) as (folder, name):
+            self._calls.rmdir(name, dir_fd=folder)
+            self._calls.fsync(folder)
+
+    def sweep(self) -> list[str]:
+        """Remove what a crash left half written, and name it; for the start, while nothing else writes."""
+        swept: list[str] = []
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            with suppress(OSError):  # a folder that can't be read has no leftovers that we could have made
+                for path, entry in entries(self._calls.open, self._fd, folder):
+                    if entry.is_dir(follow_symlinks=False):
+                        if not ignored(path, folder=True):
+                            folders.append(path)
+                    elif ours(entry.name) and entry.is_file(follow_symlinks=False):
+                        with self._parent(path) as (here, name):
+                            self._calls.unlink(name, dir_fd=here)
+                        swept.append(printable(path))
+        return sorted(swept)
+
+    def _unchanged(self, file: int, digest: str) -> Stat:
+        data, was = self._bytes(file)
+        if hashlib.sha256(data).hexdigest() != digest or durable.seen(os.fstat(file)) != was:
+            raise durable.Changed
+        return was
+
+    @contextmanager
+    def _parent(self, path: str) -> Iterator[tuple[int, str]]:
+        folder, _, name = path.rpartition("/")
+        here = self._calls.open(self._fd, folder or ".", FOLDER, 0)
+        try:
+            yield here, name
+        finally:
+            os.close(here)
+
+    @contextmanager
+    def _making(self, path: str) -> Iterator[tuple[int, ExitStack]]:
+        """Open a folder, making what is missing of it; that is unmade again unless the caller empties the stack."""
+        with ExitStack() as opened, ExitStack() as undo:
+            here, done = self._fd, ""
+            for part in path.split("/") if path else ():
+                done = join(done, part)
+                try:
+                    below = self._calls.open(self._fd, done, FOLDER, 0)
+                except FileNotFoundError:
+                    with suppress(FileExistsError):
+                        self._calls.mkdir(part, dir_fd=here)
+                        undo.callback(self._unmake, here, part)
+                        self._calls.fsync(here)
+                    below = self._calls.open(self._fd, done, FOLDER, 0)
+                opened.callback(os.close, below)
+                here = below
+            yield here, undo
+
+    def _unmake(self, folder: int, name: str) -> None:
+        with suppress(OSError):  # somebody else has put something there
+            self._calls.rmdir(name, dir_fd=folder)
+
+    # What can go wrong
+
+    def _check(self, path: str, *, reading: bool = False, new: bool = False) -> None:
+        reason = objection(path, reading=reading, new=new)
+        if reason:
+            raise InvalidArgument(f"the path {printable(path)!r} {reason}")
+
+    @contextmanager
+    def _told(self, path: str, *, making: bool = False) -> Iterator[None]:
+        """Errors of the system, said in the words of the vault; nothing is believed of a root that was replaced."""
+        if not self.present():
+            raise Unavailable(LOST)
+        try:
+            yield
+        except durable.Changed as error:
+            raise Conflict(f"{path} has changed since it was read; read it again") from error
+        except OSError as error:
+            if not self.present():
+                raise Unavailable(LOST) from error
+            raise _failure(error, path, making=making) from error
+
+
+def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line a case
+    match error.errno:
+        case errno.EEXIST:
+            return Conflict(f"{path} exists already")
+        case errno.ENOTEMPTY:
+            return Conflict(f"{path} is not empty")
+        case errno.ENOENT:
+            return NotFound(f"nothing is at {path}")
+        case errno.ENOTDIR | errno.ELOOP | errno.EXDEV | errno.EISDIR:
+            blocked = Conflict if making else NotFound
+            return blocked(f"no file is at {path}: a link or another file stands in its way")
+        case errno.ENAMETOOLONG:
+            return InvalidArgument(f"the name of {path} is too long for the disk")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return Unavailable(f"{path}: {words(error)}", retryable=False)
+        case _:
+            return Unavailable(f"{path}: {words(error)}")

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import os
+import tomllib
+
+import pytest
+from syncd.keys import Keys
+from syncd.ledger import Ledger
+
+from index.errors import Conflict, NotFound
+from syncd.adopt import LEDGER, adopt, owner_key, private, settings_file
+from syncd.config import load
+from syncd.state import default_state
+
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+def home(tmp_path):
+    return {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "cfg"), "XDG_STATE_HOME": str(tmp_path / "st")}
+
+
+@pytest.fixture
+def vault(tmp_path):
+    folder = tmp_path / "Mein Tresor – ü"
+    (folder / "Projects").mkdir(parents=True)
+    (folder / "Projects" / "A.md").write_bytes(b"---\r\na: 007\r\n---\r\nx")
+    return folder
+
+
+def tree(folder):
+    return {path.relative_to(folder): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def ours(state):
+    ledger = Ledger.open(state / LEDGER)
+    return ledger, Keys(ledger)
+
+
+def test_a_folder_is_made_ready_and_no_note_is_touched(home, vault):
+    before = tree(vault)
+    settings = load({"vault.path": str(vault)}, home)
+    key_file = adopt(settings, now=NOW)
+    assert tree(vault) == before
+    assert (vault / "Captures" / "default").is_dir()
+    assert key_file == settings.state / "key"
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    assert settings.state.stat().st_mode & 0o777 == 0o700
+    ledger, keys = ours(settings.state)
+    key = keys.authenticate(key_file.read_text().strip(), now=NOW)
+    assert (key.name, key.workspaces, key.scopes) == ("owner", None, {"read", "write", "admin"})
+    ledger.close()
+
+
+def test_a_second_time_changes_nothing(home, vault):
+    settings = load({"vault.path": str(vault)}, home)
+    secret = adopt(settings, now=NOW).read_text()
+    for again in (False, True):
+        assert adopt(settings, now=NOW, again=again).read_text() == secret
+
+
+def test_a_workspace_that_a_person_removed_comes_back_only_when_asked_for(home, vault):
+    settings = load({"vault.path": str(vault)}, home)
+    adopt(settings, now=NOW)
+    (vault / "Captures" / "default").rmdir()
+    adopt(settings, now=NOW)
+    assert not (vault / "Captures" / "default").exists()
+    adopt(settings, now=NOW, again=True)
+    assert (vault / "Captures" / "default").is_dir()
+
+
+def test_a_missing_folder_is_refused_and_nothing_is_made(home, tmp_path):
+    settings = load({"vault.path": str(tmp_path / "no")}, home)
+    with pytest.raises(NotFound, match="--create"):
+        adopt(settings, now=NOW)
+    assert not settings.state.exists()
+
+
+def test_a_revoked_key_comes_back_only_when_asked_for(tmp_path):
+    ledger, keys = ours(tmp_path)
+    secret = owner_key(tmp_path, keys, now=NOW).read_text()
+    keys.revoke("owner", now=NOW)
+    assert owner_key(tmp_path, keys, now=NOW).read_text() == secret
+    fresh = owner_key(tmp_path, keys, now=NOW, again=True).read_text()
+    assert keys.authenticate(secret.strip(), now=NOW) is None
+    assert keys.authenticate(fresh.strip(), now=NOW).name == "owner"
+    ledger.close()
+
+
+def test_a_key_whose_file_was_moved_away_stays_good(tmp_path):
+    ledger, keys = ours(tmp_path)
+    file = owner_key(tmp_path, keys, now=NOW)
+    moved = file.read_text().strip()
+    file.unlink()
+    owner_key(tmp_path, keys, now=NOW)
+    assert keys.authenticate(moved, now=NOW).name == "owner"
+    assert keys.authenticate(file.read_text().strip(), now=NOW).name == "owner-2"
+    ledger.close()
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "mx_unknown_secret\n"])
+def test_a_file_with_no_key_of_ours_is_written_anew(tmp_path, text):
+    ledger, keys = ours(tmp_path)
+    (tmp_path / "key").write_text(text)
+    (tmp_path / "key").chmod(0o644)
+    file = owner_key(tmp_path, keys, now=NOW)
+    assert keys.authenticate(file.read_text().strip(), now=NOW).name == "owner"
+    assert file.stat().st_mode & 0o777 == 0o600
+    ledger.close()
+
+
+def test_a_private_file_is_never_open_to_others(tmp_path):
+    before = os.umask(0)
+    try:
+        private(tmp_path / "x", "secret")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["x"]
+
+
+def test_the_settings_file_leads_back_to_the_vault(home, vault):
+    file, usual = settings_file(load({"vault.path": str(vault)}, home), None, home)
+    assert usual
+    settings = load({}, home)
+    assert (settings.vault.path, settings.state, settings.file) == (vault, default_state(vault, home), file)
+    assert "state" not in tomllib.loads(file.read_text())
+    assert settings_file(settings, None, home) == (file, True)
+
+
+def test_a_state_folder_that_was_named_is_written_down(home, vault, tmp_path):
+    file, _ = settings_file(load({"vault.path": str(vault), "state": str(tmp_path / 'a "b"')}, home), None, home)
+    assert load({}, home).state == tmp_path / 'a "b"'
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_second_vault_gets_a_settings_file_of_its_own(home, vault, tmp_path):
+    first, _ = settings_file(load({"vault.path": str(vault)}, home), None, home)
+    text = first.read_text()
+    other = load({"vault.path": str(tmp_path / "other")}, home)
+    second, usual = settings_file(other, None, home)
+    assert not usual
+    assert first.read_text() == text
+    assert load({"config": str(second)}, home).vault.path == tmp_path / "other"
+    assert settings_file(other, None, home) == (second, False)
+
+
+def test_a_settings_file_without_a_vault_gets_one_and_keeps_the_rest(home, vault, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text("# mine\n[server]\nport = 9\n")
+    settings = load({"vault.path": str(vault), "state": str(tmp_path / "s"), "config": str(file)}, home)
+    assert settings_file(settings, str(file), home) == (file, True)
+    assert "# mine" in file.read_text()
+    again = load({"config": str(file)}, home)
+    assert (again.vault.path, again.state, again.server.port) == (vault, tmp_path / "s", 9)
+
+
+def test_a_vault_table_without_a_path_is_left_to_its_owner(home, vault, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text('[vault]\nignore = ["x"]\n')
+    with pytest.raises(Conflict, match="under \\[vault\\]"):
+        settings_file(load({"vault.path": str(vault)}, home), str(file), home)
+
+
+def test_a_settings_file_that_was_named_and_is_for_another_vault_is_refused(home, vault, tmp_path):
+    named = str(tmp_path / "own.toml")
+    settings_file(load({"vault.path": str(vault)}, home), named, home)
+    with pytest.raises(Conflict, match="another --config"):
+        settings_file(load({"vault.path": str(tmp_path / "other")}, home), named, home)

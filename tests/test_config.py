@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from index.errors import InvalidArgument
+from syncd import config
+from syncd.config import SECTIONS, Settings, known, load
+from syncd.state import default_state
+
+
+@pytest.fixture
+def home(tmp_path):
+    return {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "cfg"), "XDG_STATE_HOME": str(tmp_path / "st")}
+
+
+def write(home, text):
+    file = Path(home["XDG_CONFIG_HOME"]) / "memex" / "config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def test_a_vault_is_all_that_is_needed(home, tmp_path):
+    settings = load({"vault.path": str(tmp_path / "My Vault")}, home)
+    assert settings.vault.path == tmp_path / "My Vault"
+    assert settings.state.parent == tmp_path / "st" / "memex"
+    assert settings.state.name.startswith("My Vault-")
+    assert len(settings.state.name) == len("My Vault-") + 8
+    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8765)
+    assert settings.file is None
+
+
+def test_flags_win_over_the_environment_and_it_over_the_file(home, tmp_path):
+    write(home, f'[vault]\npath = "{tmp_path}"\n[server]\nport = 1\nhost = "file"\npublic_url = "http://file"\n')
+    environ = home | {"MEMEX_SERVER__PORT": "2", "MEMEX_SERVER__HOST": "env"}
+    settings = load({"server.port": 3}, environ)
+    assert (settings.server.port, settings.server.host, settings.server.public_url) == (3, "env", "http://file")
+    assert settings.origins["server.port"] == "--port"
+    assert settings.origins["server.host"] == "MEMEX_SERVER__HOST"
+    assert settings.origins["server.public_url"].endswith("config.toml")
+
+
+def test_all_mistakes_are_told_at_once_with_their_origin(home):
+    file = write(home, '[server]\nprot = 1\nport = "x"\n[sync]\nquiet_s = -1\n[nonsense]\n')
+    environ = home | {"MEMEX_SEARCH__MODE": "hybird", "MEMEX_SERVER__HOTS": "x"}
+    with pytest.raises(InvalidArgument) as caught:
+        load({"server.port": "70000"}, environ)
+    told = caught.value.details["mistakes"]
+    assert f"server.prot in {file} is not a setting; did you mean server.port?" in told
+    assert f"server.port = 'x' in {file}: must be a whole number" in told
+    assert f"sync.quiet_s = -1 in {file}: must be at least 0" in told
+    assert f"[nonsense] in {file} is not a section" in told
+    assert "search.mode = 'hybird' in MEMEX_SEARCH__MODE: must be one of hybrid, vector, text" in told
+    assert "MEMEX_SERVER__HOTS is not a setting; did you mean MEMEX_SERVER__HOST?" in told
+    assert "server.port = '70000' in --port: must be at most 65535" in told
+    assert len(told) == 7
+    assert all(one in caught.value.message for one in told)
+
+
+def test_a_file_that_is_not_toml_is_one_mistake_among_others(home):
+    write(home, "[vault\n")
+    with pytest.raises(InvalidArgument) as caught:
+        load({}, home | {"MEMEX_SERVER__PORT": "x"})
+    assert len(caught.value.details["mistakes"]) == 2
+
+
+def test_a_file_that_was_named_must_exist(home, tmp_path):
+    with pytest.raises(InvalidArgument, match="does not exist"):
+        load({"config": "no.toml", "vault.path": "v"}, home, cwd=tmp_path)
+    with pytest.raises(InvalidArgument, match="does not exist"):
+        load({"vault.path": "v"}, home | {"MEMEX_CONFIG": "no.toml"}, cwd=tmp_path)
+
+
+def test_other_variables_of_the_name_are_none_of_our_business(home):
+    assert load({"vault.path": "v"}, home | {"MEMEX_KEY": "x", "MEMEX_HOMEPAGE": "y"})
+
+
+def test_the_short_variables_name_vault_state_and_file(home, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text("[server]\nport = 9\n")
+    settings = load({}, home | {"MEMEX_VAULT": "/v", "MEMEX_STATE": "/s", "MEMEX_CONFIG": str(file)})
+    assert (settings.vault.path, settings.state, settings.server.port) == (Path("/v"), Path("/s"), 9)
+    assert settings.origins["vault.path"] == "MEMEX_VAULT"
+
+
+def test_relative_paths_start_where_they_were_written(home, tmp_path):
+    file = write(home, '[vault]\npath = "vault"\n')
+    assert load({}, home, cwd=tmp_path).vault.path == file.parent / "vault"
+    assert load({"vault.path": "vault"}, home, cwd=tmp_path).vault.path == tmp_path / "vault"
+    assert load({"vault.path": "../v"}, home, cwd=tmp_path / "a").vault.path == tmp_path / "v"
+
+
+def test_without_a_vault_the_way_out_is_told(home):
+    with pytest.raises(InvalidArgument, match="memex init"):
+        load({}, home)
+
+
+def test_the_files_state_is_not_used_for_another_vault(home):
+    write(home, 'state = "/of-a"\n[vault]\npath = "/a"\n')
+    assert load({}, home).state == Path("/of-a")
+    assert load({"vault.path": "/a"}, home).state == Path("/of-a")
+    assert load({"vault.path": "/b"}, home).state == default_state(Path("/b"), home)
+    assert load({"vault.path": "/b", "state": "/c"}, home).state == Path("/c")
+
+
+def test_one_entry_of_a_table_has_a_variable_of_its_own(home):
+    write(home, '[index]\nuri = "s3://b/p"\n[index.storage_options]\nregion = "file"\nendpoint = "file"\n')
+    settings = load({"vault.path": "/v"}, home | {"MEMEX_INDEX__STORAGE_OPTIONS__REGION": "env"})
+    assert settings.index.storage_options == {"region": "env", "endpoint": "file"}
+
+
+def test_a_secret_is_not_repeated_in_a_message(home):
+    with pytest.raises(InvalidArgument) as caught:
+        load({"vault.path": "/v"}, home | {"MEMEX_INDEX__STORAGE_OPTIONS": "hunter2"})
+    assert "hunter2" not in str(caught.value.as_dict())
+
+
+def test_every_setting_has_a_sentence_and_a_default_of_its_type():
+    for name, one in known().items():
+        assert one.doc.endswith("."), name
+        assert one.type, name
+
+
+def test_every_section_is_a_part_of_the_settings():
+    assert {config.FIELDS.get(section, section) for section in SECTIONS} <= set(Settings.__dataclass_fields__)

@@ -1,0 +1,393 @@
+"""All or nothing: every call of every change is failed and killed in turn, on the real disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import hashlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from index.errors import Conflict, Unavailable
+from syncd import durable
+from syncd.names import ours
+from syncd.openat import Calls, cross, relink, stepwise
+from syncd.vault import Vault
+
+ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
+DIGEST = hashlib.sha256(ONE).hexdigest()
+HOME = Path(__file__).parent.parent
+PLAIN = {"open": stepwise, "rename": relink, "exchange": cross}  # a system without the newer calls
+
+CHANGES = {
+    "create": lambda vault: vault.create("a/new.md", TWO),
+    "create in new folders": lambda vault: vault.create("x/y/new.md", TWO),
+    "replace": lambda vault: vault.replace("a/old.md", TWO, digest=DIGEST),
+    "remove": lambda vault: vault.remove("a/old.md", digest=DIGEST),
+    "make folders": lambda vault: vault.make_folder("x/y"),
+    "remove a folder": lambda vault: vault.remove_folder("b"),
+}
+CHANGED = [*CHANGES][:4]
+FIELDS = [field.name for field in dataclasses.fields(Calls)]
+
+
+def state(root):
+    """Every file's bytes and every folder, by path."""
+    return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in root.rglob("*")}
+
+
+def notes(root):
+    return {path: data for path, data in state(root).items() if data is not None and not ours(path.rpartition("/")[2])}
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    count = 0
+
+    def make():
+        nonlocal count
+        count += 1
+        root = tmp_path / f"{count}"
+        (root / "a").mkdir(parents=True)
+        (root / "b").mkdir()
+        (root / "a/old.md").write_bytes(ONE)
+        return root
+
+    return make
+
+
+class Fault:
+    """Calls of which the `nth` of the one named `field` goes wrong."""
+
+    def __init__(self, field, nth, act, **calls):
+        self.field, self.nth, self.act, self.seen = field, nth, act, 0
+        self.real = dataclasses.replace(Calls(), **calls)
+        self.calls = dataclasses.replace(self.real, **{field: self})
+
+    @property
+    def hit(self):
+        return self.seen >= self.nth
+
+    def __call__(self, *arguments, **named):
+        self.seen += 1
+        real = getattr(self.real, self.field)
+        return self.act(real, *arguments, **named) if self.seen == self.nth else real(*arguments, **named)
+
+
+def failing(code):
+    def act(_real, *_arguments, **_named):
+        raise OSError(code, os.strerror(code))
+
+    return act
+
+
+def half(real, file, data):
+    """A disk that takes half of what it is given, and is full then."""
+    real(file, data[: len(data) // 2])
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def short(real, file, data):
+    """A disk that takes a little at a time, which is no failure."""
+    return real(file, data[:7])
+
+
+@pytest.mark.parametrize("calls", [{}, PLAIN], ids=["newest calls", "oldest calls"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_failed_call_leaves_the_old_state_or_the_new_one(change, code, calls, fresh):
+    good = fresh()
+    before = state(good)
+    CHANGES[change](Vault(good))
+    after = state(good)
+    points = 0
+    for field in FIELDS:
+        for nth in range(1, 100):
+            root = fresh()
+            fault = Fault(field, nth, failing(code), **calls)
+            vault = Vault(root, calls=fault.calls)
+            try:
+                CHANGES[change](vault)
+                told = None
+            except Unavailable as error:
+                told = error
+            vault.close()
+            if not fault.hit:
+                break
+            points += 1
+            swept = Vault(root).sweep() if field in ("unlink", "exchange") else []
+            left = state(root)
+            assert not any(ours(path.rpartition("/")[2]) for path in left), (field, nth, swept)
+            if told is None:
+                assert left == after, (field, nth)
+            elif field == "rmdir" and change == "create in new folders":
+                assert notes(root) == {"a/old.md": ONE}
+            else:
+                assert left == (after if change == "remove a folder" and field == "fsync" else before), (
+                    field,
+                    nth,
+                    told,
+                )
+                assert {errno.ENOSPC: "disk is full", errno.EIO: "error", errno.EACCES: "permission"}[
+                    code
+                ] in told.message
+                assert str(root) not in told.message
+        else:
+            pytest.fail("never stops")
+    assert points >= 3
+
+
+@pytest.mark.parametrize("change", CHANGED[:3])
+def test_half_a_write_leaves_nothing(change, fresh):
+    root = fresh()
+    before = state(root)
+    with pytest.raises(Unavailable, match="disk is full"):
+        CHANGES[change](Vault(root, calls=Fault("write", 1, half).calls))
+    assert state(root) == before
+
+
+def test_a_short_write_is_gone_on_with(fresh):
+    root = fresh()
+    Vault(root, calls=Fault("write", 1, short).calls).create("a/new.md", TWO)
+    assert (root / "a/new.md").read_bytes() == TWO
+
+
+def test_a_disk_that_takes_nothing_is_not_waited_for(fresh):
+    root = fresh()
+    with pytest.raises(Unavailable):
+        Vault(root, calls=Fault("write", 1, lambda *_: 0).calls).create("a/new.md", TWO)
+    assert notes(root) == {"a/old.md": ONE}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_kill_at_any_call_leaves_the_old_state_or_the_new_one(change, moment, fresh):
+    good = fresh()
+    before = notes(good)
+    CHANGES[change](Vault(good))
+    after = notes(good)
+
+    def die(real, *arguments, **named):
+        if moment == "after":
+            real(*arguments, **named)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    for field in FIELDS:
+        for nth in range(1, 100):
+            root = fresh()
+            child = os.fork()
+            if not child:
+                CHANGES[change](Vault(root, calls=Fault(field, nth, die).calls))
+                os._exit(0)
+            _, status = os.waitpid(child, 0)
+            assert notes(root) in (before, after), (field, nth)
+            swept = Vault(root).sweep()
+            assert all(ours(path.rpartition("/")[2]) for path in swept)
+            assert notes(root) == {path: data for path, data in state(root).items() if data is not None}
+            if not os.WIFSIGNALED(status):
+                assert notes(root) == after
+                assert swept == []
+                break
+
+
+def test_an_edit_that_comes_between_is_put_back(fresh):
+    """The person saves after the digest was compared and before the names are exchanged."""
+    root = fresh()
+
+    def save_first(real, *arguments, **named):
+        (root / "a/.theirs").write_bytes(b"the person's edit")
+        (root / "a/.theirs").rename(root / "a/old.md")
+        return real(*arguments, **named)
+
+    with pytest.raises(Conflict, match="has changed"):
+        CHANGES["replace"](Vault(root, calls=Fault("exchange", 1, save_first).calls))
+    assert state(root) == {"a": None, "b": None, "a/old.md": b"the person's edit"}
+    (root / "a/old.md").write_bytes(ONE)
+    with pytest.raises(Conflict, match="has changed"):
+        CHANGES["remove"](Vault(root, calls=Fault("rename", 1, save_first).calls))
+    assert state(root) == {"a": None, "b": None, "a/old.md": b"the person's edit"}
+
+
+def test_a_name_taken_in_the_meantime_is_left_alone(fresh):
+    root = fresh()
+
+    def take_first(real, *arguments, **named):
+        (root / "a/new.md").write_bytes(b"theirs")
+        return real(*arguments, **named)
+
+    with pytest.raises(Conflict, match="exists"):
+        CHANGES["create"](Vault(root, calls=Fault("rename", 1, take_first).calls))
+    assert state(root) == {"a": None, "b": None, "a/old.md": ONE, "a/new.md": b"theirs"}
+
+
+def test_a_folder_that_somebody_used_is_not_unmade(fresh):
+    root = fresh()
+
+    def use_and_fail(_real, *_arguments):
+        (root / "x/theirs.md").write_bytes(b"theirs")
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(Unavailable):
+        CHANGES["create in new folders"](Vault(root, calls=Fault("rename", 1, use_and_fail).calls))
+    assert notes(root) == {"a/old.md": ONE, "x/theirs.md": b"theirs"}
+    assert not (root / "x/y").exists()
+
+
+def test_everything_is_synced_before_it_is_acknowledged(fresh):
+    """The order of calls is what makes a power cut harmless: data, then name, then folder; new folders on the way."""
+    root, log = fresh(), []
+    real = Calls()
+
+    def logged(name):
+        def call(*arguments, **named):
+            log.append(
+                (
+                    name,
+                    str(Path(f"/proc/self/fd/{arguments[0]}").readlink()).replace(str(root), "")
+                    if name == "fsync"
+                    else "",
+                )
+            )
+            return getattr(real, name)(*arguments, **named)
+
+        return call
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc to see which file is synced")
+    names = ("write", "fsync", "rename", "mkdir", "exchange", "unlink")
+    CHANGES["create in new folders"](
+        Vault(root, calls=dataclasses.replace(real, **{name: logged(name) for name in names}))
+    )
+    temp = log[5][1]
+    assert ours(temp.rpartition("/")[2])
+    assert log == [
+        ("mkdir", ""),
+        ("fsync", ""),
+        ("mkdir", ""),
+        ("fsync", "/x"),
+        ("write", ""),
+        ("fsync", temp),
+        ("rename", ""),
+        ("fsync", "/x/y"),
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="a small disk needs root to be mounted")
+def test_a_full_disk_is_named_and_nothing_is_left_on_it(tmp_path):
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", tmp_path], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("this machine mounts no tmpfs")
+    try:
+        vault = Vault(tmp_path)
+        vault.create("fits.md", b"x" * 100_000)
+        for change in (
+            lambda: vault.create("big.md", b"y" * 200_000),
+            lambda: vault.replace("fits.md", b"y" * 200_000, digest=hashlib.sha256(b"x" * 100_000).hexdigest()),
+        ):
+            with pytest.raises(Unavailable, match="disk is full"):
+                change()
+            assert state(tmp_path) == {"fits.md": b"x" * 100_000}
+        vault.remove("fits.md")
+        vault.create("big.md", b"y" * 200_000)
+        vault.close()
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+LIMITED = """
+    import resource, signal, sys
+    from pathlib import Path
+    from index.errors import Unavailable
+    from syncd.vault import Vault
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    try:
+        Vault(Path(sys.argv[1])).create("a/new.md", b"x" * 5000)
+    except Unavailable as error:
+        sys.exit(0 if "too large" in error.message.lower() else 2)
+    sys.exit(1)
+"""
+
+
+def test_a_file_size_limit_leaves_nothing(fresh):
+    assert resource.RLIMIT_FSIZE is not None
+    root = fresh()
+    before = state(root)
+    script = [sys.executable, "-c", textwrap.dedent(LIMITED), root]
+    done = subprocess.run(
+        script, cwd=HOME, env=os.environ | {"PYTHONPATH": "."}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert state(root) == before
+
+
+CREATE = "import sys; from pathlib import Path; from syncd.vault import Vault; Vault(Path(sys.argv[1])).create('a/new.md', b'x' * 5000)"
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+@pytest.mark.parametrize("fault", ["signal=KILL", "error=EIO", "error=ENOSPC"])
+@pytest.mark.parametrize("call", ["fsync", "renameat2", "write", "openat2"])
+def test_the_systems_own_calls_are_failed_in_turn(call, fault, fresh):
+    env = os.environ | {"PYTHONPATH": ".", "PYTHONDONTWRITEBYTECODE": "1"}
+    for nth in range(1, 30):
+        root = fresh()
+        log = root.parent / "trace"
+        inject = ["strace", "-f", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{fault}:when={nth}"]
+        done = subprocess.run(
+            [*inject, sys.executable, "-c", CREATE, root],
+            cwd=HOME,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "ptrace" in done.stderr:
+            pytest.skip("this machine allows no tracing")
+        found = notes(root)
+        assert found in ({"a/old.md": ONE}, {"a/old.md": ONE, "a/new.md": b"x" * 5000})
+        if "KILL" in fault:
+            Vault(root).sweep()
+        assert {path for path, data in state(root).items() if data is not None} == set(found)
+        if done.returncode == 0:
+            assert "a/new.md" in found
+        if "INJECTED" not in log.read_text() and "killed" not in log.read_text():
+            return
+    pytest.fail("never stops")
+
+
+def test_a_file_keeps_its_owner_mode_and_attributes(fresh):
+    root = fresh()
+    old = root / "a/old.md"
+    old.chmod(0o640)
+    if hasattr(os, "setxattr"):
+        try:
+            os.setxattr(old, "user.finder", b"red")
+        except OSError:
+            pytest.skip("this disk keeps no attributes")
+    if os.geteuid() == 0:
+        os.chown(old, 1234, 4321)
+    before = old.stat()
+    CHANGES["replace"](Vault(root))
+    after = old.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    if hasattr(os, "setxattr"):
+        assert os.getxattr(old, "user.finder") == b"red"
+
+
+def test_what_tells_two_states_apart(tmp_path):
+    file = tmp_path / "x"
+    file.write_bytes(b"1")
+    one = durable.seen(file.stat())
+    os.utime(file, ns=(0, 5))
+    assert durable.seen(file.stat()) != one
+    assert durable.seen(file.stat()).mtime_ns == 5

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.embed import Bundled, Embedder, EmbedSettings, EncoderSettings, Endpoint, Local
+from index.encoders import Encoder
+from index.errors import MemexError, Unavailable
+from tests.fakes import FakeEncoder, fake_embedder
+
+PLACES = (Bundled(), Local("one"), Local("two"))  # three settings that are told apart
+
+
+class Failing(FakeEncoder):
+    """A FakeEncoder that fails while `down`, gives NaN while `mad`, and takes `pause_s` for each text."""
+
+    down = False
+    mad = False
+    pause_s = 0.0
+    mangled: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def encode(self, texts, *, kind, urgent):
+        if self.down:
+            raise Unavailable(f"{self.name} is down; start it")
+        time.sleep(self.pause_s * len(texts))
+        vectors = super().encode(texts, kind=kind, urgent=urgent)
+        if self.mad:
+            vectors[0, 0] = np.nan
+        return self.mangled(vectors) if self.mangled else vectors
+
+
+def embedder(*encoders: Encoder | MemexError | Exception, prefer: str | None = None, wait: bool = True) -> Embedder:
+    """An Embedder over these encoders, in order; an error stands for one that can't be loaded."""
+    settings = EmbedSettings(encoders=PLACES[: len(encoders)])
+
+    def load(chosen: EncoderSettings, _cache: Path) -> Encoder:
+        found = encoders[PLACES.index(chosen)]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    made = Embedder(settings, cache=Path("unused"), prefer=prefer, load=load, retry_s=(0.02, 0.1))
+    made.start()
+    if wait:
+        made.wait(5)
+    return made
+
+
+def ready_again(made: Embedder) -> bool:
+    deadline = time.monotonic() + 5
+    while made.state != "ready" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return made.state == "ready"
+
+
+def test_loading_happens_in_the_background_and_calls_say_so_meanwhile():
+    gate = threading.Event()
+
+    def load(_settings: EncoderSettings, _cache: Path) -> Encoder:
+        gate.wait(5)
+        return FakeEncoder()
+
+    made = Embedder(EmbedSettings(), cache=Path("unused"), load=load)
+    made.start()
+    assert made.state == "loading"
+    assert not made.wait(0.01)
+    for call in (lambda: made.query("x"), lambda: made.documents(["x"]), lambda: made.count(["x"])):
+        with pytest.raises(Unavailable, match="still loading"):
+            call()
+    gate.set()
+    assert made.wait(5)
+    assert (made.state, made.problem, made.identity, made.dimensions, made.max_tokens) == ("ready", "", "fake", 64, 256)
+    made.close()
+
+
+def test_vectors_come_in_the_order_of_their_texts():
+    made = fake_embedder(FakeEncoder(batch=4))
+    texts = [f"{'word ' * (n % 7)}number{n}" for n in range(1300)]
+    alone = np.concatenate([made.documents([text]) for text in texts[:20]])
+    together = made.documents(texts)
+    assert together.shape == (1300, 64)
+    assert together.dtype == np.float32
+    np.testing.assert_allclose(together[:20], alone, rtol=1e-5)
+
+
+def test_no_texts_give_no_vectors_of_the_right_width():
+    assert fake_embedder().documents([]).shape == (0, 64)
+
+
+def test_a_lone_surrogate_is_text_like_any_other():
+    made = fake_embedder()
+    assert np.isfinite(made.query("half \ud83d an emoji")).all()
+    assert made.documents(["\udcff"]).shape == (1, 64)
+    assert made.count(["a \ud800 b"]) == [2]
+
+
+def test_progress_counts_finished_texts():
+    seen: list[int] = []
+    fake_embedder(FakeEncoder(batch=4)).documents(["a"] * 10, progress=seen.append)
+    assert seen == [4, 8, 10]
+
+
+def test_a_query_and_a_capture_are_urgent_and_a_backlog_is_not():
+    encoder = FakeEncoder()
+    made = fake_embedder(encoder)
+    encoder.calls.clear()
+    made.query("q")
+    made.documents(["a"], urgent=True)
+    made.documents(["a"])
+    assert encoder.calls == [("query", True, 1), ("document", True, 1), ("document", False, 1)]
+
+
+def test_the_first_encoder_that_loads_is_used():
+    made = embedder(Unavailable("one is missing"), FakeEncoder(identity="b"), FakeEncoder(identity="c"))
+    assert made.identity == "b"
+
+
+def test_the_encoder_of_the_index_is_preferred_to_the_order():
+    made = embedder(FakeEncoder(identity="a"), FakeEncoder(identity="b"), prefer="b")
+    assert made.identity == "b"
+
+
+def test_without_the_encoder_of_the_index_the_order_decides():
+    first = FakeEncoder(identity="a")
+    second = FakeEncoder(identity="b")
+    made = embedder(first, second, prefer="gone")
+    assert made.identity == "a"
+    assert second.closed
+    assert not first.closed
+
+
+def test_no_encoder_at_all_is_broken_and_says_what_each_lacks():
+    made = embedder(Unavailable("one is missing; install it"), Unavailable("two is down; start it"))
+    assert (made.state, made.problem) == ("broken", "one is missing; install it; two is down; start it")
+    with pytest.raises(Unavailable, match="install it"):
+        made.query("x")
+    made.close()
+
+
+def test_an_encoder_that_comes_later_is_found_by_the_retry():
+    late = Failing()
+    late.down = True
+    made = embedder(late)
+    assert made.state == "broken"
+    late.down = False
+    assert ready_again(made)
+    assert made.query("x").shape == (64,)
+    made.close()
+
+
+def test_a_bug_in_a_loader_is_broken_not_loading_for_ever():
+    made = embedder(ZeroDivisionError("a bug"))
+    assert made.state == "broken"
+    assert "a bug" in made.problem
+    made.close()
+
+
+def test_a_failing_call_is_answered_by_the_next_encoder_of_the_same_identity():
+    first, second = Failing(), Failing()
+    made = embedder(first, second)
+    expected = made.query("the same words")
+    first.down = True
+    np.testing.assert_allclose(made.query("the same words"), expected)
+    assert made.state == "ready"
+    assert second.calls
+    second.down, first.down = True, False
+    np.testing.assert_allclose(made.query("the same words"), expected)  # and back again
+    made.close()
+
+
+def test_another_identity_never_answers_for_an_index():
+    first, other = Failing(identity="a"), Failing(identity="b")
+    made = embedder(first, other)
+    first.down = True
+    with pytest.raises(Unavailable, match="down; start it"):
+        made.query("x")
+    assert (made.state, made.identity) == ("broken", "a")
+    assert "down; start it" in made.problem
+    time.sleep(0.2)
+    assert made.state == "broken"
+    assert ("query", True, 1) not in other.calls
+    first.down = False
+    assert ready_again(made)
+    assert made.identity == "a"
+    made.close()
+
+
+def test_an_encoder_that_only_claims_the_identity_is_refused():
+    first, liar = Failing(), Failing()
+    liar.mangled = lambda vectors: np.roll(vectors, 1, axis=1)
+    made = embedder(first, liar)
+    first.down = True
+    with pytest.raises(Unavailable, match="gives other vectors"):
+        made.query("x")
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("mangled", "words"),
+    [
+        pytest.param(lambda v: v * np.nan, "not numbers of unit length", id="nan"),
+        pytest.param(lambda v: v * np.inf, "not numbers of unit length", id="infinite"),
+        pytest.param(lambda v: v * 0, "not numbers of unit length", id="zero"),
+        pytest.param(lambda v: v * 2, "not numbers of unit length", id="not unit"),
+        pytest.param(lambda v: v[:, :5], "of shape", id="too short"),
+        pytest.param(lambda v: v[:0], "of shape", id="too few"),
+    ],
+)
+def test_vectors_that_are_no_vectors_are_refused(mangled, words):
+    encoder = Failing()
+    made = embedder(encoder)
+    encoder.mangled = mangled
+    with pytest.raises(Unavailable, match=words):
+        made.documents(["a", "b"])
+    made.close()
+
+
+def test_several_threads_fail_over_once_and_all_get_their_answer():
+    first, second = Failing(), Failing()
+    made = embedder(first, second)
+    first.down = True
+    answers: list[np.ndarray] = []
+    threads = [threading.Thread(target=lambda: answers.append(made.query("x"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 8
+    made.close()
+
+
+def test_close_ends_a_backlog_at_its_next_batch():
+    slow = Failing(batch=4)
+    made = embedder(slow)
+    slow.pause_s = 0.01
+    begun, ended = threading.Event(), []
+
+    def backlog() -> None:
+        try:
+            made.documents(["x"] * 5000, progress=lambda _: begun.set())
+        except Unavailable as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=backlog)
+    thread.start()
+    assert begun.wait(5)
+    made.close()
+    thread.join(1)
+    assert not thread.is_alive()
+    assert ended[0].message == "the encoder is closed"
+    assert not ended[0].retryable
+    assert slow.closed
+
+
+def test_close_before_and_without_a_start_is_harmless():
+    made = Embedder(EmbedSettings(), cache=Path("unused"))
+    made.close()
+    made.start()
+    assert not made.wait(1)
+    with pytest.raises(Unavailable, match="closed"):
+        made.query("x")
+
+
+def test_the_default_is_the_bundled_model():
+    assert EmbedSettings().encoders == (Bundled("fp32"),)
+
+
+def test_the_settings_name_the_encoder_that_is_opened(tmp_path, models):
+    made = Embedder(EmbedSettings(encoders=(Endpoint("http://127.0.0.1:9/v1", "m"), Bundled())), cache=models)
+    made.start()
+    assert made.wait(20), made.problem
+    assert made.dimensions == 384
+    assert made.documents(["a capture"], urgent=True) @ made.query("a capture") > 0.999
+    made.close()

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Pooling, Transformer
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from index.encoders import Local, export
+from index.encoders.sentence import LocalEncoder
+from index.errors import Unavailable
+
+REAL = [
+    "# Weekly review\n\nWhat moved, what is stuck, and what I will drop. [[Projects/Kiln]] waits for parts again.",
+    "- 08:30 stand-up\n- 10:00 call with [[Ada]] about the #migration\n- read the paper on reciprocal ranks",
+    "## Sourdough\n| flour | water | salt |\n| --- | --- | --- |\n| 500 g | 350 g | 10 g |\n\nBake at 240 °C for 40 min.",
+    "```python\ndef settle(pending, now):\n    return [p for p in pending if now - p.seen > QUIET]\n```",
+    "Le café du coin ferme à 18 h ; 東京の天気は晴れ。",
+    "Notes from the book: attention is a budget, not a reward. " * 12,
+    "x",
+]
+
+
+@pytest.fixture(scope="module")
+def original() -> LocalEncoder:
+    """The bundled model as sentence-transformers runs it."""
+    return LocalEncoder(Local(str(export.source()), device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> Path:
+    """Another model: two layers, random weights, first token instead of the mean, prompts of its own."""
+    folder = tmp_path_factory.mktemp("tiny")
+    config = BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
+    BertModel(config).save_pretrained(folder / "bert")
+    AutoTokenizer.from_pretrained(export.source()).save_pretrained(folder / "bert")
+    words = Transformer(str(folder / "bert"), max_seq_length=64)
+    prompts = {"query": "search: ", "passage": "text: "}
+    model = SentenceTransformer(modules=[words, Pooling(32, pooling_mode="cls")], prompts=prompts, device="cpu")
+    model.save(str(folder / "model"))
+    return folder / "model"
+
+
+def test_the_bundled_graph_gives_the_vectors_of_sentence_transformers(original, bundled):
+    ours = bundled.encode(REAL, kind="document", urgent=False)
+    theirs = original.encode(REAL, kind="document", urgent=False)
+    assert (ours * theirs).sum(axis=1).min() > 0.9999
+
+
+def test_the_bundled_model_in_torch_is_interchangeable_with_its_graph(original, bundled):
+    assert original.identity == bundled.identity
+    assert (original.dimensions, original.max_tokens) == (384, 254)
+    assert original.count(REAL) == bundled.count(REAL)
+    assert original.count([]) == []
+
+
+def test_any_model_is_named_by_its_folder(tiny):
+    made = LocalEncoder(Local(str(tiny), device="cpu"))
+    assert (made.dimensions, made.max_tokens) == (32, 62)
+    vectors = made.encode(REAL, kind="document", urgent=False)
+    assert vectors.shape == (len(REAL), 32)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    assert made.encode([], kind="document", urgent=False).shape == (0, 32)
+    made.close()
+
+
+def test_prompts_are_the_models_own_or_those_of_the_settings(tiny):
+    own = LocalEncoder(Local(str(tiny), device="cpu"))
+    bare = LocalEncoder(Local(str(tiny), device="cpu", query_prompt="", document_prompt=""))
+    assert len({own.identity, bare.identity}) == 2
+    for kind, prompt in (("query", "search: "), ("document", "text: ")):
+        expected = bare.encode([f"{prompt}kiln"], kind=kind, urgent=True)
+        np.testing.assert_allclose(own.encode(["kiln"], kind=kind, urgent=True), expected, atol=1e-6)
+        assert np.abs(bare.encode(["kiln"], kind=kind, urgent=True) - expected).max() > 1e-4
+
+
+def test_what_changes_vectors_changes_the_identity(tiny, original):
+    short = LocalEncoder(Local(str(tiny), device="cpu", max_tokens=30))
+    again = LocalEncoder(Local(str(tiny), device="auto"))
+    whole = LocalEncoder(Local(str(tiny), device="cpu"))
+    assert short.max_tokens == 30
+    assert len({short.identity, whole.identity, original.identity}) == 3
+    assert again.identity == whole.identity  # whatever runs it
+
+
+def test_both_lanes_work_at_once_and_agree(original):
+    expected = original.encode(REAL, kind="document", urgent=False)
+    wrong: list[str] = []
+
+    def ask(urgent: bool) -> None:
+        for _ in range(3):
+            if np.abs(original.encode(REAL, kind="document", urgent=urgent) - expected).max() > 1e-4:
+                wrong.append(f"urgent={urgent}")
+
+    threads = [threading.Thread(target=ask, args=(urgent,)) for urgent in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("model", ["no/such-model", "nowhere", "../.."])
+def test_a_model_that_is_not_there_is_named_with_its_setting(model):
+    with pytest.raises(Unavailable, match="can't be loaded: .*; check `model`"):
+        LocalEncoder(Local(model))
+
+
+def test_a_device_that_is_not_there_is_said(tiny):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(Unavailable, match="`device`"):
+        LocalEncoder(Local(str(tiny), device="cuda"))

@@ -1,0 +1,201 @@
+"""What a name means: tables and laws."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd.names import evicted, ignored, ignoring, objection, ours, placeholder, printable, temporary, twins
+
+ANY_NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=40)
+ANY_TEXT = st.text(st.characters(), max_size=40)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/config", ".obsidian/app.json", ".trash/Old.md", "a/.stversions/x.md", ".smart-env/x.md", "node_modules/a/README.md",
+        ".#Note.md", "Note.md~", "a/.Note.md.swp", "Note.md.swp", "4913", "a/4913", ".syncthing.Note.md.tmp", "~syncthing~Note.md.tmp",
+        "Note.md.tmp", ".memex-0123456789abcdef.tmp", ".Note.md.icloud", "conflict-files-obsidian-git.md", ".hidden.md", "a/.b/c.md",
+    ],
+)  # fmt: skip
+def test_noise_is_ignored(path):
+    assert ignored(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "Note.md", "a/b/Note.md", "Note.sync-conflict-20260101-101010-ABCDEFG.md", "Old~/Note.md", "x.tmp/Note.md", "git/Note.md",
+        "4913/Note.md", "a.b/c.md", "v1.2.md", "Ende....md", "My node_modules/x.md", "# C.md", "日本.md",
+    ],
+)  # fmt: skip
+def test_a_persons_own_names_are_not(path):
+    assert not ignored(path)
+
+
+def test_a_folder_that_ends_like_a_passing_file_is_not_noise():
+    for path in ("Old~", "a/x.tmp", "4913"):
+        assert ignored(path)
+        assert not ignored(path, folder=True)
+        assert not ignored(f"{path}/n.md")
+    assert ignored(".git", folder=True)
+    assert ignored("a/node_modules", folder=True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "", "/", "/etc/passwd", "..", "../x.md", "a/../../x.md", "a/..", "./a.md", "a//b.md", "a/", "a/./b.md", "x\0.md", "a\udce9.md",
+        ".git/hooks/post-commit", "a/.git/config", ".GIT/config", ".Git", "GIT~1/config", "git~2", ".g\u200cit/config", ".git\u200d/x",
+        ".git./config", ".git /config",
+    ],
+)  # fmt: skip
+def test_some_paths_are_not_even_read(path):
+    assert objection(path, reading=True)
+    assert objection(path)
+    assert objection(path, new=True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".obsidian/plugins/x/main.js",
+        ".trash/x.md",
+        "a/.hidden/x.md",
+        "\u200b.x\u200c/.y.md",
+        "\ufeff.obsidian/x",
+        "x.md.tmp",
+        "node_modules/x.md",
+    ],
+)
+def test_hidden_and_foreign_places_are_never_written(path):
+    assert objection(path)
+    assert objection(path, new=True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a\nb.md", "a\tb.md", "a\x7f.md", "a\x85b.md", "a\u2028b.md", "\u202egnp.md", "a\\b.md", "..\\x.md", "-rf", "-rf.md", " x.md",
+        "x /y.md", "x./y.md", "x.md.", "con", "CON.md", "a/nul.md", "com1.md", "LPT9.x.md", "a/aux/x.md", "é" * 128 + ".md", "a/" * 600 + "x.md",
+    ],
+)  # fmt: skip
+def test_some_names_are_read_and_edited_but_never_made(path):
+    assert objection(path, new=True)
+    assert not objection(path, reading=True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "Note.md",
+        "a/b c/日本語 👩‍👩‍👧.md",
+        "console.md",
+        "what? #1 [x]|y.md",
+        "v1..2.md",
+        "名" * 84 + ".md",
+        "git.md",
+        "~x.md",
+    ],
+)
+def test_ordinary_names_are_made(path):
+    assert not objection(path, new=True)
+
+
+@given(ANY_TEXT)
+def test_whoever_may_make_a_path_may_change_and_read_it(path):
+    if not objection(path, new=True):
+        assert not objection(path)
+    if not objection(path):
+        assert not objection(path, reading=True)
+
+
+@given(st.lists(ANY_NAME | st.sampled_from(["..", ".", ".git", ".obsidian", "a"]), min_size=1, max_size=5))
+def test_a_path_that_is_written_has_no_way_up_and_no_hidden_part(parts):
+    path = "/".join(parts)
+    if not objection(path):
+        assert not path.startswith("/")
+        assert not any(part in ("", "..") or part.startswith(".") for part in path.split("/"))
+        assert not ignored(path)
+
+
+@given(ANY_TEXT)
+def test_what_is_printed_is_unicode(path):
+    for name in (path, path.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")):
+        printable(name).encode()
+        assert printable(printable(name)) == printable(name)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_our_temporary_names_are_ignored_and_known(token):
+    name = temporary(f"{token:016x}")
+    assert ours(name)
+    assert ignored(f"a/{name}")
+    assert not ours("x" + name)
+    assert not ours(name + "\n")
+
+
+def test_only_our_own_leftovers_are_ours():
+    assert not any(
+        ours(name)
+        for name in (
+            ".x.tmp",
+            ".memex-1.tmp",
+            ".memex-0123456789ABCDEF.tmp",
+            ".memex-0123456789abcdef.tmp.md",
+            ".syncthing.a.md.tmp",
+        )
+    )
+
+
+def test_a_placeholder_names_the_note_it_stands_for():
+    assert evicted(".Note.md.icloud") == "Note.md"
+    assert evicted(".photo.png.icloud") is None
+    assert evicted("Note.md.icloud") is None
+    assert placeholder("a/Note.md") == "a/.Note.md.icloud"
+    assert placeholder("Note.md") == ".Note.md.icloud"
+
+
+def test_twins_differ_in_letter_case_or_unicode_form_only():
+    nfc, nfd = "a/café.md", unicodedata.normalize("NFD", "a/café.md")
+    assert twins([nfc, "x.md", "Note.md", nfd, "note.md"]) == [("Note.md", "note.md"), tuple(sorted((nfc, nfd)))]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        pytest.param(
+            "Templates",
+            ["Templates", "Templates/a.md", "x/Templates/a.md"],
+            ["Templates2/a.md", "templates/a.md"],
+            id="a name",
+        ),
+        pytest.param("Templates/", ["Templates/a.md"], ["a.md"], id="a folder"),
+        pytest.param("/Templates", ["Templates/a.md"], ["x/Templates/a.md"], id="from the root"),
+        pytest.param("a/b", ["a/b", "a/b/c.md"], ["x/a/b", "a/bc", "a"], id="a path"),
+        pytest.param("a/*/c", ["a/x/c/d.md"], ["a/x/y/c"], id="a star is one name"),
+        pytest.param(
+            "*.excalidraw.md",
+            ["x.excalidraw.md", "a/b.excalidraw.md"],
+            ["excalidraw.md", "xexcalidraw.md"],
+            id="an ending",
+        ),
+        pytest.param("v?.md", ["v1.md", "a/v2.md"], ["v10.md", "v/.md"], id="one letter"),
+        pytest.param("[x].md", ["[x].md"], ["x.md"], id="a bracket is a bracket"),
+        pytest.param("cafe\u0301", ["café/x.md", "cafe\u0301/x.md"], ["cafe/x.md"], id="either Unicode form"),
+        pytest.param(" ", [], ["a.md", "a/b.md", " "], id="nothing"),
+    ],
+)
+def test_a_pattern_leaves_out_what_it_says(pattern, yes, no):
+    ignores = ignoring([pattern])
+    assert [path for path in yes if not ignores(path)] == []
+    assert [path for path in no if ignores(path)] == []
+
+
+@given(st.lists(ANY_TEXT, max_size=4), ANY_NAME)
+def test_no_pattern_breaks_the_listing(patterns, path):
+    ignoring(patterns)(path)

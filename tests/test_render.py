@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd import render
+
+HIT = {"path": "Captures/default/A.md", "heading": "Top > Sub", "score": 0.5, "chunk": "one\ntwo  three"}
+
+
+@given(st.text())
+def test_text_of_a_note_cant_steer_the_terminal(text):
+    shown = render.plain(text)
+    assert not {"\x1b", "\x9b", "\x07", "\r", "\u202e", "\u2066", "\U000e0041"} & set(shown)
+    assert render.plain(shown) == shown
+
+
+def test_emoji_and_other_scripts_stay_as_they_are():
+    text = "👩‍👩‍👧 日本語 naïve\n\ttab"
+    assert render.plain(text) == text
+
+
+@given(st.text(), st.integers(1, 200))
+def test_a_line_is_one_line_of_at_most_its_length(text, longest):
+    shown = render.line(text, longest)
+    assert "\n" not in shown
+    assert len(shown) <= longest
+
+
+def test_a_hit_shows_score_path_heading_and_passage():
+    assert render.hits([HIT]) == "0.50  Captures/default/A.md  # Top > Sub\n      one two three"
+    assert "\x1b[1m" in render.hits([HIT], color=True)
+    assert render.hits([]) == "nothing found"
+
+
+def test_an_escape_in_a_path_is_not_shown():
+    assert "\x1b" not in render.hits([HIT | {"path": "a\x1b]0;owned\x07.md", "heading": "\x1b[31m"}])
+
+
+def test_a_pass_is_told_in_signs():
+    report = {"added": 2, "modified": 1, "moved": 0, "removed": 0, "unchanged": 5, "failed": 1}
+    report |= {"chunks": 9, "embedded": 4, "reused": 5, "seconds": 1.25}
+    assert render.indexed(report).startswith("+2 ~1 -0 !1  (5 unchanged; 9 chunks, 4 embedded, 5 reused")
+    assert render.indexed(report | {"moved": 3}).startswith("+2 ~1 -0 !1 >3")
+
+
+def test_status_names_counts_degraded_parts_and_defects():
+    now = {
+        "ready": True,
+        "pending": 0,
+        "generation": 7,
+        "captures": {"documents": 1, "chunks": 2},
+        "vault": {"documents": 3, "chunks": 4},
+        "degraded": ["watch: deaf"],
+        "defects": [{"path": "a.md", "defect": "bad-frontmatter: x"}],
+        "git": "no repository",
+    }
+    text = render.status(now)
+    for part in (
+        "ready",
+        "1 notes, 2 chunks",
+        "3 notes, 4 chunks",
+        "watch: deaf",
+        "a.md: bad-frontmatter: x",
+        "no repository",
+    ):
+        assert part in text
+    assert "not ready" in render.status(now | {"ready": False})
+
+
+@pytest.mark.parametrize("width", [1, 10, 40, 80, 200])
+@pytest.mark.parametrize(("done", "total"), [(0, 0), (0, 10), (5, 10), (10, 10), (20, 10), (5, 0)])
+def test_a_bar_fits_its_width(width, done, total):
+    assert len(render.bar("indexing", done, total, width)) <= width
+
+
+def test_columns_line_up():
+    assert render.table([("a", "bcd"), ("ab", "c")], ("x", "y")) == "x   y\na   bcd\nab  c"
+    assert render.table([]) == ""
+
+
+def test_the_lines_to_paste_hold_address_key_and_workspace():
+    text = render.connect("http://127.0.0.1:1", key="mx_a_b", key_file="/s/key", workspace="work", query="it's")
+    assert text.count("Authorization") == 3
+    assert text.count("mx_a_b") == 3
+    assert (
+        'claude mcp add --transport http memex http://127.0.0.1:1/mcp --header "Authorization: Bearer mx_a_b"' in text
+    )
+    assert text.count("X-Memory-Workspace") == 3
+    body = text.split("Codex", 1)[1].split("Clients", 1)[0].split("\n", 1)[1]
+    server = tomllib.loads(body)["mcp_servers"]["memex"]
+    assert server["url"] == "http://127.0.0.1:1/mcp"
+    assert server["http_headers"]["Authorization"] == "Bearer mx_a_b"
+
+
+def test_the_curl_line_is_what_a_shell_understands():
+    text = render.connect("http://127.0.0.1:1", key="k", key_file="/s/key", query='it\'s "so"')
+    words = shlex.split(text.rsplit("\n", 1)[1])
+    assert json.loads(words[-1]) == {"query": 'it\'s "so"', "top_k": 3}
+
+
+def test_without_a_key_the_shell_reads_it_from_its_file():
+    text = render.connect("http://x", key="", key_file="/my state/key")
+    assert "$(cat '/my state/key')" in text
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:1"),
+        ("0.0.0.0", "http://127.0.0.1:1"),
+        ("::1", "http://[::1]:1"),
+        ("::", "http://[::1]:1"),
+    ],
+)
+def test_an_address_is_one_that_can_be_reached(host, url):
+    assert render.address(host, 1) == url
+
+
+def test_moments_are_shown_as_people_write_them():
+    assert render.day(1_763_649_125_120) == "2025-11-20 14:32"
+    assert render.recent([]) == "no captures yet"
+    assert "A.md" in render.recent([{"created_at": 0, "id": "i", "path": "A.md"}])

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from index.errors import Conflict, InvalidArgument
+from syncd.config import load
+from syncd.state import claim, default_state, remembered
+
+
+def test_a_state_folder_remembers_its_vault(tmp_path):
+    vault, state = tmp_path / "vält", tmp_path / "state"
+    vault.mkdir()
+    claim(state, vault)
+    assert remembered(state) == vault
+    assert state.stat().st_mode & 0o777 == 0o700
+    assert load({"state": str(state)}, {"HOME": str(tmp_path)}).vault.path == vault
+    claim(state, vault)
+
+
+def test_a_state_folder_is_not_used_for_a_second_vault(tmp_path):
+    a, b, state = tmp_path / "a", tmp_path / "b", tmp_path / "state"
+    a.mkdir()
+    b.mkdir()
+    claim(state, a)
+    with pytest.raises(Conflict, match="belongs to the vault"):
+        claim(state, b)
+    a.rmdir()  # a vault that was moved takes its state along
+    claim(state, b)
+    assert remembered(state) == b
+
+
+def test_a_vault_reached_by_another_name_is_the_same_vault(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    claim(tmp_path / "state", tmp_path / "a")
+    claim(tmp_path / "state", tmp_path / "b")
+
+
+@pytest.mark.parametrize("state", [".", ".memex", "a/b"])
+def test_the_state_may_not_lie_in_the_vault(tmp_path, state):
+    with pytest.raises(InvalidArgument, match="lies in the vault"):
+        claim(tmp_path / state, tmp_path)
+
+
+def test_an_open_state_folder_is_closed_to_others(tmp_path):
+    (tmp_path / "s").mkdir(mode=0o755)
+    claim(tmp_path / "s", tmp_path / "v")
+    assert (tmp_path / "s").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("state", ["s", "s/below"])
+def test_a_file_in_place_of_the_state_folder_is_told(tmp_path, state):
+    (tmp_path / "s").write_text("")
+    with pytest.raises(InvalidArgument, match="is a file"):
+        claim(tmp_path / state, tmp_path / "v")
+
+
+def test_two_vaults_of_one_name_have_two_state_folders():
+    environ = {"XDG_STATE_HOME": "/st"}
+    one, two = default_state(Path("/a/Notes"), environ), default_state(Path("/b/Notes"), environ)
+    assert one != two
+    assert one.parent == two.parent == Path("/st/memex")
+    assert one.name.startswith("Notes-")
