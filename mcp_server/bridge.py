@@ -31,7 +31,7 @@ Message = dict[str, Any]
 Headers = dict[bytes, bytes]
 
 
-def run(url: str, key: str, *, workspace: str | None = None, toolset: str | None = None) -> int:
+def run(url: str, key: str, workspace: str | None = None, *, toolset: str | None = None) -> int:
     """Carry messages between this process's stdin and stdout and the daemon at `url` until stdin ends."""
     path = f"/mcp/{toolset}" if toolset else "/mcp"
     headers = {"authorization": f"Bearer {key}"} | ({"x-memory-workspace": workspace} if workspace else {})

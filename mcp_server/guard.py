@@ -10,6 +10,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Collection
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -71,6 +72,7 @@ class Guard:
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._clock = clock
+        self._busy = asyncio.Event()
         self._under_way: dict[asyncio.Task[None], tuple[str, str]] = {}  # task -> key id, method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,8 +104,11 @@ class Guard:
     async def watch(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
         while True:
+            await self._busy.wait()
             await asyncio.sleep(WATCH_SECONDS)
             now = self._clock()
+            if not self._under_way:
+                self._busy.clear()
             for task, (key_id, _) in list(self._under_way.items()):
                 if not self._keys.live(key_id, now=now):
                     task.cancel()
@@ -136,6 +141,7 @@ class Guard:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a broken invariant
         self._under_way[task] = (key.id, scope["method"])
+        self._busy.set()
         reset = CALLER.set(caller)
         try:
             await self._app(scope, receive, noting)
@@ -261,10 +267,14 @@ def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             own = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
-            message = {**message, "headers": [*own, *HEADERS, (b"cache-control", b"no-store, no-transform")]}
+            message = {**message, "headers": [*own, *HEADERS, _date(), (b"cache-control", b"no-store, no-transform")]}
         await send(message)
 
     return sending
+
+
+def _date() -> tuple[bytes, bytes]:
+    return b"date", formatdate(usegmt=True).encode()
 
 
 async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
@@ -277,7 +287,7 @@ async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
     }
     body = json.dumps({"error": error}, separators=(",", ":")).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
-    headers.append((b"cache-control", b"no-store"))
+    headers += [_date(), (b"cache-control", b"no-store")]
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})

@@ -122,6 +122,7 @@ def serve(
             log_config=None,
             access_log=False,
             server_header=False,
+            date_header=False,  # the guard writes it: uvicorn refreshes its own ten times a second
             proxy_headers=False,
             h11_max_incomplete_event_size=16_384,
             limit_concurrency=own.connections,
@@ -165,7 +166,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def main_loop(self) -> None:
-        """Wait for the stop; between, refresh the Date header once a second while anybody is connected."""
+        """Wait for the stop, and for nothing else."""
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -176,10 +177,7 @@ class _Server(uvicorn.Server):
 
         threading.Thread(target=wait, name="rim-stop", daemon=True).start()
         self._on_bound()
-        while not stopped.is_set():
-            await self.on_tick(0)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), timeout=1.0)
+        await stopped.wait()
         self.should_exit = True
         self._guard.hang_up()
 

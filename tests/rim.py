@@ -39,12 +39,14 @@ class Rim:
 
 
 @contextmanager
-def running(folder: Path, *, mcp: McpSettings | None = None, **server: Any) -> Iterator[Rim]:
-    """Serve a fresh desk on a free loopback port."""
+def running(
+    folder: Path, *, mcp: McpSettings | None = None, make_desk: Callable[[Path, Keys], Any] = FakeDesk, **server: Any
+) -> Iterator[Rim]:
+    """Serve a fresh desk (any that keeps the contract of `syncd.workspace.Desk`) on a free loopback port."""
     folder.mkdir(mode=0o700, exist_ok=True)
     ledger = Ledger.open(folder / "ledger.db")
     keys = Keys(ledger, static={"mcp": STATIC_MCP, "rest": STATIC_REST})
-    desk = FakeDesk(folder / "vault", keys)
+    desk = make_desk(folder / "vault", keys)
     settings = Settings(
         vault=VaultSettings(path=folder / "vault"),
         state=folder,

@@ -273,6 +273,7 @@ def test_every_answer_carries_the_security_headers(rim):
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert "no-store" in answer.headers["cache-control"]
         assert "server" not in answer.headers
+        assert answer.headers["date"].endswith(" GMT")
         assert len(answer.headers.get_list("cache-control")) == 1
 
 
