@@ -33,7 +33,12 @@ LAYOUT = 1  # grows when what is stored, or how a note is read, changes: the ind
 
 def fingerprint(identity: str, sizes: Sizes) -> str:
     """What an index was built with: equal fingerprints give equal rows and vectors that may be compared."""
-    made_by = {"encoder": identity, "sizes": [sizes.tokens, sizes.overlap, sizes.context], "chunking": CHUNKING, "layout": LAYOUT}
+    made_by = {
+        "encoder": identity,
+        "sizes": [sizes.tokens, sizes.overlap, sizes.context],
+        "chunking": CHUNKING,
+        "layout": LAYOUT,
+    }
     return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
 
 
@@ -57,7 +62,9 @@ class Prepared:
 class Index:
     """The index of one scope. Preparing may run in any thread, beside anything; a commit holds `lock`."""
 
-    def __init__(self, scope: Scope, catalog: Catalog, store: Store, *, embedder: Embedder, sizes: Sizes, made_by: str) -> None:
+    def __init__(
+        self, scope: Scope, catalog: Catalog, store: Store, *, embedder: Embedder, sizes: Sizes, made_by: str
+    ) -> None:
         self.scope = scope
         self.lock = threading.RLock()
         self.sizes = sizes
@@ -122,7 +129,9 @@ class Index:
         known = self._store.vectors({digest for row in digests for digest in row})
         unknown: dict[str, str] = {}
         for (_, _, pieces), row in zip(cut, digests, strict=True):
-            unknown.update((digest, chunk.embedded) for digest, chunk in zip(row, pieces, strict=True) if digest not in known)
+            unknown.update(
+                (digest, chunk.embedded) for digest, chunk in zip(row, pieces, strict=True) if digest not in known
+            )
         fresh: dict[str, NDArray[np.float32]] = {}
         if unknown and comparable:
             try:
@@ -136,10 +145,18 @@ class Index:
             vectors = [known.get(digest, fresh.get(digest)) for digest in row]
             asked = sum(digest in fresh for digest in row)
             whole = None if any(vector is None for vector in vectors) else np.array(vectors, np.float32)
-            prepared.append(Prepared(document, stat, pieces, whole, asked, len(row) - asked if whole is not None else 0))
+            prepared.append(
+                Prepared(document, stat, pieces, whole, asked, len(row) - asked if whole is not None else 0)
+            )
         return prepared
 
-    def commit(self, prepared: Sequence[Prepared], removed: Collection[str] = (), *, fresh: Callable[[str], Stat | None] | None = None) -> list[str]:
+    def commit(
+        self,
+        prepared: Sequence[Prepared],
+        removed: Collection[str] = (),
+        *,
+        fresh: Callable[[str], Stat | None] | None = None,
+    ) -> list[str]:
         """Make `prepared` findable and `removed` paths gone, durably, in one step. Returns the paths that were left out.
 
         With `fresh` (path → the file's stat now) a document whose file has changed since it was read is left out."""
@@ -149,9 +166,12 @@ class Index:
             gone = [path for path in removed if path in self.manifest and not (fresh and fresh(path))]
             if not ready and not gone:
                 return stale
-            self._store.replace({path_id(path): () for path in gone} | {path_id(one.document.path): tuple(_rows(one)) for one in ready})
+            self._store.replace(
+                {path_id(path): () for path in gone} | {path_id(one.document.path): tuple(_rows(one)) for one in ready}
+            )
             self._catalog.write(
-                upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready], removes=gone
+                upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready],
+                removes=gone,
             )
             for path in gone:
                 self._unknow(path)
@@ -206,7 +226,9 @@ class Index:
 
     def search(self, query: Query) -> Answer:
         """Find documents. Answers from full text alone, and says so, while there is no encoder for this index."""
-        return search(query, store=self._store, catalog=self._catalog, embedder=self._embedder if self.comparable else None)
+        return search(
+            query, store=self._store, catalog=self._catalog, embedder=self._embedder if self.comparable else None
+        )
 
     def record(self, id: str) -> Record | None:  # noqa: A002 - the property's own name
         """The document that answers to `id`."""

@@ -25,7 +25,9 @@ SEPARATOR = " > "  # between headings, and between title and headings
 ALIAS = " · "  # between a title and the note's other names
 
 # Scripts that are written without spaces, and Hangul, whose particles are part of the word.
-RUN = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+RUN = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+)
 HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t", " ")})
 

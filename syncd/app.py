@@ -11,13 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
-from index.errors import Unavailable
 from index.model import Record
+from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.jobs import Jobs
@@ -61,11 +61,10 @@ class App:
             self.vault = Vault(settings.vault.path, ignore=settings.vault.ignore, max_bytes=settings.vault.max_bytes)
             opened.callback(self.vault.close)
             self.vault.sweep()
-            self.ledger = Ledger.open(state / "ledger.db")
+            self.ledger = Ledger.open(state / LEDGER)
             opened.callback(self.ledger.close)
             self.keys = Keys(self.ledger, static=_static_keys())
-            self.key_file = state / "key"
-            owner_key(self.keys, self.key_file)
+            opened.callback(self.keys.flush)
             self.embedder = embedder or _embedder(settings)
             opened.callback(self.embedder.close)
             self.repo = Repo(settings.vault.path)
@@ -130,7 +129,7 @@ class App:
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self.repo.state(),
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
-            "jobs": self.jobs.outcomes() if self.jobs else {},
+            "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
             "pid": os.getpid(),
         }
 
@@ -172,9 +171,9 @@ class App:
         daemon = state / "daemon.json"
 
         def bound(url: str) -> None:
-            write_private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
+            private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
             log.info("serving %s at %s", self.vault.root, url)
-            on_ready(Ready(url, self.vault.root, state, self.key_file, self.sync.ready.wait))
+            on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
 
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
@@ -187,11 +186,8 @@ class App:
         control.start()
         running.callback(control.stop)
         # The watcher first: what changes while the first listing runs is then a hint, not a gap.
-        self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing())
-        try:
-            self.watch.start()
-        except Unavailable as error:
-            log.warning("no watcher: %s; changes are found by listing", error)
+        self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing(), ignored=self.vault.ignores)
+        self.watch.start()
         running.callback(self.watch.stop)
         sync.start()
         running.callback(sync.stop)
@@ -218,7 +214,9 @@ def _shelf_settings(settings: Settings) -> ShelfSettings:
 
 
 def _embedder(settings: Settings) -> Embedder:
-    embedder = Embedder(settings.embed, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index"))
+    embedder = Embedder(
+        settings.embedding, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index")
+    )
     embedder.start()
     return embedder
 
@@ -229,25 +227,8 @@ def _static_keys() -> dict[str, str]:
     return {surface: secret for surface, secret in named.items() if secret}
 
 
-def owner_key(keys: Keys, file: Path) -> None:
-    """Make the owner's key, readable by nobody else, unless its file is there."""
-    if file.exists():
-        return
-    now = time.time_ns() // 1_000_000
-    for key in keys.list():
-        if key.name == "owner" and key.revoked_at is None:
-            keys.revoke(key.id, now=now)  # its file is gone, so nobody can know it
-    _, secret = keys.create("owner", workspaces=None, scopes=("read", "write", "admin"), now=now)
-    write_private(file, secret + "\n")
+def bridge(url: str, key: str, workspace: str) -> int:
+    """Be an MCP server on stdin and stdout that carries everything to the daemon at `url`."""
+    from mcp_server.bridge import run  # noqa: PLC0415 - as above
 
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, in one step."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    return run(url, key, workspace=workspace)

@@ -82,7 +82,9 @@ class _Owner:
         if not 1 <= limit <= 1000:
             raise InvalidArgument("limit must be between 1 and 1000")
         if name := given.get("workspace"):
-            return [_record(record) for record in self._app.desk.workspace(name).recent(limit, before=given.get("before"))]
+            return [
+                _record(record) for record in self._app.desk.workspace(name).recent(limit, before=given.get("before"))
+            ]
         index = self._app.shelf.slots["captures"].index
         return [_record(record) for record in index.recent(workspace=None, limit=limit, before=given.get("before"))]
 
@@ -90,7 +92,9 @@ class _Owner:
         record = self._app.shelf.slots["captures"].index.record(given["id"])
         wanted = given.get("workspace")
         if record is None or (wanted and record.workspace != wanted):
-            raise NotFound(f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are yours to delete")
+            raise NotFound(
+                f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are yours to delete"
+            )
         return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
     def status(self, _: Arguments, __: Progress) -> dict[str, Any]:
@@ -201,5 +205,3 @@ def _key(key: Key) -> dict[str, Any]:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
-
-

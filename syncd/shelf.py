@@ -160,7 +160,10 @@ class Shelf:
         folder = self._root / name
         folder.mkdir(mode=0o700)
         build = self._open(folder, made)
-        _write(folder / "made.json", json.dumps({"identity": made.identity, "dimensions": made.dimensions, "sizes": _numbers(made.sizes)}))
+        _write(
+            folder / "made.json",
+            json.dumps({"identity": made.identity, "dimensions": made.dimensions, "sizes": _numbers(made.sizes)}),
+        )
         return build
 
     def _open(self, folder: Path, made: Made) -> Build:

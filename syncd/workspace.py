@@ -145,7 +145,7 @@ class Workspace:
             record = self._record(id)
             raw, _ = self._tools.vault.read(record.path)
             self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with self._undoing(lambda: self._tools.vault.create(record.path, raw)):
+            with self._undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
                 index.commit([], [record.path])
             return record
 
@@ -226,7 +226,9 @@ class Desk:
         try:
             self._tools.vault.remove_folder(f"{self._tools.inbox}/{name}")
         except MemexError as error:
-            raise InvalidArgument(f"workspace {name!r} is not empty; move or delete its notes first", workspace=name) from error
+            raise InvalidArgument(
+                f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
+            ) from error
 
 
 def _checked(content: str) -> bytes:
@@ -237,7 +239,9 @@ def _checked(content: str) -> bytes:
     except UnicodeEncodeError as error:
         raise InvalidArgument("content has a lone surrogate, which is no text") from error
     if len(body) > MAX_CONTENT:
-        raise ResourceExhausted(f"content has {len(body):,} bytes; a capture may have {MAX_CONTENT:,}", limit=MAX_CONTENT)
+        raise ResourceExhausted(
+            f"content has {len(body):,} bytes; a capture may have {MAX_CONTENT:,}", limit=MAX_CONTENT
+        )
     return body
 
 
@@ -256,4 +260,3 @@ def _composed(own: dict[str, Any], content: str) -> str:
 def _known(record: Record | None) -> Record:
     assert record is not None, "a committed document has a row"  # noqa: S101 - a broken invariant
     return record
-

@@ -65,7 +65,9 @@ def test_a_name_in_use_gets_a_number():
     assert free_name("", 1_700_000_000_123, lambda _: False) == "Capture 2023-11-14 22.13.20"
 
 
-@pytest.mark.parametrize("key", [*sorted(OWNED - {"title", "tags"}), "Promote", "PROMOTE_TO", " review ", "\uff49\uff44"])
+@pytest.mark.parametrize(
+    "key", [*sorted(OWNED - {"title", "tags"}), "Promote", "PROMOTE_TO", " review ", "\uff49\uff44"]
+)
 def test_a_key_that_memex_owns_is_refused_in_any_spelling(key):
     with pytest.raises(InvalidArgument, match="belongs to Memex"):
         metadata_of({key: "x"})

@@ -273,7 +273,14 @@ def test_what_is_captured_is_got_back_byte_for_byte(shared, content):
 
 def test_what_was_captured_is_the_same_after_a_rebuild(shared):
     workspace = shared.app.desk.workspace("default")
-    texts = ["\ufeff---\nid: x\n---\nfake", "\r\n\r\rmixed\x85\u2028ends", "NUL \0 and \x1b[31mred", "🍀 日本語 ﷽ \u202e", "---", " "]
+    texts = [
+        "\ufeff---\nid: x\n---\nfake",
+        "\r\n\r\rmixed\x85\u2028ends",
+        "NUL \0 and \x1b[31mred",
+        "🍀 日本語 ﷽ \u202e",
+        "---",
+        " ",
+    ]
     ids = {workspace.capture(text).record.id: text for text in texts}
     kept = {record.id: workspace.get(record.id).content for record in workspace.recent(1000)}
     shared.app.operations["index"]({"full": True}, lambda _: None)

@@ -19,7 +19,11 @@ FOLDERS = ("", "a/", "a/b/", "Projects/", "Captures/default/", "Captures/default
 NAMES = ("One", "Two", "three", "日本", "🍀", "One copy")
 PATHS = st.builds(lambda folder, name: f"{folder}{name}.md", st.sampled_from(FOLDERS), st.sampled_from(NAMES))
 IDS = st.sampled_from(["same-id", "other-id", "bad id!", "007"])
-WORDS = st.lists(st.sampled_from("alpha beta gamma 検索 エンジン delta [[One]] #tag %%hidden%% `code`".split()), min_size=0, max_size=12)
+WORDS = st.lists(
+    st.sampled_from("alpha beta gamma 検索 エンジン delta [[One]] #tag %%hidden%% `code`".split()),
+    min_size=0,
+    max_size=12,
+)
 BODIES = st.builds(" ".join, WORDS)
 NOTES = st.one_of(
     BODIES,
@@ -102,7 +106,10 @@ class Vault(RuleBasedStateMachine):
         self.forget(str(old.relative_to(self.world.vault)))
         old.unlink()
 
-    @rule(folder=st.sampled_from(["a", "Projects", "Captures/default/ns"]), to=st.sampled_from(["moved", "Captures/work/in", "a/deep"]))
+    @rule(
+        folder=st.sampled_from(["a", "Projects", "Captures/default/ns"]),
+        to=st.sampled_from(["moved", "Captures/work/in", "a/deep"]),
+    )
     def move_folder(self, folder, to):
         old, new = self.world.vault / folder, self.world.vault / to
         if old.is_dir() and not new.exists() and not new.is_relative_to(old):
@@ -132,7 +139,9 @@ class Vault(RuleBasedStateMachine):
     def restart(self):
         self.world.reopen()
 
-    @rule(part=st.sampled_from(["_store", "_catalog"]), scope=st.sampled_from(["captures", "vault"]), after=st.booleans())
+    @rule(
+        part=st.sampled_from(["_store", "_catalog"]), scope=st.sampled_from(["captures", "vault"]), after=st.booleans()
+    )
     def crash(self, part, scope, after):
         index = self.world.app.shelf.slots[scope].index
         real = getattr(index, part)
@@ -189,7 +198,11 @@ def run_machine(examples: int, steps: int) -> None:
 
     case = Ending.TestCase
     case.settings = settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
     )
     case().runTest()
 

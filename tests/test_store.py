@@ -47,12 +47,26 @@ def test_a_new_store_is_empty_and_answers(store):
 
 
 def test_what_was_written_is_read_back(store):
-    given = row(tags=("Projects/Alpha",), source="claude", heading="Top > Sub", cut=4, text="Top\nsnake_case 東京都に住む", created_at=-5)
+    given = row(
+        tags=("Projects/Alpha",),
+        source="claude",
+        heading="Top > Sub",
+        cut=4,
+        text="Top\nsnake_case 東京都に住む",
+        created_at=-5,
+    )
     store.replace({"a": [given, row("a", 1, "second")]})
     first, second = store.passages("a")
     assert first == replace(given, vector=None) and second.ord == 1
     [match] = store.legs(vector=None, words="東京", filter=ALL, pool=5)[1]
-    assert (match.doc_id, match.ord, match.workspace, match.heading, match.cut, match.text) == ("a", 0, "default", "Top > Sub", 4, given.text)
+    assert (match.doc_id, match.ord, match.workspace, match.heading, match.cut, match.text) == (
+        "a",
+        0,
+        "default",
+        "Top > Sub",
+        4,
+        given.text,
+    )
     assert match.value > 0
     assert store.documents() == {"a": 2} and store.count() == 2
 
@@ -119,7 +133,9 @@ def test_a_row_without_a_vector_is_found_by_its_words_only(store):
 
 
 def test_both_legs_answer_best_first_with_their_scores(store):
-    store.replace({"a": [row("a", 0, "lance index")], "b": [row("b", 0, "lance lance lance")], "c": [row("c", 0, "nothing")]})
+    store.replace(
+        {"a": [row("a", 0, "lance index")], "b": [row("b", 0, "lance lance lance")], "c": [row("c", 0, "nothing")]}
+    )
     by_vector, by_words = store.legs(vector=unit("lance index"), words="lance", filter=ALL, pool=10)
     assert by_vector[0].doc_id == "a" and by_vector[0].value == pytest.approx(1.0, abs=2e-3)
     assert [match.value for match in by_vector] == sorted((match.value for match in by_vector), reverse=True)
@@ -128,7 +144,9 @@ def test_both_legs_answer_best_first_with_their_scores(store):
     assert len(store.legs(vector=unit("x"), words="lance", filter=ALL, pool=1)[0]) == 1
 
 
-@pytest.mark.parametrize("words", [None, "", "  ", "'''", "!!!", "C++ \"unbalanced AND (foo", "zzz", "\x00", "a" * 20_000])
+@pytest.mark.parametrize(
+    "words", [None, "", "  ", "'''", "!!!", 'C++ "unbalanced AND (foo', "zzz", "\x00", "a" * 20_000]
+)
 def test_any_words_may_be_asked_for(store, words):
     store.replace({"a": [row()]})
     assert found(store, words) == []
@@ -162,7 +180,18 @@ def test_a_search_keeps_to_its_filter(store, restriction, ids):
         {
             "a": [row("a", 0, "same", created_at=100, workspace="default")],
             "b": [row("b", 0, "same", created_at=199, workspace="work", namespace="x", tags=("Area/Home",))],
-            "c": [row("c", 0, "same", created_at=200, workspace="work", namespace="x/y", collection="memory", tags=("area", "Straße"))],
+            "c": [
+                row(
+                    "c",
+                    0,
+                    "same",
+                    created_at=200,
+                    workspace="work",
+                    namespace="x/y",
+                    collection="memory",
+                    tags=("area", "Straße"),
+                )
+            ],
             "d": [row("d", 0, "same", created_at=300, workspace="work", type="entity", source="o'neil")],
         }
     )
@@ -181,7 +210,12 @@ HOSTILE = [
 @pytest.mark.parametrize("field", ["workspace", "namespace", "collection", "type", "source", "tags"])
 def test_no_value_reaches_beyond_its_workspace(store, field):
     assert len(HOSTILE) >= 40
-    store.replace({"mine": [row("mine", 0, "same", workspace="a")], "theirs": [row("theirs", n, "same", workspace="b") for n in range(3)]})
+    store.replace(
+        {
+            "mine": [row("mine", 0, "same", workspace="a")],
+            "theirs": [row("theirs", n, "same", workspace="b") for n in range(3)],
+        }
+    )
     for payload in HOSTILE:
         value = (payload,) if field == "tags" else payload
         restriction = replace(Filter(workspace="a"), **{field: value})
@@ -298,12 +332,16 @@ def test_maintenance_changes_no_answer_and_removes_what_is_old(store):
 
 def test_a_large_store_gets_a_vector_index_that_finds_what_a_scan_finds(store, monkeypatch):
     monkeypatch.setattr("index.upkeep.SCAN", 500)
-    store.replace({f"d{n}": [row(f"d{n}", k, f"text {n} {k}", workspace=f"w{n % 4}") for k in range(4)] for n in range(250)})
+    store.replace(
+        {f"d{n}": [row(f"d{n}", k, f"text {n} {k}", workspace=f"w{n % 4}") for k in range(4)] for n in range(250)}
+    )
     questions = [f"question {n}" for n in range(20)]
     exact = [near(store, question, pool=30)[:10] for question in questions]
     store.maintain()
     assert store._table.kind == "sq"
-    shared = sum(len(set(near(store, question, pool=30)[:10]) & set(ids)) for question, ids in zip(questions, exact, strict=True))
+    shared = sum(
+        len(set(near(store, question, pool=30)[:10]) & set(ids)) for question, ids in zip(questions, exact, strict=True)
+    )
     assert shared >= 0.99 * sum(len(set(ids)) for ids in exact)
     assert set(near(store, "question 1", Filter(workspace="w1"), pool=30)) <= {f"d{n}" for n in range(1, 250, 4)}
     store.replace({"fresh": [row("fresh", 0, "text 7 0 but new")], "d7": []})

@@ -35,7 +35,9 @@ class World:
         self.app = self._open(embedder)
 
     def _open(self, embedder: Embedder | None = None) -> App:
-        return App(settings_of(self.vault, self.state, **self._sections), embedder=embedder or fake_embedder(self.encoder))
+        return App(
+            settings_of(self.vault, self.state, **self._sections), embedder=embedder or fake_embedder(self.encoder)
+        )
 
     def close(self) -> None:
         self.app.close()

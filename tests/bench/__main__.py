@@ -47,8 +47,12 @@ def main() -> None:
             rows.append(row)
             sys.stderr.write(f"{line(row)}\n")
         sys.stderr.write(f"({name}: {time.monotonic() - begun:.0f} s)\n")
-    (given.out / "results.json").write_text(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n", "utf-8")
-    sys.stdout.write("| what | target | measured | met | note |\n|---|---|---|---|---|\n" + "".join(line(row) + "\n" for row in rows))
+    (given.out / "results.json").write_text(
+        json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n", "utf-8"
+    )
+    sys.stdout.write(
+        "| what | target | measured | met | note |\n|---|---|---|---|---|\n" + "".join(line(row) + "\n" for row in rows)
+    )
 
 
 def line(row: Row) -> str:

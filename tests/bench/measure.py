@@ -54,7 +54,12 @@ class Daemon:
             "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-        body = {"jsonrpc": "2.0", "id": next(_IDS), "method": "tools/call", "params": {"name": name, "arguments": arguments, "_meta": meta}}
+        body = {
+            "jsonrpc": "2.0",
+            "id": next(_IDS),
+            "method": "tools/call",
+            "params": {"name": name, "arguments": arguments, "_meta": meta},
+        }
         headers = {
             "mcp-protocol-version": VERSION,
             "mcp-method": "tools/call",

@@ -37,8 +37,18 @@ def at_10k(work: Path) -> Iterator[Row]:
         one.settled()
         chunks = one.status()["captures"]["chunks"]
         yield from searches(one, f"{chunks:,} chunks", 15, 40, cpu=12)
-        spent = timed([lambda n=n: one.tool("capture_thought", content=f"Capture number {n} about the weather station") for n in range(60)])
-        yield Row("capture_thought, durable and findable", "p50 <= 40, p95 <= 120 ms", f"{p50(spent):.0f} / {p95(spent):.0f} ms", p50(spent) <= 40 and p95(spent) <= 120)
+        spent = timed(
+            [
+                lambda n=n: one.tool("capture_thought", content=f"Capture number {n} about the weather station")
+                for n in range(60)
+            ]
+        )
+        yield Row(
+            "capture_thought, durable and findable",
+            "p50 <= 40, p95 <= 120 ms",
+            f"{p50(spent):.0f} / {p95(spent):.0f} ms",
+            p50(spent) <= 40 and p95(spent) <= 120,
+        )
         yield saves(one, vault)
         yield at_once(one, vault)
         time.sleep(45)  # maintenance after the writes is over
@@ -64,7 +74,9 @@ def at_100k(work: Path) -> Iterator[Row]:
         yield from searches(one, f"{chunks:,} chunks", 25, None)
 
 
-def searches(one: Daemon, size: str, target50: float, target95: float | None, *, cpu: float | None = None) -> Iterator[Row]:
+def searches(
+    one: Daemon, size: str, target50: float, target95: float | None, *, cpu: float | None = None
+) -> Iterator[Row]:
     """Search over MCP, embedding included."""
     asked = vaults.questions(200)
     timed([lambda text=text: one.tool("semantic_search", query=text) for text in asked[:30]])
@@ -74,7 +86,9 @@ def searches(one: Daemon, size: str, target50: float, target95: float | None, *,
     target = f"p50 <= {target50}" + (f", p95 <= {target95}" if target95 else "") + " ms"
     met = p50(spent) <= target50 and (target95 is None or p95(spent) <= target95)
     yield Row(f"search over MCP, {size}", target, f"{p50(spent):.1f} / {p95(spent):.1f} ms", met)
-    yield Row(f"server CPU of it, {size}", f"<= {cpu} ms" if cpu else "", f"{each:.1f} ms", each <= cpu if cpu else None)
+    yield Row(
+        f"server CPU of it, {size}", f"<= {cpu} ms" if cpu else "", f"{each:.1f} ms", each <= cpu if cpu else None
+    )
 
 
 def saves(one: Daemon, vault: Path) -> Row:
@@ -86,11 +100,19 @@ def saves(one: Daemon, vault: Path) -> Row:
         text = path.read_text("utf-8") + f"\nAnd then {word} came by.\n"
         begun = time.perf_counter()
         path.write_text(text, "utf-8")
-        while not any(word in hit["chunk_content"] for hit in one.rest("POST", "/search", json={"query": word, "mode": "text"})["results"]):
+        while not any(
+            word in hit["chunk_content"]
+            for hit in one.rest("POST", "/search", json={"query": word, "mode": "text"})["results"]
+        ):
             time.sleep(0.01)
         spent.append(time.perf_counter() - begun)
         time.sleep(0.3)
-    return Row("save in the editor -> findable", "p95 <= 0.8 s", f"p50 {p50(spent):.2f}, p95 {p95(spent):.2f} s", p95(spent) <= 0.8)
+    return Row(
+        "save in the editor -> findable",
+        "p95 <= 0.8 s",
+        f"p50 {p50(spent):.2f}, p95 {p95(spent):.2f} s",
+        p95(spent) <= 0.8,
+    )
 
 
 def at_once(one: Daemon, vault: Path) -> Row:
@@ -103,12 +125,19 @@ def at_once(one: Daemon, vault: Path) -> Row:
     missing = set(range(200))
     while missing and time.perf_counter() - begun < 60:
         for number in sorted(missing):
-            hits = one.rest("POST", "/search", json={"query": f"wombat{number}z", "mode": "text", "top_k": 1})["results"]
+            hits = one.rest("POST", "/search", json={"query": f"wombat{number}z", "mode": "text", "top_k": 1})[
+                "results"
+            ]
             if not hits or f"wombat{number}z" not in hits[0]["chunk_content"]:
                 break
             missing.discard(number)
     spent = time.perf_counter() - begun
-    return Row("200 files at once in new folders -> all findable", "<= 8 s, none missed", f"{spent:.1f} s, {len(missing)} missed", spent <= 8 and not missing)
+    return Row(
+        "200 files at once in new folders -> all findable",
+        "<= 8 s, none missed",
+        f"{spent:.1f} s, {len(missing)} missed",
+        spent <= 8 and not missing,
+    )
 
 
 def starts(vault: Path, state: Path) -> Iterator[Row]:
@@ -123,8 +152,15 @@ def starts(vault: Path, state: Path) -> Iterator[Row]:
                 time.sleep(0.02)
             hybrid.append(time.perf_counter() - begun)
             one.settled()
-    yield Row("start -> first full-text answer, 10,000 notes", "<= 2 s", f"{statistics.median(words):.2f} s", statistics.median(words) <= 2)
-    yield Row("start -> first hybrid answer", "<= 4 s", f"{statistics.median(hybrid):.2f} s", statistics.median(hybrid) <= 4)
+    yield Row(
+        "start -> first full-text answer, 10,000 notes",
+        "<= 2 s",
+        f"{statistics.median(words):.2f} s",
+        statistics.median(words) <= 2,
+    )
+    yield Row(
+        "start -> first hybrid answer", "<= 4 s", f"{statistics.median(hybrid):.2f} s", statistics.median(hybrid) <= 4
+    )
 
 
 def first_index(work: Path) -> Iterator[Row]:
@@ -144,18 +180,40 @@ def first_index(work: Path) -> Iterator[Row]:
         begun = time.perf_counter()
         embedder.documents(texts)
         bare = time.perf_counter() - begun
-        yield Row("first index of 1,000 notes of 300 words, vectors included", "<= 60 s", f"{whole:.1f} s ({outcome.chunks:,} chunks)", whole <= 60)
-        yield Row("the same against the bare encoder", ">= 0.9 x", f"{bare / whole:.2f} x", bare / whole >= 0.9, f"bare {bare:.1f} s")
+        yield Row(
+            "first index of 1,000 notes of 300 words, vectors included",
+            "<= 60 s",
+            f"{whole:.1f} s ({outcome.chunks:,} chunks)",
+            whole <= 60,
+        )
+        yield Row(
+            "the same against the bare encoder",
+            ">= 0.9 x",
+            f"{bare / whole:.2f} x",
+            bare / whole >= 0.9,
+            f"bare {bare:.1f} s",
+        )
         yield no_change(app, "1,000", 0.2)
         index.maintain(force=True)
         kept = sum(path.stat().st_size for path in (state / "index").rglob("*") if path.is_file())
-        yield Row("disk: index size against the text", "<= 4 x", f"{kept / size:.1f} x", kept / size <= 4, f"{kept / 1e6:.1f} MB for {size / 1e6:.1f} MB")
+        yield Row(
+            "disk: index size against the text",
+            "<= 4 x",
+            f"{kept / size:.1f} x",
+            kept / size <= 4,
+            f"{kept / 1e6:.1f} MB for {size / 1e6:.1f} MB",
+        )
 
 
 def no_change(app: App, size: str, target: float) -> Row:
     """A listing when nothing has changed."""
     spent = timed([lambda: app.sync.run()] * 5)
-    return Row(f"nothing changed: a listing of {size} notes", f"<= {target} s", f"{p50(spent) / 1000:.3f} s", p50(spent) <= target * 1000)
+    return Row(
+        f"nothing changed: a listing of {size} notes",
+        f"<= {target} s",
+        f"{p50(spent) / 1000:.3f} s",
+        p50(spent) <= target * 1000,
+    )
 
 
 def reconcile_10k(work: Path) -> Iterator[Row]:
@@ -177,7 +235,13 @@ def reconcile_10k(work: Path) -> Iterator[Row]:
             begun = time.perf_counter()
             assert app.sync.run().modified == 1
             spent.append(time.perf_counter() - begun)
-        yield Row("one note of 10,000 changed by a pull", "listing + a constant", f"{statistics.median(spent):.3f} s", None, f"the listing alone: {nothing.figure}")
+        yield Row(
+            "one note of 10,000 changed by a pull",
+            "listing + a constant",
+            f"{statistics.median(spent):.3f} s",
+            None,
+            f"the listing alone: {nothing.figure}",
+        )
 
 
 def _made_up(one: object, cache: Path) -> object:
@@ -214,7 +278,13 @@ def under_bulk(work: Path) -> Iterator[Row]:
         done.set()
         watcher.join()
         note = f"{pending:,} still pending at the end" if pending else "the bulk run ended before the queries did"
-        yield Row("search p95 while 5,000 notes are being indexed", "<= 60 ms", f"p50 {p50(spent):.0f}, p95 {p95(spent):.0f} ms", p95(spent) <= 60 and pending > 0, note)
+        yield Row(
+            "search p95 while 5,000 notes are being indexed",
+            "<= 60 ms",
+            f"p50 {p50(spent):.0f}, p95 {p95(spent):.0f} ms",
+            p95(spent) <= 60 and pending > 0,
+            note,
+        )
         yield Row("resident memory during a bulk index", "<= 600 MB", f"{max(peak):.0f} MB", max(peak) <= 600)
 
 
@@ -233,11 +303,23 @@ def real_vault(work: Path, data: Path) -> Iterator[Row]:
         spent = one.settled()
         now = one.status()
         changed = subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True, text=True).stdout
-        yield Row("first index of vault_oldwinter_md, vectors included", "", f"{spent:.0f} s", None, f"{now['vault']['documents']:,} notes, {now['vault']['chunks']:,} chunks")
+        yield Row(
+            "first index of vault_oldwinter_md, vectors included",
+            "",
+            f"{spent:.0f} s",
+            None,
+            f"{now['vault']['documents']:,} notes, {now['vault']['chunks']:,} chunks",
+        )
         yield Row("git status after indexing it", "empty", "empty" if not changed else changed[:80], not changed)
     kept = sum(path.stat().st_size for path in (state / "index").rglob("*") if path.is_file())
     text = sum(path.stat().st_size for path in vault.rglob("*.md"))
-    yield Row("disk: its index against its text", "<= 4 x", f"{kept / text:.1f} x", kept / text <= 4, f"{kept / 1e6:.0f} MB for {text / 1e6:.1f} MB")
+    yield Row(
+        "disk: its index against its text",
+        "<= 4 x",
+        f"{kept / text:.1f} x",
+        kept / text <= 4,
+        f"{kept / 1e6:.0f} MB for {text / 1e6:.1f} MB",
+    )
 
 
 def tokens(work: Path) -> Iterator[Row]:
@@ -246,10 +328,29 @@ def tokens(work: Path) -> Iterator[Row]:
     vaults.make(vault, 300, words=90, captures=True)
     with daemon(vault, state, "--made-up") as one:
         one.settled()
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": "b", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}}}
-        headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list", "accept": "application/json, text/event-stream"}
+        body = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/list",
+            "params": {
+                "_meta": {
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientInfo": {"name": "b", "version": "1"},
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                }
+            },
+        }
+        headers = {
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": "tools/list",
+            "accept": "application/json, text/event-stream",
+        }
         text = one.http.post("/mcp/thoughts", json=body, headers=headers).text
-        told = json.loads(text if text.startswith("{") else [line[5:] for line in text.splitlines() if line.startswith("data:")][-1])
-        seen = [{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in told["result"]["tools"]]
+        told = json.loads(
+            text if text.startswith("{") else [line[5:] for line in text.splitlines() if line.startswith("data:")][-1]
+        )
+        seen = [
+            {name: tool[name] for name in ("name", "description", "inputSchema")} for tool in told["result"]["tools"]
+        ]
         size = len(json.dumps(seen, separators=(",", ":"), ensure_ascii=False)) / 4
         yield Row("tools/list, one family, as a model sees it", "<= 2,500 tokens", f"~{size:,.0f} tokens", size <= 2500)

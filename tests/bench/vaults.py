@@ -14,7 +14,9 @@ _WORD = re.compile(r"[a-z]{2,}")
 
 def vocabulary() -> tuple[list[str], list[int]]:
     """The words of the demo vault and how often each stands there."""
-    counted = Counter(word for path in sorted(DEMO.rglob("*.md")) for word in _WORD.findall(path.read_text("utf-8").lower()))
+    counted = Counter(
+        word for path in sorted(DEMO.rglob("*.md")) for word in _WORD.findall(path.read_text("utf-8").lower())
+    )
     words = sorted(counted)
     return words, [counted[word] for word in words]
 
@@ -40,7 +42,9 @@ def make(root: Path, notes: int, *, words: int, seed: int = 7, captures: bool = 
         folder = root / ("Captures/default" if captures else f"Notes/{number % 97:02d}")
         folder.mkdir(parents=True, exist_ok=True)
         body = text(rng, vocabulary_, weights, max(8, int(rng.gauss(words, words / 6))))
-        head = f"---\nid: gen-{number}\ncreated_at: 2026-01-{1 + number % 28:02d}T10:00:00.000Z\n---\n" if captures else ""
+        head = (
+            f"---\nid: gen-{number}\ncreated_at: 2026-01-{1 + number % 28:02d}T10:00:00.000Z\n---\n" if captures else ""
+        )
         (folder / f"Note {number}.md").write_text(head + body, "utf-8")
         size += len(body.encode())
     return size

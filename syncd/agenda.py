@@ -1,0 +1,119 @@
+"""What the pipe has to look at, and when: hints that settle, paths to look at again, and the wish for a listing.
+
+Law: a path that was put here is handed out at least once more; `pending` counts it until it has been dealt with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from syncd.debounce import Pending, heard, settle, wake
+
+LONGEST = 60.0  # seconds of sleep when nothing is pending
+
+
+class Agenda:
+    """Shared by the watcher, the jobs and the pipe's own thread."""
+
+    def __init__(self, *, quiet: float, patience: float) -> None:
+        self._quiet, self._patience = quiet, patience
+        self._changed = threading.Condition()
+        self._hints: set[str] = set()
+        self._settling: Pending = {}
+        self._later: dict[str, float] = {}  # path → when to look again
+        self._listing = True
+        self._working = 0
+        self.stopped = False
+
+    def hint(self, paths: Iterable[str]) -> None:
+        """These paths may have changed."""
+        with self._changed:
+            self._hints.update(paths)
+            self._changed.notify_all()
+
+    def list_all(self) -> None:
+        """Look at the whole vault soon."""
+        with self._changed:
+            self._listing = True
+            self._changed.notify_all()
+
+    def again(self, path: str, after: float) -> None:
+        """Look at `path` once more in so many seconds."""
+        with self._changed:
+            self._later[path] = time.monotonic() + max(after, 0.05)
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Wake whoever waits; nothing is handed out any more."""
+        with self._changed:
+            self.stopped = True
+            self._changed.notify_all()
+
+    def resume(self) -> None:
+        """Hand out again."""
+        with self._changed:
+            self.stopped = False
+
+    def rest(self, seconds: float) -> None:
+        """Wait, but not past a stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stopped, seconds)
+
+    def wait(self, other: Callable[[], bool], every: float = 1.0) -> bool:
+        """Wait for a path that is due, a listing that is wanted, or `other` to hold, which is asked now and then.
+
+        True when a listing is wanted; the wish is then granted."""
+        with self._changed:
+            while not (self.stopped or self._listing or self._due_in() <= 0 or other()):
+                self._changed.wait(min(self._due_in(), every))
+            wanted, self._listing = self._listing, False
+            return wanted
+
+    def due(self) -> list[str]:
+        """The paths to look at now, sorted. They are no longer waiting: see `dealing`."""
+        with self._changed:
+            now = self._take_hints()
+            ready, self._settling = settle(self._settling, now, quiet=self._quiet, patience=self._patience)
+            later = [path for path, moment in self._later.items() if moment <= now]
+            for path in later:
+                del self._later[path]
+            return sorted({*ready, *later})
+
+    @contextmanager
+    def dealing(self, paths: int) -> Iterator[Callable[[int], None]]:
+        """Count `paths` as pending until they are dealt with; what is given says how many now are."""
+        left = paths
+
+        def done(some: int) -> None:
+            nonlocal left
+            left -= some
+            with self._changed:
+                self._working -= some
+
+        with self._changed:
+            self._working += paths
+        try:
+            yield done
+        finally:
+            done(left)
+
+    @property
+    def pending(self) -> int:
+        """How many paths are known to have changed and can't be found yet."""
+        with self._changed:
+            return len(self._hints | self._settling.keys() | self._later.keys()) + self._working
+
+    def _take_hints(self) -> float:
+        now = time.monotonic()
+        if self._hints:
+            self._settling = heard(self._settling, self._hints, now)
+            self._hints = set()
+        return now
+
+    def _due_in(self) -> float:
+        now = self._take_hints()
+        first = wake(self._settling, quiet=self._quiet, patience=self._patience)
+        moments = [*self._later.values(), *([] if first is None else [first])]
+        return min(moments, default=now + LONGEST) - now

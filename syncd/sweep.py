@@ -1,0 +1,237 @@
+"""One pass of the pipe: look at the files, read what may have changed, cut, embed, commit.
+
+Law: a pass decides from the files alone, so whatever caused it can be late, doubled or wrong without harm."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from index.errors import Conflict, NotFound, Unavailable
+from index.index import Prepared
+from index.model import Document, Stat
+from syncd.absence import FINAL, Absence
+from syncd.agenda import Agenda
+from syncd.capture import iso
+from syncd.note import FrontmatterError, decode, edit, encode
+from syncd.parse import parse
+from syncd.place import place
+from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
+from syncd.shelf import Build
+from syncd.vault import Listing, Vault
+
+WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
+MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
+UNADOPTED = frozenset({"bad-id", "conflict-copy", "unclosed-frontmatter"})  # defects of notes that are given no id
+
+Progress = Callable[[int, int, str], None]  # done, total, stage
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a pass did, counted."""
+
+    added: int = 0
+    modified: int = 0
+    moved: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+
+    @property
+    def changes(self) -> int:
+        """How many documents it changed."""
+        return self.added + self.modified + self.moved + self.removed
+
+    def add(self, other: Outcome) -> None:
+        """Count `other` in."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a pass is about: a build, where to look (None = everywhere), and what may be believed."""
+
+    build: Build
+    live: bool  # the build that answers, as opposed to one that is being made beside it
+    under: frozenset[str] | None = None
+    accept: bool = False  # believe every absence
+    at_once: bool = False  # believe a small absence without waiting
+
+
+class Sweep:
+    """Makes passes. One at a time; captures may be committed in between by other threads."""
+
+    def __init__(self, vault: Vault, agenda: Agenda, absence: Absence, *, inbox: str, adopt_s: float) -> None:
+        self._vault, self._agenda, self._absence = vault, agenda, absence
+        self._inbox, self._adopt_s = inbox, adopt_s
+        self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
+        self.unseen = False  # some folders could not be listed at the last listing
+
+    def run(self, aim: Aim, progress: Progress | None = None) -> Outcome:
+        """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
+        outcome = Outcome()
+        listing = self._look(aim.under)
+        if not aim.live and (self._absence.held or not listing.complete):
+            raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
+        suspects: list[str] = []
+        missing: list[str] = []
+        embedding = all(index.comparable for index in aim.build.indexes.values())
+        for scope, index in aim.build.indexes.items():
+            files = {path: stat for path, stat in listing.files.items() if place(path, self._inbox).scope == scope}
+            found = survey(files, index.manifest.copy(), under=aim.under, embedded=embedding)
+            suspects += found.suspects
+            missing += [path for path in found.missing if listing.gone(path)]
+            outcome.unchanged += found.unchanged
+            if aim.under is None:
+                index.skip(
+                    {path: why for path, why in listing.skipped.items() if place(path, self._inbox).scope == scope}
+                )
+        gone = self._believed(aim, listing, missing)
+        suspects.sort(key=lambda path: (place(path, self._inbox).scope == "vault", -listing.files[path].mtime_ns))
+        self._work(aim, suspects, gone, outcome, progress)
+        if aim.under is None and aim.live and not self._agenda.stopped:
+            self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
+            self.unseen = not listing.complete
+            if listing.complete:
+                self._absence.listed()
+        return outcome
+
+    def _look(self, under: frozenset[str] | None) -> Listing:
+        if under is None or len(under) > MANY:
+            return self._vault.listing()
+        looks = [self._vault.listing(path) for path in sorted(under)]
+        return Listing(
+            {path: stat for look in looks for path, stat in look.files.items()},
+            {path: why for look in looks for path, why in look.skipped.items()},
+            all(look.complete for look in looks),
+            frozenset().union(*(look.unread for look in looks)),
+        )
+
+    def _believed(self, aim: Aim, listing: Listing, missing: list[str]) -> list[str]:
+        if not aim.live:
+            return missing
+        self._absence.seen(listing.files)
+        if aim.under is None:
+            self._absence.only(missing)
+        if aim.accept:
+            self._absence.accept(missing)
+            return missing
+        known = sum(len(index.manifest) for index in aim.build.indexes.values())
+        gone, wait = self._absence.believe(missing, known, at_once=aim.at_once)
+        for path, seconds in wait.items():
+            self._agenda.again(path, seconds)
+        return gone
+
+    def _work(
+        self, aim: Aim, suspects: Sequence[str], gone: Collection[str], outcome: Outcome, progress: Progress | None
+    ) -> None:
+        """Window by window; what is gone goes last, so that its vectors can still be found by their digest."""
+        left = set(gone)
+        with self._agenda.dealing(len(suspects)) as done:
+            for start in range(0, len(suspects), WINDOW):
+                if self._agenda.stopped:
+                    return
+                window = suspects[start : start + WINDOW]
+                self._window(aim, window, left, outcome)
+                done(len(window))
+                if progress:
+                    progress(start + len(window), len(suspects), "indexing")
+                if aim.live and len(suspects) > WINDOW and (due := self._agenda.due()):
+                    with self._agenda.dealing(len(due)):  # a save does not wait behind a bulk run
+                        outcome.add(self.run(Aim(aim.build, live=True, under=frozenset(due))))
+        for index in aim.build.indexes.values():
+            paths = [path for path in left if path in index.manifest]
+            for start in range(0, len(paths), 1000):
+                index.commit([], paths[start : start + 1000], fresh=self._vault.stat)
+            outcome.removed += sum(path not in index.manifest for path in paths)
+
+    def _window(self, aim: Aim, window: Sequence[str], left: set[str], outcome: Outcome) -> None:
+        documents = dict(self._read(aim, window, outcome))
+        for scope, index in aim.build.indexes.items():
+            mine = {path: one for path, one in documents.items() if one[0].scope == scope}
+            if not mine:
+                continue
+            seen = {path: Seen(document.digest, document.claimed_id, stat) for path, (document, stat) in mine.items()}
+            absent = {path for path in left if path in index.manifest}
+            planned = plan(seen, absent, index.manifest, embedded=index.comparable)
+            moved = {change.old: change.new for change in planned.changes if isinstance(change, Moved)}
+            changed = [change.path for change in planned.changes if not isinstance(change, Moved | Removed)]
+            ready = index.prepare([mine[path] for path in (*moved.values(), *changed)])
+            stale = index.commit(ready, moved.keys(), fresh=self._vault.stat)
+            index.touch(planned.touched)
+            left -= moved.keys()
+            for path in stale:
+                self._agenda.again(path, 0.2)
+            _count(outcome, planned, ready, set(stale))
+
+    def _read(self, aim: Aim, paths: Iterable[str], outcome: Outcome) -> Iterator[tuple[str, tuple[Document, Stat]]]:
+        for path in paths:
+            try:
+                document, stat = self._one(aim, path)
+            except NotFound:
+                self._agenda.again(path, FINAL)
+            except Conflict:
+                self._agenda.again(path, max(self._adopt_s, FINAL))
+            except Unavailable as error:
+                outcome.failed += 1
+                self.failed[path] = error.message
+                if error.retryable:
+                    self._agenda.again(path, FINAL)
+            else:
+                self.failed.pop(path, None)
+                if document is not None:
+                    yield path, (document, stat)
+
+    def _one(self, aim: Aim, path: str) -> tuple[Document | None, Stat]:
+        """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
+        raw, stat = self._vault.read(path)
+        age = time.time() - stat.mtime_ns / 1e9
+        if not raw and 0 <= age < FINAL and path in aim.build.indexes[place(path, self._inbox).scope].manifest:
+            self._agenda.again(path, FINAL - age)
+            return None, stat
+        document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
+        if aim.live and raw.strip() and _adoptable(document):
+            if 0 <= age < self._adopt_s:
+                self._agenda.again(path, self._adopt_s - age)
+            else:
+                return self._adopt(document, raw, stat)
+        return document, stat
+
+    def _adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
+        """Give a note that a person dropped into the inbox its `id` and `created_at`, and touch no other byte."""
+        changes: dict[str, str] = {"id": str(uuid.uuid4())}
+        if document.created_at == stat.mtime_ns // 1_000_000:
+            changes["created_at"] = iso(document.created_at)
+        try:
+            raw = encode(edit(decode(raw), changes))
+        except FrontmatterError:
+            return document, stat  # it has its defect already
+        stat = self._vault.replace(document.path, raw, digest=document.digest)
+        return parse(raw, document.path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox), stat
+
+
+def _adoptable(document: Document) -> bool:
+    known = document.scope == "vault" or document.claimed_id is not None or not document.writable
+    return not known and not any(defect.name in UNADOPTED for defect in document.defects)
+
+
+def _count(outcome: Outcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:
+    for change in planned.changes:
+        path = change.new if isinstance(change, Moved) else change.path
+        if path not in stale and not isinstance(change, Removed):
+            name = type(change).__name__.lower()
+            setattr(outcome, name, getattr(outcome, name) + 1)
+    outcome.unchanged += planned.unchanged
+    for one in ready:
+        if one.document.path not in stale:
+            outcome.chunks += len(one.chunks)
+            outcome.embedded += one.embedded
+            outcome.reused += one.reused
