@@ -7,14 +7,17 @@ from urllib.parse import urlsplit
 
 from syncd.config import ServerSettings
 
+HTTP = 80  # the port that a Host leaves out
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def hosts(settings: ServerSettings, port: int) -> frozenset[str]:
-    """The `Host` values that mean this server when it listens on `port`, lower-cased. Never patterns: a prefix match
-    lets a name like `127.0.0.1:1.evil.example` in."""
+    """The `Host` values that mean this server when it listens on `port`, lower-cased.
+
+    Never patterns: a prefix match lets a name like `127.0.0.1:1.evil.example` in.
+    """
     own = {*_LOOPBACK} if _local(settings.host) else {bracketed(settings.host), *_LOOPBACK}
-    names = {f"{host}:{port}" for host in own} | ({*own} if port == 80 else set())  # noqa: PLR2004 - http's own port
+    names = {f"{host}:{port}" for host in own} | ({*own} if port == HTTP else set())
     names.update(settings.allowed_hosts)
     if settings.public_url:
         names.add(urlsplit(settings.public_url).netloc)

@@ -13,13 +13,13 @@ import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
 from typing import Any, BinaryIO, Final
 
 import httpx2
 
 from index.errors import CODES, Unauthenticated, Unavailable
 
-MODERN: Final = "2026-07-28"  # the first revision without sessions; revisions are dates, so they compare as text
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 SERVER_ERROR, PARSE_ERROR, INVALID_REQUEST = -32000, -32700, -32600
@@ -28,27 +28,29 @@ CONNECT_SECONDS: Final = 5.0
 _PLAIN: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 Message = dict[str, Any]
+Headers = dict[bytes, bytes]
 
 
-def run(url: str, key: str, *, workspace: str | None = None, toolset: str | None = None) -> int:
+def run(url: str, key: str, workspace: str | None = None, *, toolset: str | None = None) -> int:
     """Carry messages between this process's stdin and stdout and the daemon at `url` until stdin ends."""
     path = f"/mcp/{toolset}" if toolset else "/mcp"
-    headers = {"authorization": f"Bearer {key}"}
-    if workspace:
-        headers["x-memory-workspace"] = workspace.encode()  # type: ignore[assignment]  # httpx2 takes bytes: a name in any script
+    headers = {"authorization": f"Bearer {key}"} | ({"x-memory-workspace": workspace} if workspace else {})
     asyncio.run(_Bridge(url.rstrip("/") + path, headers, sys.stdout.buffer).carry(sys.stdin.buffer))
     return 0
 
 
 class _Bridge:
-    """One client on stdin. Older protocol revisions have a session, which lives as long as the bridge."""
+    """One client on stdin. Older protocol revisions have a session, which is opened anew when the daemon was restarted."""
 
     def __init__(self, url: str, headers: dict[str, str], out: BinaryIO) -> None:
         self._url = url
-        self._headers = headers | {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+        kinds = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+        self._headers: Headers = {name.encode(): value.encode() for name, value in (headers | kinds).items()}
         self._out = out
-        self._session: str | None = None
-        self._version: str | None = None
+        self._hello: Message | None = None  # the handshake, to be repeated
+        self._opening = asyncio.Lock()
+        self._session: bytes | None = None
+        self._version: bytes | None = None
         self._under_way: dict[str, asyncio.Task[None]] = {}  # request id as JSON -> its task
         self._listening: asyncio.Task[None] | None = None
 
@@ -76,115 +78,141 @@ class _Bridge:
         if not isinstance(message, dict):
             self._fail(None, INVALID_REQUEST, "one JSON-RPC message per line, please; batches are not served")
             return
-        method, id = message.get("method"), message.get("id")  # noqa: A001 - the protocol's own word
-        if method == "notifications/cancelled" and self._modern(message):
+        method, asked = message.get("method"), message.get("id")
+        if method == "notifications/cancelled" and (_revision(message) or not self._session):
             # This revision cancels by closing the request; there is nothing to tell the daemon.
             cancelled = (message.get("params") or {}).get("requestId")
             if task := self._under_way.get(json.dumps(cancelled)):
                 task.cancel()
             return
-        if method == "initialize" or method is None or id is None:
+        if method == "initialize" or method is None or asked is None:
             await self._exchange(message)  # in order: what follows depends on it
             return
         task = asyncio.create_task(self._exchange(message))
-        self._under_way[json.dumps(id)] = task
-        task.add_done_callback(lambda _: self._under_way.pop(json.dumps(id), None))
+        self._under_way[json.dumps(asked)] = task
+        task.add_done_callback(lambda _: self._under_way.pop(json.dumps(asked), None))
 
     async def _exchange(self, message: Message) -> None:
-        """Send one message; write every message of the answer; make one up when there is none."""
-        id = message.get("id") if "method" in message else None  # noqa: A001 - the protocol's own word
+        """Send one message and write every message of the answer; make one up when there is none."""
+        asked = message.get("id") if "method" in message else None
+        session = self._session
+        try:
+            try:
+                await self._post(message)
+            except _Refused as refused:
+                if refused.status != HTTPStatus.NOT_FOUND or not session or not self._hello:
+                    raise
+                await self._reopen(session)
+                await self._post(message)
+        except _Refused as refused:
+            if asked is not None:
+                self._refused(asked, refused.status, refused.body)
+        except _Answered:
+            pass
+        except Exception as error:  # noqa: BLE001 - the top of the loop: whatever happens, the client gets an answer
+            if asked is not None:
+                self._fail(asked, SERVER_ERROR, _unreachable(self._url, error), Unavailable.code, retryable=True)
+        if message.get("method") == "notifications/initialized":
+            self._listen()
+
+    async def _post(self, message: Message, *, silent: bool = False) -> None:
+        asked, hello = message.get("id") if "method" in message else None, message.get("method") == "initialize"
         answered = False
         try:
             async with self._http.stream(
                 "POST", self._url, content=json.dumps(message).encode(), headers=self._headers_of(message)
             ) as response:
-                if message.get("method") == "initialize":
-                    self._session = response.headers.get("mcp-session-id")
                 async for answer in _messages(response):
-                    answered = answered or ("method" not in answer and answer.get("id") == id)
-                    self._note(message, answer)
-                    self._write(answer)
-                if id is not None and not answered:
-                    self._refused(id, response.status_code, b"")
-        except _Refused as refused:
-            if id is not None:
-                self._refused(id, refused.status, refused.body)
-        except httpx2.TransportError as error:
-            if id is not None and not answered:
-                self._fail(id, SERVER_ERROR, _unreachable(self._url, error), Unavailable.code, retryable=True)
-        if message.get("method") == "notifications/initialized" and self._session and not self._listening:
-            self._listening = asyncio.create_task(self._listen())
+                    answered = answered or ("method" not in answer and answer.get("id") == asked)
+                    result = answer.get("result")
+                    if hello and isinstance(result, dict):
+                        self._hello = message
+                        self._session = response.headers.get("mcp-session-id", "").encode() or None
+                        self._version = str(result.get("protocolVersion", "")).encode()
+                    if not silent:
+                        self._write(answer)
+                if asked is not None and not answered:
+                    raise _Refused(response.status_code, b"")
+        except httpx2.RequestError as error:
+            if answered:
+                raise _Answered from error
+            raise
 
-    async def _listen(self) -> None:
+    async def _reopen(self, session: bytes) -> None:
+        """Shake hands again: the daemon was restarted, and knows the session no more."""
+        async with self._opening:
+            if self._session != session or self._hello is None:
+                return  # another request was first
+            await self._post(self._hello, silent=True)
+            await self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, silent=True)
+            self._listen()
+
+    def _listen(self) -> None:
+        if self._session:
+            if self._listening:
+                self._listening.cancel()
+            self._listening = asyncio.create_task(self._heard())
+
+    async def _heard(self) -> None:
         """What the daemon says unasked, in the session of an older client. Optional, so a failure is not told."""
-        with contextlib.suppress(httpx2.TransportError, _Refused):
+        with contextlib.suppress(httpx2.RequestError, _Refused):
             quiet = httpx2.Timeout(None, connect=CONNECT_SECONDS)
-            headers = self._headers_of({}) | {"accept": "text/event-stream"}
+            headers = self._headers_of({}) | {b"accept": b"text/event-stream"}
             async with self._http.stream("GET", self._url, headers=headers, timeout=quiet) as response:
                 async for message in _messages(response):
                     self._write(message)
 
     async def _goodbye(self) -> None:
         if self._session:
-            with contextlib.suppress(httpx2.TransportError):
+            with contextlib.suppress(httpx2.RequestError):
                 await self._http.delete(self._url, headers=self._headers_of({}), timeout=2.0)
 
-    def _headers_of(self, message: Message) -> dict[str, str]:
+    def _headers_of(self, message: Message) -> Headers:
         headers = dict(self._headers)
-        if self._modern(message):
-            params = message.get("params") or {}
-            headers["mcp-protocol-version"] = str(params["_meta"][VERSION_KEY])
-            headers["mcp-method"] = _header(str(message["method"]))
-            name = params.get(NAMED.get(message["method"], ""))
+        if version := _revision(message):
+            params, method = message["params"], str(message["method"])
+            headers[b"mcp-protocol-version"] = _header(version)
+            headers[b"mcp-method"] = _header(method)
+            name = params.get(NAMED.get(method, ""))
             if isinstance(name, str):
-                headers["mcp-name"] = _header(name)
-            return headers
-        if message.get("method") != "initialize":
+                headers[b"mcp-name"] = _header(name)
+        elif message.get("method") != "initialize":
             if self._session:
-                headers["mcp-session-id"] = self._session
+                headers[b"mcp-session-id"] = self._session
             if self._version:
-                headers["mcp-protocol-version"] = self._version
+                headers[b"mcp-protocol-version"] = self._version
         return headers
 
-    def _modern(self, message: Message) -> bool:
-        """Whether the message is of a revision without sessions, which each message says for itself."""
-        params = message.get("params")
-        meta = params.get("_meta") if isinstance(params, dict) else None
-        version = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
-        if version is None and message.get("method") == "notifications/cancelled":
-            return self._session is None
-        return isinstance(version, str) and isinstance(message.get("method"), str)
-
-    def _note(self, asked: Message, answer: Message) -> None:
-        """Remember the revision that a handshake agreed on."""
-        result = answer.get("result")
-        if asked.get("method") == "initialize" and isinstance(result, dict):
-            self._version = result.get("protocolVersion")
-
-    def _refused(self, id: Any, status: int, body: bytes) -> None:  # noqa: A002 - the protocol's own word
+    def _refused(self, asked: Any, status: int, body: bytes) -> None:
         """The daemon's own refusal, as an answer to the request it was meant for."""
-        code, message, retryable = Unavailable.code, f"the daemon answered HTTP {status}", status >= 500  # noqa: PLR2004 - its fault
+        code, message, retryable = (
+            Unavailable.code,
+            f"the daemon answered HTTP {status}",
+            status >= HTTPStatus.INTERNAL_SERVER_ERROR,
+        )
         with contextlib.suppress(ValueError, KeyError, TypeError):
             error = json.loads(body)["error"]
             if isinstance(error["code"], int):  # JSON-RPC already
-                self._write({"jsonrpc": "2.0", "id": id, "error": error})
+                self._write({"jsonrpc": "2.0", "id": asked, "error": error})
                 return
             if error["code"] in CODES:
                 code, message, retryable = error["code"], f"{error['message']} (HTTP {status})", error["retryable"]
-        if status == 401:  # noqa: PLR2004 - unauthorized
+        if status == HTTPStatus.UNAUTHORIZED:
             code = Unauthenticated.code
-        if status == 404 and self._session:  # noqa: PLR2004 - not found
-            message = "the daemon was restarted and has forgotten this session; start the client again"
-        self._fail(id, SERVER_ERROR, message, code, status=status, retryable=retryable)
+        self._fail(asked, SERVER_ERROR, message, code, status=status, retryable=retryable)
 
-    def _fail(self, id: Any, number: int, message: str, code: str = "INVALID_ARGUMENT", **data: Any) -> None:  # noqa: A002 - the protocol's own word
+    def _fail(self, asked: Any, number: int, message: str, code: str = "INVALID_ARGUMENT", **data: Any) -> None:
         error = {"code": number, "message": message, "data": {"code": code, **data}}
-        self._write({"jsonrpc": "2.0", "id": id, "error": error})
+        self._write({"jsonrpc": "2.0", "id": asked, "error": error})
 
     def _write(self, message: Message) -> None:
         # ASCII only, so that no character can be taken for the end of the line
         self._out.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         self._out.flush()
+
+
+class _Answered(Exception):
+    """The connection broke, but after the answer."""
 
 
 class _Refused(Exception):
@@ -198,7 +226,7 @@ class _Refused(Exception):
 async def _messages(response: httpx2.Response) -> AsyncIterator[Message]:
     """The JSON-RPC messages of an answer, whether it is JSON or an event stream."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
-    if kind == "text/event-stream" and response.status_code == 200:  # noqa: PLR2004 - OK
+    if kind == "text/event-stream" and response.status_code == HTTPStatus.OK:
         data: list[bytes] = []
         rest = b""
         async for piece in response.aiter_bytes():
@@ -213,7 +241,7 @@ async def _messages(response: httpx2.Response) -> AsyncIterator[Message]:
                     data = []
         return
     body = await response.aread()
-    if response.status_code == 202:  # noqa: PLR2004 - Accepted: a notification
+    if response.status_code == HTTPStatus.ACCEPTED:  # a notification
         return
     message = _object(body) if kind == "application/json" else None
     if message is None or message.get("jsonrpc") != "2.0" or message.get("id") is None:
@@ -229,19 +257,29 @@ def _object(text: bytes) -> Message | None:
     return value if isinstance(value, dict) else None
 
 
-def _header(value: str) -> str:
+def _revision(message: Message) -> str | None:
+    """The protocol revision that a message names itself; None for one of an older revision, which has sessions."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
+    return version if isinstance(version, str) and isinstance(message.get("method"), str) else None
+
+
+def _header(value: str) -> bytes:
     """A value as the protocol carries it in a header: as it is, or in base64 when it would not survive."""
     if _PLAIN.fullmatch(value) and not value.startswith("=?base64?"):
-        return value
-    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
+        return value.encode()
+    return b"=?base64?" + base64.b64encode(value.encode("utf-8", "replace")) + b"?="
 
 
-def _unreachable(url: str, error: httpx2.TransportError) -> str:
+def _unreachable(url: str, error: Exception) -> str:
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
         return f"no daemon answers at {url}; start it with `memex serve`"
     if isinstance(error, httpx2.TimeoutException):
         return f"the daemon did not answer within {QUIET_SECONDS:g} s"
-    return "the connection to the daemon was lost; what was asked may still have been done"
+    if isinstance(error, httpx2.RequestError):
+        return "the connection to the daemon was lost; what was asked may still have been done"
+    return f"the daemon can't be asked: {type(error).__name__}"
 
 
 async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:

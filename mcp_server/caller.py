@@ -21,8 +21,10 @@ DEFAULT: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One HTTP request's key and the headers that narrow it. It lives in a ContextVar, so it is that of the very
-    request even inside a long-lived MCP session."""
+    """One HTTP request's key and the headers that narrow it.
+
+    It lives in a ContextVar, so it is that of the very request even inside a long-lived MCP session.
+    """
 
     key: Key
     workspace: str | None = None  # X-Memory-Workspace

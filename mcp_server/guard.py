@@ -10,6 +10,8 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Collection
+from email.utils import formatdate
+from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -70,6 +72,7 @@ class Guard:
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._clock = clock
+        self._busy = asyncio.Event()
         self._under_way: dict[asyncio.Task[None], tuple[str, str]] = {}  # task -> key id, method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,19 +83,18 @@ class Guard:
         if scope["type"] != "http":
             return  # a web socket: uvicorn closes what is not accepted
         headers, repeated = _headers(scope)
-        refusal = self._stranger(scope, headers, repeated)
+        refusal = _malformed(scope, repeated) or self._stranger(scope["method"], headers)
         key = None
         if refusal is None:
             key, refusal = self._caller(scope["path"], headers)
         if refusal is None and scope["method"] in ("POST", "DELETE"):
             refusal = self._unread(scope["method"], headers)
-        if refusal is None:
-            if scope["method"] == "POST" or b"content-length" in headers or b"transfer-encoding" in headers:
-                received = await self._body(receive)
-                if isinstance(received, Refusal):
-                    refusal = received
-                else:
-                    receive = received
+        if refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
+            received = await self._body(receive)
+            if isinstance(received, Refusal):
+                refusal = received
+            else:
+                receive = received
         if refusal is not None:
             log.info("refused %s %s: %s", scope["method"], refusal.status, refusal.code)
             await _refuse(refusal, receive, send)
@@ -102,10 +104,13 @@ class Guard:
     async def watch(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
         while True:
+            await self._busy.wait()
             await asyncio.sleep(WATCH_SECONDS)
             now = self._clock()
-            for task, (id, _) in list(self._under_way.items()):
-                if not self._keys.live(id, now=now):
+            if not self._under_way:
+                self._busy.clear()
+            for task, (key_id, _) in list(self._under_way.items()):
+                if not self._keys.live(key_id, now=now):
                     task.cancel()
 
     def hang_up(self) -> None:
@@ -123,7 +128,7 @@ class Guard:
         caller = _caller(key, headers, scope["query_string"])
         scopes = sorted(key.scopes)
         # The SDK's own user object: sessions and request state are bound to it.
-        token = AccessToken(token="-", client_id=key.id, subject=key.id, scopes=scopes, claims={"iss": "memex"})  # noqa: S106 -- the secret itself goes no further than this file
+        token = AccessToken(token="-", client_id=key.id, subject=key.id, scopes=scopes, claims={"iss": "memex"})  # noqa: S106 - no secret
         scope["user"], scope["auth"] = AuthenticatedUser(token), AuthCredentials(scopes)
         scope["memex.caller"] = caller
         started = False
@@ -134,8 +139,9 @@ class Guard:
             await send(message)
 
         task = asyncio.current_task()
-        assert task is not None
+        assert task is not None  # noqa: S101 - a broken invariant
         self._under_way[task] = (key.id, scope["method"])
+        self._busy.set()
         reset = CALLER.set(caller)
         try:
             await self._app(scope, receive, noting)
@@ -147,13 +153,8 @@ class Guard:
             CALLER.reset(reset)
             del self._under_way[task]
 
-    def _stranger(self, scope: Scope, headers: dict[bytes, bytes], repeated: str) -> Refusal | None:
+    def _stranger(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse what a browser was tricked into, before anything else is looked at."""
-        if repeated:
-            return Refusal(400, InvalidArgument.code, f"the header {repeated} is given more than once")
-        head = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(a) + len(b) for a, b in scope["headers"])
-        if head > HEAD_BYTES:
-            return Refusal(431, ResourceExhausted.code, f"the request's head is larger than {HEAD_BYTES} bytes")
         if headers.get(b"host", b"").lower() not in self._hosts:
             message = (
                 "this Host is not served here; use the daemon's own address or list the name in server.allowed_hosts"
@@ -165,8 +166,8 @@ class Guard:
             return Refusal(403, PermissionDenied.code, message)
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and origin is None:
             return Refusal(403, PermissionDenied.code, "requests that another site makes in a browser are refused")
-        if scope["method"] not in METHODS:
-            return Refusal(405, InvalidArgument.code, f"the method {scope['method'][:16]} is not served")
+        if method not in METHODS:
+            return Refusal(405, InvalidArgument.code, f"the method {method[:16]} is not served")
         return None
 
     def _caller(self, path: str, headers: dict[bytes, bytes]) -> tuple[Key | None, Refusal | None]:
@@ -225,6 +226,15 @@ class Guard:
         return replay
 
 
+def _malformed(scope: Scope, repeated: str) -> Refusal | None:
+    if repeated:
+        return Refusal(400, InvalidArgument.code, f"the header {repeated} is given more than once")
+    head = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(a) + len(b) for a, b in scope["headers"])
+    if head > HEAD_BYTES:
+        return Refusal(431, ResourceExhausted.code, f"the request's head is larger than {HEAD_BYTES} bytes")
+    return None
+
+
 def _headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
     """The headers by lower-cased name, stripped; and the first one that stands twice but must not."""
     headers: dict[bytes, bytes] = {}
@@ -257,23 +267,32 @@ def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             own = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
-            message = {**message, "headers": [*own, *HEADERS, (b"cache-control", b"no-store, no-transform")]}
+            message = {**message, "headers": [*own, *HEADERS, _date(), (b"cache-control", b"no-store, no-transform")]}
         await send(message)
 
     return sending
 
 
+def _date() -> tuple[bytes, bytes]:
+    return b"date", formatdate(usegmt=True).encode()
+
+
 async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
     """Answer, then let the client finish what it is sending for a moment: a reset would cost it our answer."""
-    error = {"code": refusal.code, "message": refusal.message, "retryable": refusal.status == 408, "details": {}}  # noqa: PLR2004 -- request timeout
+    error = {
+        "code": refusal.code,
+        "message": refusal.message,
+        "retryable": refusal.status == HTTPStatus.REQUEST_TIMEOUT,
+        "details": {},
+    }
     body = json.dumps({"error": error}, separators=(",", ":")).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
-    headers.append((b"cache-control", b"no-store"))
-    if refusal.status == 401:  # noqa: PLR2004 -- unauthorized
+    headers += [_date(), (b"cache-control", b"no-store")]
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
-    if refusal.status != 408:  # noqa: PLR2004 -- it had its time
+    if refusal.status != HTTPStatus.REQUEST_TIMEOUT:
         await _drain(receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 

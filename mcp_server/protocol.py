@@ -71,7 +71,7 @@ class VaultMCP(MCPServer[Any]):
         self,
         name: str,
         arguments: dict[str, Any],
-        context: Context[Any, Any] | None = None,  # noqa: ARG002 -- the SDK's signature
+        context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
     ) -> CallToolResult:
         """Run a tool; an expected failure is a result too, so that the model can read it."""
         try:

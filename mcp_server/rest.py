@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -12,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
+from index.errors import CODES, InvalidArgument, MemexError, NotFound, Unavailable
 from mcp_server.operation import Desktop, Operation
 from mcp_server.tools import thoughts
-from mcp_server.wire import CODE, body, payload, schema, status
+from mcp_server.wire import body, payload, schema, status
 
 log = logging.getLogger(__name__)
 
@@ -89,14 +90,14 @@ def _json(data: bytes, code: int = 200) -> Response:
 
 async def refused(_: Request, error: Exception) -> Response:
     """An expected failure."""
-    assert isinstance(error, MemexError)
+    assert isinstance(error, MemexError)  # noqa: S101 - a broken invariant
     return _json(body(error), status(error))
 
 
 async def unserved(request: Request, error: Exception) -> Response:
     """No such route, or not with this method."""
-    assert isinstance(error, HTTPException)
-    if error.status_code == 404:  # noqa: PLR2004 -- not found
+    assert isinstance(error, HTTPException)  # noqa: S101 - a broken invariant
+    if error.status_code == HTTPStatus.NOT_FOUND:
         shown: MemexError = NotFound("no such route; GET /openapi.json lists them")
     else:
         shown = InvalidArgument(f"{request.method} is not served here")
@@ -118,7 +119,7 @@ def openapi(public_url: str, *, version: str) -> dict[str, Any]:
             "error": {
                 "type": "object",
                 "properties": {
-                    "code": {"type": "string", "enum": sorted({*_codes()})},
+                    "code": {"type": "string", "enum": sorted(CODES)},
                     "message": {"type": "string"},
                     "retryable": {"type": "boolean"},
                     "details": {"type": "object"},
@@ -158,12 +159,6 @@ def openapi(public_url: str, *, version: str) -> dict[str, Any]:
             },
         },
     }
-
-
-def _codes() -> set[str]:
-    from index.errors import CODES  # noqa: PLC0415 -- one use, at start
-
-    return {*CODES, *CODE.values()}
 
 
 def _described(served: Served, operation: Operation) -> dict[str, Any]:

@@ -122,6 +122,7 @@ def serve(
             log_config=None,
             access_log=False,
             server_header=False,
+            date_header=False,  # the guard writes it: uvicorn refreshes its own ten times a second
             proxy_headers=False,
             h11_max_incomplete_event_size=16_384,
             limit_concurrency=own.connections,
@@ -165,7 +166,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def main_loop(self) -> None:
-        """Wait for the stop; between, refresh the Date header once a second while anybody is connected."""
+        """Wait for the stop, and for nothing else."""
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -176,10 +177,7 @@ class _Server(uvicorn.Server):
 
         threading.Thread(target=wait, name="rim-stop", daemon=True).start()
         self._on_bound()
-        while not stopped.is_set():
-            await self.on_tick(0)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), timeout=1.0)
+        await stopped.wait()
         self.should_exit = True
         self._guard.hang_up()
 
@@ -228,7 +226,10 @@ def _version() -> str:
 
 
 def _quiet_logs() -> None:
-    """A plain root handler before the first MCP server: the SDK would install one that renders every traceback in
-    colour, and 200 aborted uploads would stop the event loop for a minute."""
+    """Install a plain root handler before the first MCP server is made.
+
+    The SDK would install one that renders every traceback in colour, and 200 aborted uploads would stop the event
+    loop for a minute.
+    """
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

@@ -5,45 +5,50 @@ Without it a few hundred half-open heads keep every honest client out for good."
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-def timed(seconds: float) -> type[H11Protocol]:
-    """The protocol class for `uvicorn.Config(http=…)` that gives each head `seconds`."""
+class TimedH11(H11Protocol):
+    """Closes a connection whose head is not complete in time; streams and keep-alive are left alone."""
 
-    class TimedH11(H11Protocol):
-        """Closes a connection whose head is not complete in time; streams and keep-alive are left alone."""
+    seconds: ClassVar[float]
+    _head: asyncio.TimerHandle | None = None
 
-        _head: asyncio.TimerHandle | None = None
+    def connection_made(self, transport: Any) -> None:
+        """The first head may begin."""
+        super().connection_made(transport)
+        self._arm()
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+    def data_received(self, data: bytes) -> None:
+        """A head begins between two answers, and is complete when a new cycle is under way."""
+        if self.cycle is None or self.cycle.response_complete:
             self._arm()
-
-        def data_received(self, data: bytes) -> None:
-            if self.cycle is None or self.cycle.response_complete:
-                self._arm()
-            super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._disarm()
-
-        def on_response_complete(self) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
             self._disarm()
-            super().on_response_complete()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._disarm()
-            super().connection_lost(exc)
+    def on_response_complete(self) -> None:
+        """From here uvicorn's own keep-alive limit holds."""
+        self._disarm()
+        super().on_response_complete()
 
-        def _arm(self) -> None:
-            if self._head is None:
-                self._head = self.loop.call_later(seconds, self.transport.close)
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is left to time."""
+        self._disarm()
+        super().connection_lost(exc)
 
-        def _disarm(self) -> None:
-            if self._head is not None:
-                self._head.cancel()
-                self._head = None
+    def _arm(self) -> None:
+        if self._head is None:
+            self._head = self.loop.call_later(self.seconds, self.transport.close)
 
-    return TimedH11
+    def _disarm(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+
+def timed(seconds: float) -> type[TimedH11]:
+    """The protocol class for `uvicorn.Config(http=…)` that gives each head `seconds`."""
+    return type("TimedH11", (TimedH11,), {"seconds": seconds})

@@ -21,7 +21,9 @@ SURFACES: Final = ("mcp", "rest")
 PREFIX: Final = "mx"
 LONGEST_NAME: Final = 64
 
-_COLUMNS: Final = "id, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, digest"
+_ALL: Final = (
+    "SELECT id, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, digest FROM keys"
+)
 _NOBODY: Final = b"\0" * 32  # compared with when no key has the id, so that an unknown id takes as long as a known one
 
 
@@ -126,7 +128,7 @@ class Keys:
                 return key
         return None
 
-    def live(self, id: str, *, now: int) -> bool:
+    def live(self, id: str, *, now: int) -> bool:  # noqa: A002 - the field's own name
         """Whether the key that authenticated a while ago still would: what long-lived streams ask."""
         with self._lock:
             self._load()
@@ -165,12 +167,12 @@ class Keys:
                 return
             used, self._used = self._used, {}
             with self._ledger.writing():
-                for id, at in used.items():
-                    self._ledger.run("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, id))
-            for id, at in used.items():
-                if id in self._keys:
-                    key, digest = self._keys[id]
-                    self._keys[id] = (replace(key, last_used_at=at), digest)
+                for used_id, at in used.items():
+                    self._ledger.run("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+            for used_id, at in used.items():
+                if used_id in self._keys:
+                    key, digest = self._keys[used_id]
+                    self._keys[used_id] = (replace(key, last_used_at=at), digest)
 
     def _load(self) -> None:
         """Read the table when it was never read, or when another process has written to the ledger."""
@@ -178,13 +180,13 @@ class Keys:
         if version == self._version:
             return
         self._version = version
-        self._keys = {row[0]: (_key(row), row[-1]) for row in self._ledger.rows(f"SELECT {_COLUMNS} FROM keys")}  # noqa: S608 -- a literal of this module
+        self._keys = {row[0]: (_key(row), row[-1]) for row in self._ledger.rows(_ALL)}
 
 
 def _key(row: tuple[object, ...]) -> Key:
-    id, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, _ = row
+    own, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, _ = row
     return Key(
-        id=str(id),
+        id=str(own),
         name=str(name),
         scopes=frozenset(str(scopes).split(",")),
         workspaces=None if workspaces is None else frozenset(json.loads(str(workspaces))),

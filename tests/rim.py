@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ class Rim:
     url: str
     desk: FakeDesk
     secrets: dict[str, str] = field(default_factory=dict)
+    stop: Callable[[], None] = lambda: None
 
     def headers(self, key: str = "full", **more: str) -> dict[str, str]:
         named = {name.replace("_", "-"): value for name, value in more.items()}
@@ -38,12 +39,14 @@ class Rim:
 
 
 @contextmanager
-def running(folder: Path, *, mcp: McpSettings | None = None, **server: Any) -> Iterator[Rim]:
-    """Serve a fresh desk on a free loopback port."""
+def running(
+    folder: Path, *, mcp: McpSettings | None = None, make_desk: Callable[[Path, Keys], Any] = FakeDesk, **server: Any
+) -> Iterator[Rim]:
+    """Serve a fresh desk (any that keeps the contract of `syncd.workspace.Desk`) on a free loopback port."""
     folder.mkdir(mode=0o700, exist_ok=True)
     ledger = Ledger.open(folder / "ledger.db")
     keys = Keys(ledger, static={"mcp": STATIC_MCP, "rest": STATIC_REST})
-    desk = FakeDesk(folder / "vault", keys)
+    desk = make_desk(folder / "vault", keys)
     settings = Settings(
         vault=VaultSettings(path=folder / "vault"),
         state=folder,
@@ -60,7 +63,7 @@ def running(folder: Path, *, mcp: McpSettings | None = None, **server: Any) -> I
     def work() -> None:
         try:
             serve(desk, settings, on_bound=on_bound, stop=stop)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again where the test sees it
             errors.append(error)
         finally:
             bound.set()
@@ -71,12 +74,16 @@ def running(folder: Path, *, mcp: McpSettings | None = None, **server: Any) -> I
     if not urls:
         ledger.close()
         raise errors[0]
-    rim = Rim(urls[0], desk, _secrets(keys))
+
+    def put_away() -> None:
+        stop.set()
+        thread.join(20)
+
+    rim = Rim(urls[0], desk, _secrets(keys), put_away)
     try:
         yield rim
     finally:
-        stop.set()
-        thread.join(20)
+        put_away()
         ledger.close()
         assert not thread.is_alive()
         assert not errors, errors

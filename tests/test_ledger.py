@@ -28,7 +28,8 @@ def test_all_its_files_are_only_its_owners(path):
         opened.close()
     finally:
         os.umask(before)
-    assert modes and set(modes.values()) == {0o600}
+    assert modes
+    assert set(modes.values()) == {0o600}
 
 
 def test_what_was_written_is_there_when_it_is_opened_again(path):

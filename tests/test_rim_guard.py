@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 
+import httpx2
 import pytest
 
 from index.errors import Unavailable
@@ -137,32 +138,32 @@ def test_a_key_without_the_scope_is_refused_whatever_it_sends(rim, key, method, 
     ],
 )
 def test_missing_and_forbidden_workspaces_look_the_same(rim, method, path, sent):
-    id = rim.desk.workspace("secret").capture("a secret thing").record.id
+    note = rim.desk.workspace("secret").capture("a secret thing").record.id
     before = count(rim)
     answers = set()
     for name in ("secret", "nowhere", "Work", "../secret", "", "work/x", "sécret"):
-        answers.add(raw_call(rim, method, path.replace("ID", id), name, sent))
+        answers.add(raw_call(rim, method, path.replace("ID", note), name, sent))
     assert len(answers) == 1
     status, body = answers.pop()
     assert (status, json.loads(body)["error"]["code"]) == (404, "NOT_FOUND")
     assert count(rim) == before
 
 
-def raw_call(rim, method, path, workspace, sent, key="work"):
+def raw_call(rim, method, path, workspace, sent):
     body = json.dumps(sent["json"]).encode() if sent else b""
     line = "X-Memory-Workspace: " + workspace.encode().decode("latin-1")
-    status, answer, _ = raw(rim, request(rim, line, method=method, path=path, body=body, key=key))
+    status, answer, _ = raw(rim, request(rim, line, method=method, path=path, body=body, key="work"))
     return status, answer
 
 
 def test_an_id_of_another_workspace_is_as_unknown_as_none(rim):
-    id = rim.desk.workspace("secret").capture("another secret").record.id
+    note = rim.desk.workspace("secret").capture("another secret").record.id
     for method in ("GET", "DELETE"):
-        other = rim.rest(method, f"/thought/{id}", key="work")
-        none = rim.rest(method, "/thought/" + "0" * len(id), key="work")
+        other = rim.rest(method, f"/thought/{note}", key="work")
+        none = rim.rest(method, "/thought/" + "0" * len(note), key="work")
         assert other.status_code == none.status_code == 404
-        assert other.text.replace(id, "ID") == none.text.replace("0" * len(id), "ID")
-    assert rim.desk.workspace("secret").get(id)
+        assert other.text.replace(note, "ID") == none.text.replace("0" * len(note), "ID")
+    assert rim.desk.workspace("secret").get(note)
 
 
 def test_the_workspace_is_the_header_or_the_only_one_or_default(rim):
@@ -170,8 +171,8 @@ def test_the_workspace_is_the_header_or_the_only_one_or_default(rim):
         answer = rim.rest("POST", "/capture", key=key, json={"content": f"where {key} {headers}"}, headers=headers)
         if answer.status_code != 200:
             return answer.status_code
-        id = answer.json()["id"]
-        return next(name for name in rim.desk.workspaces() if id in rim.desk.workspace(name).records)
+        note = answer.json()["id"]
+        return next(name for name in rim.desk.workspaces() if note in rim.desk.workspace(name).records)
 
     assert where("work") == "work"
     assert where("full") == where("two") == "default"
@@ -272,6 +273,7 @@ def test_every_answer_carries_the_security_headers(rim):
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert "no-store" in answer.headers["cache-control"]
         assert "server" not in answer.headers
+        assert answer.headers["date"].endswith(" GMT")
         assert len(answer.headers.get_list("cache-control")) == 1
 
 
@@ -324,7 +326,8 @@ def test_a_slow_body_is_given_up(rim):
     started = time.monotonic()
     data = request(rim, body=b"x" * 1_000)[:-900]
     status, answer, _ = raw(rim, data)
-    assert status == 408 and json.loads(answer)["error"]["code"] == "RESOURCE_EXHAUSTED"
+    assert status == 408
+    assert json.loads(answer)["error"]["code"] == "RESOURCE_EXHAUSTED"
     assert 1.0 < time.monotonic() - started < 4.0
 
 
@@ -379,8 +382,6 @@ def test_health_answers_while_all_threads_are_busy(rim):
 
 @pytest.mark.parametrize("path", ["/sse", "/mcp"])
 def test_an_open_stream_ends_when_its_key_is_revoked(tmp_path, path):
-    import httpx2
-
     with running(tmp_path / "state") as rim:
         key, secret = rim.desk.keys.create("stream", workspaces=None, now=now_ms())
         headers = {"authorization": f"Bearer {secret}", "accept": "text/event-stream"}
@@ -410,8 +411,6 @@ def test_an_open_stream_ends_when_its_key_is_revoked(tmp_path, path):
 
 
 def test_a_stop_does_not_wait_for_listeners(tmp_path):
-    import httpx2
-
     with running(tmp_path / "state", grace_s=8.0) as rim:
         stream = httpx2.stream(
             "GET", rim.url + "/sse", headers=rim.headers() | {"accept": "text/event-stream"}, timeout=10

@@ -12,6 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from mcp_server.tools import FAMILIES
 from syncd.config import McpSettings
 from tests.rim import running
 
@@ -38,9 +39,11 @@ async def client(rim, *, key="full", mode="legacy", path="/mcp", way="http", **h
         async with Client(sse_client(rim.url + "/sse", headers=sent), mode=mode) as made:
             yield made
     else:
-        async with httpx2.AsyncClient(headers=sent, timeout=30) as http:
-            async with Client(streamable_http_client(rim.url + path, http_client=http), mode=mode) as made:
-                yield made
+        async with (
+            httpx2.AsyncClient(headers=sent, timeout=30) as http,
+            Client(streamable_http_client(rim.url + path, http_client=http), mode=mode) as made,
+        ):
+            yield made
 
 
 def run(work):
@@ -49,7 +52,8 @@ def run(work):
 
 def failed(result):
     """The error of a result: in text, in `_meta`, and nowhere else."""
-    assert result.is_error and result.structured_content is None
+    assert result.is_error
+    assert result.structured_content is None
     (block,) = result.content
     shown = json.loads(block.text)["error"]
     assert result.meta["dev.memex/error"] == shown
@@ -64,20 +68,19 @@ def test_every_tool_works_on_every_transport_and_era(rim, way, mode):
             text = f"over {way} in {mode}: 日本語 \u2028 line"
             made = await mcp.call_tool("capture_thought", {"content": text, "metadata": {"n": 1}})
             assert made.structured_content["created"] is True
-            id = made.structured_content["id"]
+            note = made.structured_content["id"]
             found = await mcp.call_tool("semantic_search", {"query": f"over {way} in {mode}", "top_k": 1})
-            assert found.structured_content["results"][0]["document_id"] == id
+            assert found.structured_content["results"][0]["document_id"] == note
             assert json.loads(found.content[0].text) == found.structured_content
-            assert len(found.content) == 1 and ": " not in found.content[0].text.split("日本語")[0].replace(
-                f"{mode}: ", ""
-            )
-            whole = await mcp.call_tool("get_thought", {"id": id})
+            assert len(found.content) == 1
+            assert ": " not in found.content[0].text.split("日本語")[0].replace(f"{mode}: ", "")
+            whole = await mcp.call_tool("get_thought", {"id": note})
             assert whole.structured_content["content"] == text
             recent = await mcp.call_tool("list_recent", {})
-            assert recent.structured_content["results"][0]["id"] == id
-            gone = await mcp.call_tool("delete_thought", {"id": id})
+            assert recent.structured_content["results"][0]["id"] == note
+            gone = await mcp.call_tool("delete_thought", {"id": note})
             assert gone.structured_content["deleted"] is True
-            assert failed(await mcp.call_tool("get_thought", {"id": id}))["code"] == "NOT_FOUND"
+            assert failed(await mcp.call_tool("get_thought", {"id": note}))["code"] == "NOT_FOUND"
 
     run(work())
 
@@ -100,7 +103,9 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
     tools = run(work())
     visible = 0
     for tool in tools:
-        assert tool.description and tool.title and tool.output_schema["type"] == "object"
+        assert tool.description
+        assert tool.title
+        assert tool.output_schema["type"] == "object"
         assert tool.input_schema["additionalProperties"] is False
         assert tool.annotations.open_world_hint is False
         assert tool.annotations.read_only_hint is (tool.name not in ("capture_thought", "delete_thought"))
@@ -111,7 +116,8 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
         visible += len(json.dumps([tool.name, tool.description, tool.input_schema], separators=(",", ":"))) / 4
     assert visible <= 2_500
     search = tools[1].description
-    assert "in other words" in search and "rank" in search
+    assert "in other words" in search
+    assert "rank" in search
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -130,13 +136,14 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
     ],
     ids=str,
 )
-def test_an_error_is_a_result_the_model_can_read(rim, mode, tool, arguments, code, word):
+def test_an_error_is_a_result_the_model_can_read(rim, mode, tool, arguments, code, word):  # noqa: PLR0917 - the matrix
     async def work():
         async with client(rim, mode=mode) as mcp:
             return await mcp.call_tool(tool, arguments)
 
     shown = failed(run(work()))
-    assert shown["code"] == code and word in shown["message"]
+    assert shown["code"] == code
+    assert word in shown["message"]
 
 
 def test_arguments_are_taken_as_they_are(rim):
@@ -227,14 +234,16 @@ def test_the_workspace_may_change_from_request_to_request_in_one_session(rim):
     in_work = rim.desk.workspace("work").capture("only in work, this one")
 
     async def work():
-        async with httpx2.AsyncClient(headers=rim.headers("two"), timeout=30) as http:
-            async with Client(streamable_http_client(rim.url + "/mcp", http_client=http), mode="legacy") as mcp:
-                seen = []
-                for name in ("work", "default", "work"):
-                    http.headers["X-Memory-Workspace"] = name
-                    result = await mcp.call_tool("get_thought", {"id": in_work.record.id})
-                    seen.append(result.is_error)
-                return seen
+        async with (
+            httpx2.AsyncClient(headers=rim.headers("two"), timeout=30) as http,
+            Client(streamable_http_client(rim.url + "/mcp", http_client=http), mode="legacy") as mcp,
+        ):
+            seen = []
+            for name in ("work", "default", "work"):
+                http.headers["X-Memory-Workspace"] = name
+                result = await mcp.call_tool("get_thought", {"id": in_work.record.id})
+                seen.append(result.is_error)
+            return seen
 
     assert run(work()) == [False, True, False]
     rim.desk.workspace("work").delete(in_work.record.id)
@@ -260,8 +269,6 @@ def test_a_session_belongs_to_the_key_that_opened_it(rim):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_slow_call_ends_with_a_retryable_error(rim, mode, monkeypatch):
-    from mcp_server.tools import FAMILIES
-
     operation = FAMILIES["thoughts"][1]
     space = rim.desk.workspace("work")
     space.slow = 1.5
@@ -315,7 +322,8 @@ def test_a_crash_tells_nothing(rim, mode):
     finally:
         del space.search
     assert failed(result)["code"] == "UNAVAILABLE"
-    assert "secret" not in str(result) and "home" not in str(result)
+    assert "secret" not in str(result)
+    assert "home" not in str(result)
 
 
 def test_twenty_clients_on_all_ways_lose_and_double_nothing(rim):
@@ -333,14 +341,14 @@ def test_twenty_clients_on_all_ways_lose_and_double_nothing(rim):
     async def work():
         return await asyncio.gather(*(one(number) for number in range(20)))
 
-    ids = [id for made in run(work()) for id in made]
+    ids = [note for made in run(work()) for note in made]
     assert len(set(ids)) == 60
 
 
 @pytest.mark.parametrize("key", ["bad", "expired", "revoked", "nonsense", "rest-only"])
 def test_a_bad_key_opens_no_transport(rim, key):
     for mode in MODES:
-        with pytest.raises(BaseException) as caught:  # noqa: PT011, B017
+        with pytest.raises(BaseException) as caught:
 
             async def work(mode=mode):
                 async with client(rim, key=key, mode=mode) as mcp:

@@ -2,10 +2,14 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import get_args
 
 import pytest
 from openapi_spec_validator import validate
 
+from index.model import COLLECTIONS
+from mcp_server.tools import thoughts_schema
 from tests.rim import running
 
 
@@ -19,8 +23,8 @@ def rim(tmp_path_factory):
 def work(rim):
     """The workspace `work`, empty."""
     space = rim.desk.workspace("work")
-    for id in list(space.records):
-        space.delete(id)
+    for note in list(space.records):
+        space.delete(note)
     return space
 
 
@@ -33,7 +37,9 @@ def capture(rim, content, key="work", **more):
 def error(answer):
     shown = answer.json()["error"]
     assert set(shown) == {"code", "message", "retryable", "details"}
-    assert "Traceback" not in answer.text and "/work" not in answer.text and "/tmp" not in answer.text
+    assert "Traceback" not in answer.text
+    assert "/work" not in answer.text
+    assert "/tmp" not in answer.text
     return shown["code"]
 
 
@@ -42,13 +48,18 @@ def test_a_capture_says_what_became_of_it(rim, work):
     assert set(told) == {
         *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at")
     }
-    assert told["created"] is True and told["title"] == "T" and told["tags"] == ["a"] and told["chunks"] == 2
-    assert told["created_at"] > 1_600_000_000_000 and told["updated_at"] is None
+    assert told["created"] is True
+    assert told["title"] == "T"
+    assert told["tags"] == ["a"]
+    assert told["chunks"] == 2
+    assert told["created_at"] > 1_600_000_000_000
+    assert told["updated_at"] is None
 
 
 def test_the_same_content_is_the_same_note(rim, work):
     first, again = capture(rim, "twice"), capture(rim, "twice")
-    assert again["id"] == first["id"] and again["created"] is False
+    assert again["id"] == first["id"]
+    assert again["created"] is False
     assert again["updated_at"] > first["created_at"]
 
 
@@ -81,7 +92,9 @@ def test_a_search_answers_with_the_seeds_fields(rim, work):
     (hit,) = found["results"]
     assert hit["document_id"] == told["id"]
     assert hit["chunk_content"] == hit["document_content"] == "the quick brown fox"
-    assert hit["metadata"] == {"project": "zoo"} and hit["source"] == "cli" and hit["score"] == 1.0
+    assert hit["metadata"] == {"project": "zoo"}
+    assert hit["source"] == "cli"
+    assert hit["score"] == 1.0
     assert hit["document_truncated"] is False
     assert {"tags", "summary", "created_at", "updated_at", "title", "heading", "collection", "namespace"} < set(hit)
 
@@ -92,7 +105,8 @@ def test_a_search_says_what_it_lacks(rim, work):
         found = rim.rest("POST", "/search", key="work", json={"query": "x"}).json()
     finally:
         work.degraded = ()
-    assert found["degraded"] == ["no encoder is ready; words only"] and found["results"] == []
+    assert found["degraded"] == ["no encoder is ready; words only"]
+    assert found["results"] == []
 
 
 def test_long_documents_share_the_budget_and_full_lifts_it(rim, work):
@@ -108,7 +122,7 @@ def test_long_documents_share_the_budget_and_full_lifts_it(rim, work):
         assert hit["document_truncated"] is (hit["chunk_content"] != "needle, short")
     full = rim.rest("POST", "/search", key="work", json=ask | {"detail": "full"}).json()["results"]
     assert all(not hit["document_truncated"] for hit in full)
-    assert sorted(len(hit["document_content"]) for hit in full)[-1] > 7_000
+    assert max(len(hit["document_content"]) for hit in full) > 7_000
 
 
 def test_filters_reach_the_index(rim, work):
@@ -138,7 +152,7 @@ def test_a_note_whose_file_has_just_gone_is_left_out(rim, work):
     told = capture(rim, "vanishing")
     (work.folder / f"{told['id']}.md").rename(work.folder / "away")
     record = work.records[told["id"]]
-    work.search = lambda query: type(
+    work.search = lambda _: type(
         "A",
         (),
         {
@@ -157,7 +171,8 @@ def test_a_note_whose_file_has_just_gone_is_left_out(rim, work):
 def test_deleting_removes_it_everywhere(rim, work):
     told = capture(rim, "doomed")
     answer = rim.rest("DELETE", f"/thought/{told['id']}", key="work")
-    assert answer.status_code == 200 and answer.json() == {"id": told["id"], "deleted": True, "title": "doomed"}
+    assert answer.status_code == 200
+    assert answer.json() == {"id": told["id"], "deleted": True, "title": "doomed"}
     for method in ("GET", "DELETE"):
         answer = rim.rest(method, f"/thought/{told['id']}", key="work")
         assert (answer.status_code, error(answer)) == (404, "NOT_FOUND")
@@ -192,17 +207,21 @@ def test_walking_loses_nothing_when_notes_share_a_millisecond(rim, work):
         seen += [note["id"] for note in batch["results"]]
         if (before := batch["next_before"]) is None:
             break
-    assert len(seen) == len(set(seen)) and set(seen) == made
+    assert len(seen) == len(set(seen))
+    assert set(seen) == made
 
 
 def test_a_list_is_concise_and_whole_on_request(rim, work):
     capture(rim, "y" * 9_000)
     capture(rim, "short")
     short, long = rim.rest("GET", "/thoughts", key="work").json()["results"]
-    assert short["content"] == "short" and not short["content_truncated"]
-    assert len(long["content"]) == 8_000 - 5 and long["content_truncated"]
+    assert short["content"] == "short"
+    assert not short["content_truncated"]
+    assert len(long["content"]) == 8_000 - 5
+    assert long["content_truncated"]
     long = rim.rest("GET", "/thoughts?detail=full", key="work").json()["results"][1]
-    assert len(long["content"]) == 9_000 and not long["content_truncated"]
+    assert len(long["content"]) == 9_000
+    assert not long["content_truncated"]
 
 
 @pytest.mark.parametrize(
@@ -271,9 +290,11 @@ def test_a_wrong_parameter_is_refused(rim, query):
     assert (answer.status_code, error(answer)) == (400, "INVALID_ARGUMENT")
 
 
-@pytest.mark.parametrize("id", ["nope", "..%2f..%2fetc%2fpasswd", "%00", "'%20OR%201=1--", "%F0%9F%8E%89", "a" * 200])
-def test_an_unknown_id_is_not_found(rim, id):
-    answer = rim.rest("GET", f"/thought/{id}")
+@pytest.mark.parametrize(
+    "unknown", ["nope", "..%2f..%2fetc%2fpasswd", "%00", "'%20OR%201=1--", "%F0%9F%8E%89", "a" * 200]
+)
+def test_an_unknown_id_is_not_found(rim, unknown):
+    answer = rim.rest("GET", f"/thought/{unknown}")
     assert (answer.status_code, error(answer)) == (404, "NOT_FOUND")
 
 
@@ -307,13 +328,13 @@ def test_a_crash_tells_nothing(rim, work):
         answer = rim.rest("POST", "/search", key="work", json={"query": "x"})
     finally:
         del work.search
-    assert answer.status_code == 503 and error(answer) == "UNAVAILABLE"
-    assert "secret" not in answer.text and "home" not in answer.text
+    assert answer.status_code == 503
+    assert error(answer) == "UNAVAILABLE"
+    assert "secret" not in answer.text
+    assert "home" not in answer.text
 
 
 def test_text_that_is_no_unicode_does_not_take_the_answer_with_it(rim, work):
-    from dataclasses import replace
-
     told = capture(rim, "odd metadata")
     work.records[told["id"]] = replace(work.records[told["id"]], metadata={"k\udcff": ["v\udcfe", 1]}, title="t\udcff")
     answer = rim.rest("GET", f"/thought/{told['id']}", key="work")
@@ -368,7 +389,11 @@ def test_twenty_clients_at_once_lose_and_double_nothing(rim, work):
 
     with ThreadPoolExecutor(20) as pool:
         told = list(pool.map(client, range(20)))
-    ids = [id for made, _, _ in told for id in made]
+    ids = [note for made, _, _ in told for note in made]
     assert len(set(ids)) == 100
     assert len({shared for _, shared, _ in told}) == 1
     assert len(work.records) == 101
+
+
+def test_the_collections_are_those_of_the_model():
+    assert get_args(thoughts_schema.Collection) == COLLECTIONS

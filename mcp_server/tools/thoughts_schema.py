@@ -1,0 +1,183 @@
+"""What the tools of the family `thoughts` take and give: the schemas that check a call and describe it.
+
+Times are epoch milliseconds."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
+
+from index.model import Mode
+from mcp_server.wire import Given, Returned
+
+LONGEST_QUERY: Final = 2_000
+LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB
+LAST_TIME: Final = 8_640_000_000_000_000  # the last millisecond that a date can name
+
+
+def _parsed(value: Any) -> Any:
+    """Some hosts send a list or an object as a string of JSON."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("Input should be a valid integer")  # noqa: TRY004 - pydantic takes it for a field's problem
+    return value
+
+
+Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_number)]
+Collection = Literal["documents", "memory", "workspace"]  # index.model.COLLECTIONS; a test compares them
+Detail = Literal["concise", "full"]
+
+
+class CaptureThought(Given):
+    """What `capture_thought` takes."""
+
+    content: str = Field(min_length=1, description="The note, in Markdown; kept byte for byte")
+    source: str | None = Field(None, max_length=1_000, description="Where it comes from, e.g. claude-code, voice-memo")
+    metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parsed)] = Field(
+        None, description='Own properties, e.g. {"project": "alpha"}; `title` and `tags` become the note\'s'
+    )
+    namespace: str = Field("default", min_length=1, max_length=200, description="Sub-folder of the workspace")
+
+    @field_validator("metadata")
+    @classmethod
+    def _bounded(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        try:
+            size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+        except (ValueError, RecursionError):
+            raise ValueError("must be plain JSON: valid text, finite numbers, not too deep") from None
+        if size > LONGEST_METADATA:
+            raise ValueError(f"must be at most {LONGEST_METADATA} bytes of JSON; put long text into content")
+        return value
+
+
+class SemanticSearch(Given):
+    """What `semantic_search` takes."""
+
+    query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What to find; a sentence or key words")
+    top_k: Annotated[int, BeforeValidator(_number)] = Field(10, ge=1, le=50, description="Most documents to return")
+    tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]] | None, BeforeValidator(_parsed)] = Field(
+        None, max_length=20, description="Only notes with all of these; `a` also matches `a/b`"
+    )
+    mode: Mode | None = Field(
+        None, description="hybrid (default): meaning and words; vector: meaning; text: exact words, names, codes"
+    )
+    collection: Collection | None = None
+    namespace: str | None = Field(None, min_length=1, max_length=200)
+    source: str | None = Field(None, min_length=1, max_length=1_000, description="Only notes of this source")
+    since: Time | None = Field(None, description="Created at or after, epoch ms")
+    until: Time | None = Field(None, description="Created before, epoch ms")
+    detail: Detail = Field("concise", description="full: each document whole, however long")
+
+
+class OneThought(Given):
+    """What `get_thought` and `delete_thought` take."""
+
+    id: str = Field(min_length=1, max_length=200, description="The id that a capture, search or list gave")
+
+
+class ListRecent(Given):
+    """What `list_recent` takes."""
+
+    limit: Annotated[int, BeforeValidator(_number)] = Field(20, ge=1, le=200, description="Most notes to return")
+    before: Time | None = Field(
+        None, description="Only notes created before this, epoch ms: the last answer's next_before"
+    )
+    detail: Detail = Field("concise", description="full: each note whole, however long")
+
+
+class Captured(Returned):
+    """A capture that is on disk and findable."""
+
+    id: str
+    created: bool = Field(description="false: the same content was there already")
+    content_hash: str
+    title: str
+    tags: list[str]
+    summary: str | None
+    chunks: int
+    created_at: int
+    updated_at: int | None
+
+
+class Thought(Returned):
+    """A note without its text."""
+
+    title: str
+    source: str | None
+    metadata: dict[str, Any]
+    summary: str | None
+    tags: list[str]
+    collection: str
+    namespace: str
+    created_at: int
+    updated_at: int | None
+
+
+class FoundThought(Thought):
+    """A document that answers a query, by its best passage."""
+
+    document_id: str
+    chunk_content: str
+    document_content: str
+    document_truncated: bool
+    score: float
+    heading: str
+
+
+class Found(Returned):
+    """What a search found, best first."""
+
+    results: list[FoundThought]
+    mode: str
+    degraded: list[str] = Field(description="What kept the search from being complete; empty = nothing")
+
+
+class Passage(Returned):
+    """A chunk of a document."""
+
+    ordinal: int
+    content: str
+
+
+class WholeThought(Thought):
+    """A note with its text and its chunks."""
+
+    id: str
+    content: str
+    content_hash: str
+    version: int
+    chunks: list[Passage]
+
+
+class RecentThought(Thought):
+    """A note in a list."""
+
+    id: str
+    content: str
+    content_truncated: bool
+    content_hash: str
+
+
+class Recent(Returned):
+    """Notes, the latest first."""
+
+    results: list[RecentThought]
+    next_before: int | None = Field(description="Pass as `before` for older ones; null = no more")
+
+
+class Deleted(Returned):
+    """A note that is gone."""
+
+    id: str
+    deleted: bool
+    title: str

@@ -1,0 +1,222 @@
+"""`memex mcp` as a host runs it: a child process, lines on its pipes."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.rim import running
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+META = {VERSION: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
+
+class Host:
+    """A host that talks to the bridge."""
+
+    def __init__(self, child):
+        self.child = child
+
+    def send(self, message):
+        raw = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self.child.stdin.write(raw + b"\n")
+        self.child.stdin.flush()
+
+    def hear(self):
+        return json.loads(self.child.stdout.readline())
+
+    def ask(self, message):
+        self.send(message)
+        return self.hear()
+
+    def call(self, number, tool, arguments, *, modern=True):
+        params = {"name": tool, "arguments": arguments} | ({"_meta": META} if modern else {})
+        return self.ask({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+
+
+@contextmanager
+def bridge(url, key, workspace=None, toolset=None):
+    code = f"import sys; from mcp_server.bridge import run; sys.exit(run({url!r}, {key!r}, workspace={workspace!r}, toolset={toolset!r}))"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    watchdog = threading.Timer(40, child.kill)
+    watchdog.start()
+    try:
+        yield Host(child)
+    finally:
+        child.stdin.close()
+        assert child.wait(15) == 0, child.stderr.read()
+        assert child.stdout.read() == b""
+        assert child.stderr.read() == b""
+        watchdog.cancel()
+
+
+@contextmanager
+def answering(status, kind, body):
+    """A server that answers everything alike, to stand for a daemon that is not well."""
+
+    class Odd(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body) + (50 if status == 299 else 0)))
+            self.end_headers()
+            self.wfile.write(body)
+            self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Odd)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="module")
+def rim(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("rim") / "state") as served:
+        yield served
+
+
+def test_it_starts_without_the_sdk():
+    code = "import sys, mcp_server.bridge; print([name for name in sys.modules if name.split('.')[0] in ('mcp', 'mcp_types', 'starlette', 'uvicorn', 'pydantic', 'lancedb')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_daemon_that_is_down_is_told_at_once():
+    with bridge("http://127.0.0.1:9", "k") as host:
+        started = time.monotonic()
+        told = host.ask(HELLO)
+        assert time.monotonic() - started < 5
+    assert told["id"] == 0
+    assert told["error"]["code"] == -32000
+    assert told["error"]["data"] == {"code": "UNAVAILABLE", "retryable": True}
+    assert "memex serve" in told["error"]["message"]
+
+
+@pytest.mark.parametrize("key", ["bad", "expired", "rest-only"])
+def test_a_refused_key_is_told_with_the_status(rim, key):
+    with bridge(rim.url, rim.secrets[key]) as host:
+        told = host.ask(HELLO)["error"]
+    status = 403 if key == "rest-only" else 401
+    assert told["data"]["status"] == status
+    assert told["data"]["code"] == ("PERMISSION_DENIED" if status == 403 else "UNAUTHENTICATED")
+
+
+def test_strange_keys_and_messages_get_an_answer(rim):
+    with bridge(rim.url, "kéy\n") as host:
+        assert host.ask(HELLO)["error"]["data"]["code"] == "UNAVAILABLE"
+    with bridge(rim.url, rim.secrets["full"]) as host:
+        assert host.ask(b"{nonsense")["error"]["code"] == -32700
+        assert host.ask(b"[]")["error"]["code"] == -32600
+        assert host.ask(b"[" * 100_000)["error"]["code"] == -32700
+        host.send(b"")
+        odd = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/list",
+            "params": {"_meta": META | {VERSION: "2099 \u00e9\n"}},
+        }
+        assert "error" in host.ask(odd)
+        assert (
+            host.ask({"jsonrpc": "2.0", "id": 2, "method": "no/such", "params": {"_meta": META}})["error"]["code"]
+            == -32601
+        )
+        assert (
+            host.ask({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "日本", "_meta": META}})[
+                "id"
+            ]
+            == 3
+        )
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "code"),
+    [
+        (200, "text/html", b"<html>", "UNAVAILABLE"),
+        (200, "application/json", b"{}", "UNAVAILABLE"),
+        (200, "application/json", b"not json", "UNAVAILABLE"),
+        (200, "text/event-stream", b"data: {\n\n", "UNAVAILABLE"),
+        (200, "text/event-stream", b"", "UNAVAILABLE"),
+        (202, "text/plain", b"", "UNAVAILABLE"),
+        (299, "application/json", b'{"cut', "UNAVAILABLE"),
+        (500, "text/plain", b"boom", "UNAVAILABLE"),
+        (
+            429,
+            "application/json",
+            b'{"error":{"code":"RESOURCE_EXHAUSTED","message":"m","retryable":true}}',
+            "RESOURCE_EXHAUSTED",
+        ),
+        (401, "text/plain", b"", "UNAUTHENTICATED"),
+    ],
+)
+def test_any_answer_of_a_sick_daemon_becomes_one_error(status, kind, body, code):
+    with answering(status, kind, body) as url, bridge(url, "k") as host:
+        told = host.call(7, "list_recent", {})
+    assert told["id"] == 7
+    assert told["error"]["data"]["code"] == code
+
+
+def test_a_json_rpc_error_is_passed_on():
+    body = b'{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"unknown version"}}'
+    with answering(400, "application/json", body) as url, bridge(url, "k") as host:
+        assert host.call(7, "list_recent", {})["error"]["code"] == -32022
+
+
+def test_an_older_client_goes_on_after_the_daemon_was_restarted(tmp_path):
+    with running(tmp_path / "one") as first:
+        port = int(first.url.rpartition(":")[2])
+        with bridge(first.url, "kb-mcp-secret", toolset="thoughts") as host:
+            assert host.ask(HELLO)["result"]["protocolVersion"] == "2025-06-18"
+            host.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            assert host.call(1, "list_recent", {}, modern=False)["result"]["isError"] is False
+            first.stop()
+            assert host.call(2, "list_recent", {}, modern=False)["error"]["data"]["code"] == "UNAVAILABLE"
+            with running(tmp_path / "two", port=port):
+                assert host.call(3, "list_recent", {}, modern=False)["result"]["isError"] is False
+                assert host.call(4, "list_recent", {}, modern=False)["result"]["isError"] is False
+
+
+def test_a_cancelled_request_is_dropped_and_the_next_is_answered(rim):
+    space = rim.desk.workspace("work")
+    space.slow = 3.0
+    try:
+        with bridge(rim.url, rim.secrets["full"], workspace="work") as host:
+            params = {"name": "semantic_search", "arguments": {"query": "x"}, "_meta": META}
+            host.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            time.sleep(0.3)
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "_meta": META}}
+            host.send(cancel)
+            started = time.monotonic()
+            assert host.call(2, "list_recent", {})["id"] == 2
+            assert time.monotonic() - started < 2
+    finally:
+        space.slow = 0.0
+
+
+def test_what_was_asked_before_the_end_of_input_is_answered(rim):
+    with bridge(rim.url, rim.secrets["full"], workspace="work") as host:
+        for number in range(5):
+            params = {"name": "capture_thought", "arguments": {"content": f"piped {number}"}, "_meta": META}
+            host.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+        host.child.stdin.close()
+        told = sorted(host.hear()["id"] for _ in range(5))
+    assert told == [0, 1, 2, 3, 4]
