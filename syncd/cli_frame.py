@@ -41,13 +41,29 @@ def shared() -> list[click.Parameter]:
     folder, file = click.Path(file_okay=False), click.Path(dir_okay=False)
     return [
         click.Option(
-            ["--vault", "shared_vault"], type=folder, callback=_keep("vault.path"), expose_value=False, help="The folder of notes."
+            ["--vault", "shared_vault"],
+            type=folder,
+            callback=_keep("vault.path"),
+            expose_value=False,
+            help="The folder of notes.",
         ),
         click.Option(
-            ["--state", "shared_state"], type=folder, callback=_keep("state"), expose_value=False, help="The folder for index and keys."
+            ["--state", "shared_state"],
+            type=folder,
+            callback=_keep("state"),
+            expose_value=False,
+            help="The folder for index and keys.",
         ),
-        click.Option(["--config", "shared_config"], type=file, callback=_keep("config"), expose_value=False, help="The settings file."),
-        click.Option(["--json", "shared_json"], is_flag=True, callback=_json, expose_value=False, help="Answer in JSON."),
+        click.Option(
+            ["--config", "shared_config"],
+            type=file,
+            callback=_keep("config"),
+            expose_value=False,
+            help="The settings file.",
+        ),
+        click.Option(
+            ["--json", "shared_json"], is_flag=True, callback=_json, expose_value=False, help="Answer in JSON."
+        ),
     ]
 
 
