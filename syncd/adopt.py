@@ -110,7 +110,9 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     written = tomllib.loads(text)
     if "path" not in written.get("vault", {}):
         if "vault" in written or (state and "state" in written):
-            raise Conflict(f"the settings file {file} names no vault: write `path = {_quoted(settings.vault.path)}` under [vault]")
+            raise Conflict(
+                f"the settings file {file} names no vault: write `path = {_quoted(settings.vault.path)}` under [vault]"
+            )
         private(file, f"{state}{text.rstrip()}\n\n{vault}")
         return True
     return load({"config": str(file), "state": str(settings.state)}, calm).vault.path == settings.vault.path

@@ -1,3 +1,5 @@
+"""The settings: who wins, and every mistake told at once."""
+
 from __future__ import annotations
 
 from pathlib import Path

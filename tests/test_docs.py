@@ -1,3 +1,5 @@
+"""The documents say what the program does."""
+
 from __future__ import annotations
 
 import json
