@@ -17,7 +17,9 @@ from syncd.place import RESERVED
 
 NAME_BYTES = 200  # of 255: room for a suffix and ".md"
 NAME_LENGTH = 80
-_UNSAFE = re.compile(r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]')
+_UNSAFE = re.compile(
+    r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]'
+)
 _BLANK = re.compile(r"\s+")
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
@@ -93,7 +95,12 @@ def metadata_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, t
     if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
         raise InvalidArgument("metadata.tags must be a list of texts")
     for key in rest:
-        if not isinstance(key, str) or not key.strip() or len(key) > 128 or any(ord(c) < 32 or c == "\x7f" for c in key):
+        if (
+            not isinstance(key, str)
+            or not key.strip()
+            or len(key) > 128
+            or any(ord(c) < 32 or c == "\x7f" for c in key)
+        ):
             raise InvalidArgument(f"metadata key {key!r} must be 1 to 128 printable characters", key=str(key)[:128])
         plain = fold(unicodedata.normalize("NFKC", key)).strip()
         if plain in OWNED:
