@@ -251,12 +251,12 @@ class Index:
         return [row.text[row.cut :] for row in self._store.passages(path_id(record.path))]
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
-        """(path, what is wrong with it) of every note that is not whole, or not indexed."""
+        """The path of every note that is not whole, or not indexed, and what is wrong with it."""
         return [(path, str(defect)) for path, defect in self._catalog.defects(workspace)]
 
     @property
     def counts(self) -> tuple[int, int]:
-        """(documents, chunks)"""
+        """How many documents, and how many chunks."""
         return self._catalog.counts()
 
     @property

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
@@ -117,7 +118,7 @@ class Workspace:
                 except Conflict:
                     avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
                     continue
-                with self._undoing(lambda: self._tools.vault.remove(document.path, digest=document.digest)):
+                with self._undoing(partial(self._tools.vault.remove, document.path, digest=document.digest)):
                     index.commit([replace(ready, stat=stat)])
                 return Captured(_known(index.at(document.path)), created=True)
 
