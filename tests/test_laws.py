@@ -223,7 +223,7 @@ def test_law_7_a_checkout_that_removes_most_notes_is_meant(world):
     world.app.sync.ready.clear()
     outcome = world.app.sync.run()
     assert outcome.removed == 40
-    assert world.found("crane") == []
+    assert world.found("crane", mode="text") == []
 
 
 def test_law_8_nothing_is_silent(world):
