@@ -57,7 +57,7 @@ faults: setup
 	$(PY) -m pytest -m faults $(ARGS)
 
 bench: setup
-	$(PY) -m benchmarks $(ARGS)
+	$(PY) -m tests.bench $(ARGS)
 
 golden: setup
 	GOLDEN=write $(PY) -m pytest -q -k golden $(ARGS)

@@ -132,7 +132,7 @@ class Catalog:
         """The tags most used in `workspace`, as mostly written there, with the number of documents that have them."""
         rows = self._all(
             """select tag, max(written), sum(written) as used from (select key, tag, count(*) as written from tags
-            where workspace = ? group by key, tag order by key, tag) group by key order by used desc, key limit ?""",
+            where workspace = ? group by key, tag) group by key order by used desc, key limit ?""",
             workspace,
             limit,
         )

@@ -6,6 +6,7 @@ are taken to add up over pieces that white space separates, as those of word-pie
 
 from __future__ import annotations
 
+# ruff: noqa: RUF001 - other scripts are the point
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,14 +17,17 @@ from index.model import Chunk, Document
 
 Count: TypeAlias = Callable[[Sequence[str]], list[int]]
 
-SPECIAL = 2  # the marks that an encoder puts around what it reads
+CHUNKING = 1  # grows when the same document would be cut in another way, so that indexes are built anew
+SEPARATOR = " > "  # between headings, and between title and headings
+ALIAS = " · "  # between a title and the note's other names
 MOST = 512  # a vector of more tokens than this says little of each, whatever the encoder accepts
 
 # A stop before white space, a stop of a script that writes no space after it, or a line's end.
 SENTENCE = re.compile(r"[.!?…‽]+[\"'”’»)\]]*(?=\s)|[。！？｡．؟۔।॥။።‼⁇⁈⁉]+[」』】）〉》〕”’\"')\]]*|\n")
 LINE = re.compile(r"\n")
 ROWS = frozenset({"code", "table", "math", "html"})  # their lines are not prose: cut between lines, or anywhere
-JOINER = "\u200d"
+JOINER, VIRAMA = "\u200d", 9  # what joins emoji, and the combining class of what joins consonants
+QUARTERS = 4
 TAILS = 8  # sentences looked at for what the next chunk repeats
 
 
@@ -31,7 +35,7 @@ TAILS = 8  # sentences looked at for what the next chunk repeats
 class Sizes:
     """How large chunks are, in the encoder's tokens."""
 
-    tokens: int  # most that is embedded at once: context, passage and the encoder's own marks
+    tokens: int  # most that is embedded at once: context and passage
     overlap: int  # most that a passage repeats from the end of the one before
     context: int  # most of the title and heading trail in front of a passage
 
@@ -56,6 +60,10 @@ class _Pack:
     size: int = 0
     start: int = -1
 
+    @property
+    def end(self) -> int:
+        return self.pieces[-1].end
+
     def add(self, piece: _Piece) -> None:
         self.pieces.append(piece)
         self.size += piece.tokens
@@ -70,23 +78,30 @@ def sizes(max_tokens: int, tokens: int | None = None, overlap: int | None = None
 
 def chunks(document: Document, sizes: Sizes, count: Count) -> list[Chunk]:
     """The passages of `document`, in order. A note that holds no text is one empty passage, findable by its title."""
+    packs, known = _passages(document, sizes, count)
+    short = _shortener(sizes.context, count, known)
+    if not packs:
+        context = short(_context(document, (), first=True))
+        return [Chunk(0, "", (), context)] if context else []
+    found = []
+    for ord_, pack in enumerate(packs):
+        trail = _trail(pack.pieces)
+        context = short(_context(document, trail, first=ord_ == 0))
+        found.append(Chunk(ord_, document.text[pack.start : pack.end], trail, context))
+    return found
+
+
+def _passages(document: Document, sizes: Sizes, count: Count) -> tuple[list[_Pack], dict[str, int]]:
+    """What becomes the passages, and how many tokens each context has that was counted on the way."""
     text, blocks = document.text, _blocks(document)
     trails = list(dict.fromkeys(block.trail for block in blocks)) or [()]
     lines = [_context(document, trail, first=True) for trail in trails]
     counted = count([*lines, *(text[block.start : block.end] for block in blocks)])
-    budget = max(1, sizes.tokens - SPECIAL - min(sizes.context, max(counted[: len(lines)])))
+    budget = max(1, sizes.tokens - min(sizes.context, max(counted[: len(lines)])))
     blocks = [replace(block, tokens=n) for block, n in zip(blocks, counted[len(lines) :], strict=True)]
-    packs = _packs(_pieces(text, blocks, budget, count), budget, sizes.overlap)
+    packs = _packs(_pieces(text, blocks, budget, count), budget, min(sizes.overlap, budget - 1))
     _repeat(text, packs, sizes.overlap, count)
-    short = _shortener(sizes.context, count, dict(zip(lines, counted, strict=False)))
-    result = []
-    for ord_, pack in enumerate(packs):
-        trail = _trail(pack.pieces)
-        context = short(_context(document, trail, first=ord_ == 0))
-        result.append(Chunk(ord_, text[pack.start : pack.pieces[-1].end], trail, context))
-    if not result and lines[0]:
-        return [Chunk(0, "", (), short(lines[0]))]
-    return result
+    return packs, dict(zip(lines, counted, strict=False))
 
 
 def _blocks(document: Document) -> list[_Piece]:
@@ -115,10 +130,12 @@ def _context(document: Document, trail: tuple[str, ...], *, first: bool) -> str:
     """What stands in front of a passage: the note's title, in the first one its other names, and the headings above."""
     title = document.title.strip()
     names = [name for name in document.aliases if name.strip() and name.casefold() != title.casefold()] if first else []
-    head = f"{title} ({'; '.join(names)})" if names else title
+    head = ALIAS.join((title, *names))
     if trail and trail[0].strip().casefold() == title.casefold():
         trail = trail[1:]
-    return " > ".join(" ".join(part.split()) for part in (head, *trail) if part.strip())
+    return unicodedata.normalize(
+        "NFC", SEPARATOR.join(" ".join(part.split()) for part in (head, *trail) if part.strip())
+    )
 
 
 def _shortener(most: int, count: Count, known: dict[str, int]) -> Callable[[str], str]:
@@ -193,6 +210,7 @@ def _apart(text: str, at: int) -> bool:
     return not (
         unicodedata.category(after) in ("Mn", "Mc", "Me")
         or JOINER in (before, after)
+        or unicodedata.combining(before) == VIRAMA
         or "\U0001f3fb" <= after <= "\U0001f3ff"  # a skin tone
         or "\U000e0020" <= after <= "\U000e007f"  # a tag of a flag
         or "\u1160" <= after <= "\u11ff"  # a Hangul vowel or final
@@ -248,15 +266,15 @@ def _repeat(text: str, packs: list[_Pack], overlap: int, count: Count) -> None:
         if before is None or pack.room == budget:
             continue
         size, back = 0, before.pieces[-1]
-        for piece in reversed(before.pieces):
+        for piece in reversed(before.pieces[1:]):  # never all that came before
             size += piece.tokens
             if size > overlap or piece.trail != pack.pieces[0].trail or piece.kind == "heading":
                 break
             pack.start = piece.start
         if pack.start == pack.pieces[0].start and back.kind not in ROWS and back.kind != "heading":
             starts = _ends(SENTENCE, text, back)[-TAILS:]
-            part = (back.end - back.start) * overlap // max(1, back.tokens)
-            words = _cuts(text, back.end - part, back.end, 4)[:2] if part > 4 else []
+            part = (back.end - back.start) * overlap // max(overlap + 1, back.tokens)
+            words = _cuts(text, back.end - part, back.end, QUARTERS)[:2] if part > QUARTERS else []
             asked.append((pack, [s for s in starts if text[s : back.end].strip()] + words, back.end))
     counts = iter(count([text[start:end] for _, starts, end in asked for start in starts]) if asked else [])
     for pack, starts, end in asked:

@@ -163,9 +163,9 @@ class Embedder:
             if self._current is not failed:
                 return  # another thread has already switched, or closed
             log.warning("%s failed: %s", failed.name, error.message)
-            problems = self._choose(lambda encoder: encoder is not failed)
+            problems = self._choose(failed)
             if self._current is failed:
-                self._broken([error.message, *problems])
+                self._broken([error.message, *(line for line in problems if line != f"{failed.name} failed")])
                 raise Unavailable(self.problem)
 
     def _run(self) -> None:
@@ -174,12 +174,12 @@ class Embedder:
         while not self._closed:
             try:
                 with self._choosing:
-                    problems = self._choose(lambda _: True)
+                    problems = self._choose()
                     if self._current is None:
                         self._broken(problems)
             except Exception as error:  # the top of this thread's loop: a bug must not look like loading
                 log.exception("loading the encoder failed")
-                self._broken([f"loading failed: {error}"])
+                self._broken([f"loading the encoder failed ({type(error).__name__}, see the log)"])
             with self._changed:
                 if self._current is None:
                     self._changed.wait_for(lambda: self._closed, pause)
@@ -189,40 +189,47 @@ class Embedder:
                     self._changed.wait_for(lambda: self._closed or self._current is None)
                     self._changed.wait_for(lambda: self._closed, pause)
 
-    def _choose(self, usable: Callable[[Encoder], bool]) -> list[str]:
-        """Make the first usable encoder of the right identity the current one; why the others were not, in order."""
+    def _choose(self, failed: Encoder | None = None) -> list[str]:
+        """Make the first encoder that works and has the right identity the current one; else say why none does."""
         problems: list[str] = []
-        others: list[tuple[int, np.ndarray]] = []
+        spare: tuple[Encoder, np.ndarray] | None = None  # works, but is not the one that the index prefers
+        wanted = self.identity or self._prefer
         for place, settings in enumerate(self._settings.encoders):
-            if self._closed:
-                return problems
-            if place in self._strange:
+            if self._closed or place in self._strange:
                 continue
             try:
-                encoder = self._opened(place, settings)
-                if not usable(encoder):
-                    continue
-                probe = _checked(encoder.encode([PROBE], kind="document", urgent=True), 1, encoder)[0]
+                encoder, probe = self._tried(place, settings, failed)
             except Unavailable as error:
                 problems.append(error.message)
                 continue
-            wanted = self.identity or self._prefer
-            if wanted and encoder.identity != wanted:
-                others.append((place, probe))
-                if self.identity:
-                    problems.append(f"{encoder.name} is another model than the index was made with, so it is not used")
-            elif self._probe is not None and float(self._probe @ probe) < SAME:
-                problems.append(f"{encoder.name} gives other vectors than the encoder before it, so it is not used")
-            else:
+            if not wanted or encoder.identity == wanted:
                 self._switch(encoder, probe)
                 break
-        if others and not self.identity:
-            self._switch(self._encoders[others[0][0]], others[0][1])
+            spare = spare or (encoder, probe)
+        else:
+            if spare is not None:
+                self._switch(*spare)
+        self._drop()
+        return problems
+
+    def _tried(self, place: int, settings: EncoderSettings, failed: Encoder | None) -> tuple[Encoder, np.ndarray]:
+        """The encoder at `place` and what it makes of PROBE. Raises Unavailable unless it may be used."""
+        encoder = self._opened(place, settings)
+        if encoder is failed:
+            raise Unavailable(f"{encoder.name} failed")
+        probe = _checked(encoder.encode([PROBE], kind="document", urgent=True), 1, encoder)[0]
+        if self.identity and encoder.identity != self.identity:
+            raise Unavailable(f"{encoder.name} is another model than the index was made with, so it is not used")
+        if self._probe is not None and float(self._probe @ probe) < SAME:
+            raise Unavailable(f"{encoder.name} gives other vectors than the encoder before it, so it is not used")
+        return encoder, probe
+
+    def _drop(self) -> None:
+        """Let go of loaded encoders that can never be used, now that the identity is chosen."""
         for place, encoder in list(self._encoders.items()):
             if self.identity and encoder.identity != self.identity:
                 self._strange.add(place)
                 self._encoders.pop(place).close()
-        return problems
 
     def _opened(self, place: int, settings: EncoderSettings) -> Encoder:
         if place not in self._encoders:

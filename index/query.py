@@ -36,7 +36,7 @@ def tag_keys(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(keys - {""}))
 
 
-def query(
+def request(
     text: Any,
     *,
     limit: Any = None,

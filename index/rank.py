@@ -10,19 +10,21 @@ stands first."""
 
 from __future__ import annotations
 
+# ruff: noqa: RUF001 - other scripts are the point
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
+from index.chunk import ALIAS, SEPARATOR
 from index.rows import Match
 
 HALF = 10.0  # the BM25 score that counts half
-WORDS, NEAR, PAIRS, NAMES = 1.0, 0.3, 0.2, 0.12  # weights; equal or better from half to twice of each
+WORDS, NEAR, PAIRS, NAMES = 1.0, 0.3, 0.2, 0.2  # weights; half or twice of any changes little
 KNOWN, SPELT = 0.5, 0.8  # tokens a letter: up to the first the vector counts in full, from the second not at all
 NAMED = 0.9  # the score from which a note is one that the query names exactly
-SEPARATOR = " > "  # between headings, and between title and headings
-ALIAS = " · "  # between a title and the note's other names
 
 # Scripts that are written without spaces, and Hangul, whose particles are part of the word.
 RUN = re.compile(
@@ -31,14 +33,17 @@ RUN = re.compile(
 HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t", " ")})
 
-ASKING = frozenset("what when where which who whom whose why how".split())
+# The scaffolding of a question: an answer holds none of it.
+ASKING = frozenset("what when where which who whom whose why how".split())  # noqa: SIM905 - a list of words reads so
 ASKED = frozenset(
-    "am is are was were be been being do does did doing has have had having "
-    "can could will would shall should may might must".split()
+    """am is are was were be been being do does did doing has have had having
+    can could will would shall should might must""".split()  # noqa: SIM905 - as above
 )
 POINTING = frozenset(
-    "i me my you your he him his she her it its we us our they them their this that these those there".split()
+    """i me my you your he him his she her it its we us our they them their
+    this that these those there""".split()  # noqa: SIM905 - as above
 )
+SCAFFOLD = ASKING | ASKED | POINTING
 JA_QUESTION = re.compile("(?:[?？]|か[。.]?)$")
 JA_ASKING = re.compile(
     "とは|のは|です|でしょう|でした|ます|どこ|どの|どんな|どれ|どちら|なに|何|いつ|誰|だれ|なぜ|いくつ|いくら|どう|か?[。？?]+$|か$"
@@ -79,15 +84,18 @@ def keywords(text: str) -> str:
     )
     if not asks:
         return text
-    kept = [word for word, plain in zip(words, bare, strict=True) if plain not in ASKING | ASKED | POINTING]
+    kept = [
+        word
+        for place, (word, plain) in enumerate(zip(words, bare, strict=True))
+        if plain not in SCAFFOLD or (place and word[:1].isupper())  # a name: Will, WHO, US
+    ]
     return " ".join(kept) or text
 
 
 def cue(text: str) -> Cue:
     """What to look for in the passages that `text` finds."""
     content = list(_units(keywords(text)))
-    pairs = [f" {one} {_stem(two)}" for one, two in zip(content, content[1:], strict=False) if not RUN.match(one + two)]
-    spaced = [pair for pair in pairs if not RUN.search(pair)]
+    spaced = [f" {one} {_stem(two)}" for one, two in pairwise(content) if not RUN.match(one) and not RUN.match(two)]
     joined = [run[n : n + 2] for run in content if RUN.match(run) for n in range(len(run) - 1)]
     return Cue(_key(text), _grams(text), _grams(keywords(text)), tuple(dict.fromkeys(spaced + joined)))
 
@@ -169,6 +177,7 @@ def _units(text: str) -> Iterator[str]:
             yield word[at:]
 
 
+@lru_cache(maxsize=4096)  # the headings of a note come back with each of its passages
 def _grams(text: str) -> frozenset[str]:
     """What two texts have in common when they mean the same: word stems, and pairs of characters where there are no words."""
     return frozenset(

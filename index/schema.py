@@ -39,7 +39,7 @@ create view records as select key,
 create table tags (
   path text not null references documents (path) on delete cascade,
   workspace text not null, key text not null, tag text not null,
-  primary key (workspace, key, path, tag)) without rowid;
+  primary key (workspace, key, tag, path)) without rowid;
 create index tags_path on tags (path);
 create table links (
   path text not null references documents (path) on delete cascade, ord integer not null,

@@ -215,7 +215,7 @@ def _shelf_settings(settings: Settings) -> ShelfSettings:
 
 def _embedder(settings: Settings) -> Embedder:
     embedder = Embedder(
-        settings.embedding, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index")
+        settings.embed, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index")
     )
     embedder.start()
     return embedder

@@ -7,10 +7,10 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from types import FrameType
@@ -20,8 +20,9 @@ import click
 
 from index.errors import InvalidArgument, NotFound, Unavailable
 from syncd import control, render
-from syncd.cli_frame import Command, answer, flag, flags, now, out, settings, talk
+from syncd.cli_frame import Command, answer, flag, flags, now, settings, talk
 from syncd.cli_notes import workspaces
+from syncd.cli_talk import brief, tell
 from syncd.config import Settings
 from syncd.control import DAEMON
 
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from syncd.app import Ready
 
 # ruff: noqa: PLC0415 - the stores, the rim and Git take longer to import than the daemon to answer
-QUERY = "how do we decide what to keep"
-PATIENCE_S = 60.0  # for the first listing, before the live search is made without it
+DEMO = "how do we keep the battery boxes cool in summer"
 
 
 @click.command(cls=Command)
@@ -71,7 +71,7 @@ def serve(host: str | None, port: int | None, connect: bool) -> None:
     flag("server.host", host)
     flag("server.port", port)
     chosen = settings()
-    run(chosen, _tell if connect else _brief)
+    run(chosen, tell if connect else brief)
 
 
 @click.command(cls=Command)
@@ -99,7 +99,7 @@ def demo(folder: str | None, port: int | None) -> None:
         if port is None and not _free(chosen.server.host, chosen.server.port):
             flag("server.port", _any_port(chosen.server.host))
             chosen = settings()
-        run(chosen, _tell)
+        run(chosen, partial(tell, query=DEMO))
     finally:
         if not folder:
             shutil.rmtree(root, ignore_errors=True)
@@ -156,49 +156,6 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
             threading.Thread(target=on_ready, args=(chosen, told), name="talk", daemon=True).start()
 
         app.serve(ready, stop)
-
-
-def _brief(chosen: Settings, ready: Ready) -> None:
-    talk(f"memex: serving {chosen.vault.path} at {ready.url}")
-    talk(f"memex: your key is in {ready.key_file}; `memex serve --connect` prints how to connect")
-
-
-def _tell(chosen: Settings, ready: Ready) -> None:
-    """The address, the lines to paste, and one search that really is made."""
-    try:
-        key = ready.key_file.read_text().strip()
-        query = _question(chosen)
-        out(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
-        out(render.connect(ready.url, key=key, key_file=str(ready.key_file), query=query))
-        if not ready.first_listing(PATIENCE_S):
-            talk("memex: still indexing; the search below sees what is done so far")
-        out(
-            f"\nA live search, over your notes and the captures:\n\n$ memex --state {ready.state} search {query!r} --limit 3\n"
-        )
-        out(_live(chosen, query))
-        out("\nCtrl-C stops.")
-        sys.stdout.flush()
-    except (BrokenPipeError, OSError) as error:
-        talk(f"memex: {error}")
-
-
-def _live(chosen: Settings, query: str) -> str:
-    found = control.call(chosen.state, "search", {"query": query, "scope": "all", "limit": 3}, timeout=60)
-    return render.hits(found["hits"], color=False)
-
-
-def _question(chosen: Settings) -> str:
-    """What to search for: the name of the newest note of the vault, so that there is an answer."""
-    newest: tuple[float, str] = (0.0, QUERY)
-    for folder, below, names in os.walk(chosen.vault.path):
-        below[:] = [name for name in below if not name.startswith(".")]
-        for name in names:
-            if name.endswith(".md"):
-                try:
-                    newest = max(newest, (os.stat(os.path.join(folder, name)).st_mtime, name.removesuffix(".md")))  # noqa: PTH116, PTH118 - os.walk speaks text
-                except OSError:
-                    continue
-    return newest[1]
 
 
 def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:

@@ -120,7 +120,7 @@ class Settings:
     state: Path
     server: ServerSettings = field(default_factory=ServerSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
-    embedding: EmbedSection = field(default_factory=EmbedSection)
+    embed: EmbedSection = field(default_factory=EmbedSection)
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
@@ -128,12 +128,12 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def embed(self) -> EmbedSettings:
+    def embedding(self) -> EmbedSettings:
         """The section `embed` as the embedder takes it; numpy is imported only for this."""
         from index.embed import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
 
-        given = {"encoders": self.embedding.encoders} if self.embedding.encoders else {}
-        return EmbedSettings(threads=self.embedding.threads, **given)
+        given = {"encoders": self.embed.encoders} if self.embed.encoders else {}
+        return EmbedSettings(threads=self.embed.threads, **given)
 
 
 SECTIONS: dict[str, type[Any]] = {
@@ -145,7 +145,6 @@ SECTIONS: dict[str, type[Any]] = {
     "search": SearchSettings,
     "sync": SyncSettings,
 }
-FIELDS = {"embed": "embedding"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")
 SHORT = {"MEMEX_VAULT": "vault.path", "MEMEX_STATE": "state"}
 
@@ -198,7 +197,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
         raise InvalidArgument(NO_VAULT)
     values.setdefault("state", default_state(values["vault.path"], environ))
     sections = {
-        FIELDS.get(section, section): cls(
+        section: cls(
             **{name.split(".", 1)[1]: value for name, value in values.items() if name.startswith(f"{section}.")}
         )
         for section, cls in SECTIONS.items()

@@ -10,8 +10,9 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from index.errors import InvalidArgument, NotFound, Unavailable
-from index.model import Answer, Filter, Hit, Query, Record, Scope
+from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
+from syncd.shelf import SCOPES
 from syncd.workspace import Kept
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Owner:
         query = _query(given)
         if query.filter.workspace:
             self._app.desk.workspace(query.filter.workspace)
-        scopes: tuple[Scope, ...] = ("captures", "vault") if scope == "all" else (scope,)
+        scopes: tuple[Scope, ...] = SCOPES if scope == "all" else (scope,)
         answers = {one: self._app.shelf.slots[one].index.search(_in_scope(query, one)) for one in scopes}
         hits = sorted((hit for answer in answers.values() for hit in answer.hits), key=lambda hit: -hit.score)
         return {

@@ -1,15 +1,17 @@
+"""A vault is made ready without touching a note, and a second time changes nothing."""
+
 from __future__ import annotations
 
 import os
 import tomllib
 
 import pytest
-from syncd.keys import Keys
-from syncd.ledger import Ledger
 
 from index.errors import Conflict, NotFound
 from syncd.adopt import LEDGER, adopt, owner_key, private, settings_file
 from syncd.config import load
+from syncd.keys import Keys
+from syncd.ledger import Ledger
 from syncd.state import default_state
 
 NOW = 1_800_000_000_000

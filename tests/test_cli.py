@@ -1,3 +1,5 @@
+"""The command line, against a door that really answers: shapes for scripts, exit codes, what goes where."""
+
 from __future__ import annotations
 
 import io

@@ -1,11 +1,13 @@
+"""The settings: who wins, and every mistake told at once."""
+
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 
+from index.encoders import Bundled, Local
 from index.errors import InvalidArgument
-from syncd import config
 from syncd.config import SECTIONS, Settings, known, load
 from syncd.state import default_state
 
@@ -124,4 +126,19 @@ def test_every_setting_has_a_sentence_and_a_default_of_its_type():
 
 
 def test_every_section_is_a_part_of_the_settings():
-    assert {config.FIELDS.get(section, section) for section in SECTIONS} <= set(Settings.__dataclass_fields__)
+    assert set(SECTIONS) <= set(Settings.__dataclass_fields__)
+
+
+def test_the_bundled_model_is_used_when_no_encoder_is_named(home):
+    embedding = load({"vault.path": "/v", "embed.threads": "3"}, home).embedding
+    assert (embedding.encoders, embedding.threads) == ((Bundled(),), 3)
+
+
+def test_encoders_are_read_in_their_order(home):
+    write(
+        home,
+        '[[embed.encoders]]\nkind = "local"\nmodel = "m"\n[[embed.encoders]]\nkind = "bundled"\nprecision = "int8"\n',
+    )
+    assert load({"vault.path": "/v"}, home).embedding.encoders == (Local("m"), Bundled("int8"))
+    with pytest.raises(InvalidArgument, match="precision must be one of fp32, int8"):
+        load({"vault.path": "/v"}, home | {"MEMEX_EMBED__ENCODERS": '[{"kind": "bundled", "precision": "fp8"}]'})

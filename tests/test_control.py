@@ -1,3 +1,5 @@
+"""The owner's door, over real sockets: answers, errors, and clients that behave badly."""
+
 from __future__ import annotations
 
 import json

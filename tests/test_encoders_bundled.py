@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from index.encoders import Bundled, export, graph
 from index.encoders.bundled import BundledEncoder
-from index.encoders.run import RUN_TEXTS, RUN_TOKENS, runs
+from index.encoders.run import RUN_TEXTS, RUN_TOKENS, Graph, runs
 from index.errors import Unavailable
 
 ROOT = Path(__file__).parent.parent
@@ -207,3 +207,14 @@ def test_only_graphs_that_are_understood_are_built(tmp_path, config):
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(Unavailable, match="use a sentence-transformers encoder"):
         graph.shape(tmp_path / "config.json")
+
+
+def test_a_graph_that_can_not_be_loaded_is_unavailable(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(Unavailable, match="remove its cache folder"):
+        Graph(tmp_path / "model.onnx", export.tokenizer(), max_tokens=254)
+
+
+def test_int8_is_built_from_scratch(tmp_path):
+    assert export.agreement(export.export(tmp_path, "int8")) > export.CLOSE["int8"]
+    assert {path.name for path in (tmp_path / export.name("int8")).iterdir()} == {"digest", "model.onnx", "weights.bin"}

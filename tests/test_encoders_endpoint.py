@@ -134,10 +134,17 @@ def test_an_answer_that_is_no_vector_says_what_to_check(server, tmp_path, status
 
 
 def test_nobody_at_the_address_is_unavailable(tmp_path):
-    with pytest.raises(Unavailable, match="can't be reached .*; start it, or check `base_url`"):
+    with pytest.raises(Unavailable, match=r"can't be reached .*; start it, or check `base_url`"):
         EndpointEncoder(Endpoint("http://127.0.0.1:9/v1", "m"), cache=tmp_path)
     with pytest.raises(Unavailable, match="check `base_url`"):
         EndpointEncoder(Endpoint("127.0.0.1:9", "m"), cache=tmp_path)
+
+
+def test_a_password_in_the_address_is_never_shown(tmp_path):
+    with pytest.raises(Unavailable) as caught:
+        EndpointEncoder(Endpoint("http://me:secret@127.0.0.1:9/v1", "m"), cache=tmp_path)
+    assert "secret" not in caught.value.message
+    assert "http://127.0.0.1:9/v1" in caught.value.message
 
 
 def test_a_text_that_is_too_long_is_embedded_by_its_beginning(server, tmp_path):
@@ -189,7 +196,7 @@ def test_the_second_server_takes_over_and_a_third_with_another_model_does_not(se
     server.answers = [(500, {}, "boom")] * 1000
     np.testing.assert_allclose(made.query("hello there"), expected, atol=1e-6)
     second.answers = [(500, {}, "boom")] * 1000
-    with pytest.raises(Unavailable, match="another model than the index was made with|boom"):
+    with pytest.raises(Unavailable, match=r"another model than the index was made with|boom"):
         made.query("hello there")
     assert made.state == "broken"
     server.answers = []

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.models import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
+from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from index.encoders import Local, export
@@ -83,30 +84,33 @@ def test_what_changes_vectors_changes_the_identity(tiny, original):
     again = LocalEncoder(Local(str(tiny), device="auto"))
     whole = LocalEncoder(Local(str(tiny), device="cpu"))
     assert short.max_tokens == 30
+    lanes = [short.encode(REAL, kind="document", urgent=urgent) for urgent in (True, False)]
+    np.testing.assert_allclose(lanes[0], lanes[1], atol=1e-5)
     assert len({short.identity, whole.identity, original.identity}) == 3
     assert again.identity == whole.identity  # whatever runs it
 
 
 def test_both_lanes_work_at_once_and_agree(original):
     expected = original.encode(REAL, kind="document", urgent=False)
-    wrong: list[str] = []
+    apart: list[float] = []
 
     def ask(urgent: bool) -> None:
-        for _ in range(3):
-            if np.abs(original.encode(REAL, kind="document", urgent=urgent) - expected).max() > 1e-4:
-                wrong.append(f"urgent={urgent}")
+        apart.extend(
+            float(np.abs(original.encode(REAL, kind="document", urgent=urgent) - expected).max()) for _ in range(3)
+        )
 
     threads = [threading.Thread(target=ask, args=(urgent,)) for urgent in (True, False)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == []
+    assert len(apart) == 6
+    assert max(apart) < 1e-4
 
 
 @pytest.mark.parametrize("model", ["no/such-model", "nowhere", "../.."])
 def test_a_model_that_is_not_there_is_named_with_its_setting(model):
-    with pytest.raises(Unavailable, match="can't be loaded: .*; check `model`"):
+    with pytest.raises(Unavailable, match=r"can't be loaded .*; check `model`"):
         LocalEncoder(Local(model))
 
 
@@ -115,3 +119,19 @@ def test_a_device_that_is_not_there_is_said(tiny):
         pytest.skip("this machine has a GPU")
     with pytest.raises(Unavailable, match="`device`"):
         LocalEncoder(Local(str(tiny), device="cuda"))
+
+
+def test_a_static_model_has_no_limit_and_still_counts_and_embeds(tmp_path):
+    static = StaticEmbedding(Tokenizer.from_file(str(export.source() / "tokenizer.json")), embedding_dim=16)
+    SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "static"))
+    made = LocalEncoder(Local(str(tmp_path / "static"), device="cpu"))
+    assert (made.dimensions, made.max_tokens) == (16, 512 - 2)
+    assert made.count(["the cat", ""]) == [2, 0]
+    vectors = made.encode([*REAL, ""], kind="query", urgent=True)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+
+
+def test_errors_show_no_path_of_the_host(tmp_path):
+    with pytest.raises(Unavailable) as caught:
+        LocalEncoder(Local(str(tmp_path / "gone")))
+    assert str(tmp_path) not in caught.value.message

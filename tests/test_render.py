@@ -1,3 +1,5 @@
+"""What people read in a terminal, and what a note can't do to it."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The state folder: one vault's, and closed to others."""
+
 from __future__ import annotations
 
 from pathlib import Path

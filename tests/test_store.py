@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
+import contextlib
+import multiprocessing
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
@@ -416,34 +414,38 @@ def test_a_store_of_another_model_must_be_made_anew(tmp_path):
         Store.open(str(tmp_path / "s"), dimensions=DIMENSIONS + 1)
 
 
-WRITER = """
-import sys
-from index.store import Store
-from tests.chunked import DIMENSIONS, row
-store = Store.open(sys.argv[1], dimensions=DIMENSIONS)
-n = int(sys.argv[2])
-while True:
-    n += 1
-    store.replace({f"d{k}": [row(f"d{k}", part, f"take {n} of {k} part {part}") for part in range(3)] for k in (n % 7, 7 + n % 5)})
-    print(n, flush=True)
-    if n % 25 == 0:
-        store.maintain()
-"""
+def keep_writing(uri: str, n: int, acknowledge: Connection) -> None:
+    """Replace two documents at a time, for ever; say so each time that it is done."""
+    store = Store.open(uri, dimensions=DIMENSIONS)
+    while True:
+        n += 1
+        store.replace(
+            {
+                f"d{k}": [row(f"d{k}", part, f"take {n} of {k} part {part}") for part in range(3)]
+                for k in (n % 7, 7 + n % 5)
+            }
+        )
+        acknowledge.send(n)
+        if n % 25 == 0:
+            store.maintain()
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["tests.test_store"])
     acknowledged, chances = 0, np.random.default_rng(5)
     for _ in range(15):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path / "s"), str(acknowledged)],
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
-        ) as child:
-            first = child.stdout.readline()
-            time.sleep(float(chances.uniform(0, 0.4)))
-            child.send_signal(signal.SIGKILL)
-            lines = [first, *child.stdout.readlines()]
-        acknowledged = max([acknowledged, *(int(line) for line in lines if line.endswith(b"\n"))])
+        here, there = processes.Pipe(duplex=False)
+        child = processes.Process(target=keep_writing, args=(str(tmp_path / "s"), acknowledged, there))
+        child.start()
+        there.close()
+        acknowledged = here.recv()
+        time.sleep(float(chances.uniform(0, 0.4)))
+        child.kill()
+        with contextlib.suppress(EOFError):
+            while True:
+                acknowledged = here.recv()
+        child.join()
         store = Store.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
         try:
             assert not store.healed

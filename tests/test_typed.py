@@ -1,3 +1,5 @@
+"""Values written as text mean what they mean in TOML, and wrong ones are told in words."""
+
 from __future__ import annotations
 
 import dataclasses

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import threading
 import time
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ SAME = 0.99  # cosine from which two vectors of PROBE come from one model
 PAUSE_S, LONGEST_S = 0.5, 8.0  # between retries: doubled each time, or what the server asks for up to the longest
 URGENT_S = 10.0  # a search waits no longer than this for one answer
 SHORTEST = 64  # a refused text is cut in half and tried again until it is this short
-BUSY, REFUSED = frozenset({408, 409, 425, 429}), frozenset({400, 413, 422})
+BUSY, REFUSED = frozenset({408, 425, 429}), frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class EndpointEncoder:
     """Keeps connections open; each request is tried again after 429, 5xx and broken connections."""
 
     def __init__(self, settings: Endpoint, *, cache: Path) -> None:
-        self.name = f"the endpoint {settings.base_url} ({settings.model})"
+        self.name = f"the endpoint {shown(settings.base_url)} ({settings.model})"
         self.max_tokens = settings.max_tokens
         self.batch = settings.batch
         self._settings = settings
@@ -153,6 +154,11 @@ class EndpointEncoder:
         return unit
 
 
+def shown(url: str) -> str:
+    """`url` without the name and password that may stand in it."""
+    return re.sub(r"//[^/]*@", "//", url)
+
+
 def known(probe: np.ndarray, model: str, folder: Path) -> str:
     """The name of this vector of PROBE: that of a remembered one which is the same model's, else a new one."""
     prefix = hashlib.sha256(model.encode()).hexdigest()[:12]
@@ -174,9 +180,7 @@ def known(probe: np.ndarray, model: str, folder: Path) -> str:
 def _key(settings: Endpoint) -> str:
     key = os.environ.get(settings.api_key_env or "", "").strip()
     if not key:
-        message = (
-            f"the endpoint {settings.base_url} needs a key, but {settings.api_key_env} is not set in the environment"
-        )
+        message = f"the endpoint {shown(settings.base_url)} needs a key, but {settings.api_key_env} is not set in the environment"
         raise Unavailable(message, retryable=False)
     return key
 

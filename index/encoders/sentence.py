@@ -7,6 +7,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import logging
+import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,16 +23,20 @@ from transformers.utils import logging as transformers_logging
 from index.encoders import Kind, Local, identity
 from index.errors import Unavailable
 
-transformers_logging.disable_progress_bar()  # "Loading weights" belongs on no daemon's stderr
+transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers has no types here; "Loading weights" belongs on no daemon's stderr
 
+UNLIMITED = 512
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]  # other formats of the same weights
 PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
+log = logging.getLogger(__name__)
 
 
 class LocalEncoder:
     """Queries and a backlog each have a tokenizer of their own and share the weights, so neither waits for the other."""
 
     def __init__(self, settings: Local, *, threads: int = 0) -> None:
+        self.name = f"the sentence-transformers model {Path(settings.model).name!r}"  # errors show no path of the host
         if threads:
             torch.set_num_threads(threads)
         try:
@@ -42,16 +48,15 @@ class LocalEncoder:
             self._lanes = {False: (model, threading.Lock()), True: (_twin(model), threading.Lock())}
             weights = digest(folder)
         except Exception as error:  # a model's files can make three libraries raise anything
-            reason = str(error).partition("\n")[0][:200]
-            message = f"the sentence-transformers model {settings.model!r} can't be loaded: {reason}; check `model` and `device`"
+            log.warning("loading the model %r failed: %s", settings.model, error)
+            message = f"{self.name} can't be loaded ({type(error).__name__}, see the log); check `model` and `device`"
             raise Unavailable(message) from error
         self._prompts = {
             "query": _prompt(settings.query_prompt, model, "query"),
             "document": _prompt(settings.document_prompt, model, "document"),
         }
-        self.name = f"the model {settings.model!r}"
         self.dimensions = int(model.get_embedding_dimension() or 0)
-        self.max_tokens = int(model.max_seq_length or 512) - _specials(model)
+        self.max_tokens = _limit(model) - _specials(model)
         self._run = 64 if model.device.type == "cuda" else 4  # on a CPU larger runs are slower: they pad more
         self.batch = self._run * (4 if model.device.type == "cuda" else 2)
         self.identity = identity(
@@ -79,10 +84,11 @@ class LocalEncoder:
                     show_progress_bar=False,
                 )
         except RuntimeError as error:  # torch's class for everything, a full GPU included
-            raise Unavailable(
-                f"{self.name} failed: {str(error).partition(chr(10))[0][:200]}; check `device`"
-            ) from error
-        return found.astype(np.float32, copy=False)
+            log.warning("%s failed: %s", self.name, error)
+            raise Unavailable(f"{self.name} failed ({type(error).__name__}, see the log); check `device`") from error
+        found = found.astype(np.float32)
+        found[~found.any(axis=1), 0] = 1  # a text without a known word: static models give it no length
+        return found
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out, never cut."""
@@ -90,10 +96,12 @@ class LocalEncoder:
             return []
         model, lock = self._lanes[True]
         with lock:
-            found = model.tokenizer(
+            if not callable(model.tokenizer):  # a bare tokenizer, as static embeddings have
+                return [len(found.ids) for found in model.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+            ids = model.tokenizer(
                 list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False
-            )
-        return [len(ids) for ids in found["input_ids"]]
+            )["input_ids"]
+        return [len(found) for found in ids]
 
     def close(self) -> None:
         """Nothing to stop: a run under way ends by itself."""
@@ -137,14 +145,18 @@ def _twin(model: Any) -> Any:
     for name in ("processor", "tokenizer"):
         if name in vars(model[0]):
             setattr(first, name, copy.deepcopy(vars(model[0])[name]))
-    twin = SentenceTransformer(modules=[first, *list(model)[1:]], prompts=model.prompts, device=str(model.device))
-    twin.max_seq_length = model.max_seq_length
-    return twin
+    return SentenceTransformer(modules=[first, *list(model)[1:]], prompts=model.prompts, device=str(model.device))
+
+
+def _limit(model: Any) -> int:
+    """The most tokens of a text; static embeddings say infinite, which is no size for a chunk."""
+    limit = model.max_seq_length
+    return int(limit) if limit and limit < math.inf else UNLIMITED
 
 
 def _specials(model: Any) -> int:
     count = getattr(model.tokenizer, "num_special_tokens_to_add", None)
-    return int(count()) if count is not None else 0
+    return int(count(False)) if count is not None else 0
 
 
 def _precision(model: Any) -> str:

@@ -1,0 +1,62 @@
+"""Answer a query from one scope: ask store and encoder, rank what they found, and fill in the documents.
+
+Law, tested: what a search returns lies in the workspace that was asked for; without an encoder it answers from words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from index.errors import Unavailable
+from index.model import Answer, Hit, Mode, Query, Record
+from index.rank import Ranked, cue, fused, keywords, nearest, trust
+
+if TYPE_CHECKING:  # both load libraries that only their owners need
+    from index.catalog import Catalog
+    from index.embed import Embedder
+    from index.store import Store
+
+POOL: Final = 50  # passages that each leg gives at least: more changes no ranking that was measured
+WIDEST: Final = 800  # passages that each leg gives at most
+SPARE: Final = 10  # documents ranked beyond the limit, for those that vanish meanwhile
+
+
+def search(query: Query, *, store: Store, catalog: Catalog, embedder: Embedder | None) -> Answer:
+    """The documents that answer `query`, best first; `embedder` is None while none is ready that fits the index.
+
+    Raises Unavailable when the store can't be read."""
+    mode, vector, weight, degraded = _asked(query, embedder)
+    cued = cue(query.text)
+    words = None if mode == "vector" else keywords(query.text)
+    pool = max(POOL, 2 * query.limit)
+    while True:
+        near, found = store.legs(vector=vector, words=words, filter=query.filter, pool=pool)
+        ranked = nearest(near) if mode == "vector" else fused(cued, near, found, weight)
+        if len(ranked) >= query.limit or pool >= WIDEST or pool > max(len(near), len(found)):
+            break
+        pool = min(WIDEST, 4 * pool)  # one long document filled the pool
+    records = catalog.records([one.doc_id for one in ranked[: query.limit + SPARE]])
+    hits = [_hit(one, records[one.doc_id]) for one in ranked if one.doc_id in records]
+    asked = query.filter.workspace
+    kept = [hit for hit in hits if asked is None or hit.record.workspace == asked]  # a second line: the store filters
+    return Answer(tuple(kept[: query.limit]), mode, degraded)
+
+
+def _asked(query: Query, embedder: Embedder | None) -> tuple[Mode, np.ndarray | None, float, tuple[str, ...]]:
+    """The mode that is possible, the query's vector, how far to trust it, and what kept it from being as asked."""
+    if query.mode == "text":
+        return "text", None, 0.0, ()
+    if embedder is None:
+        return "text", None, 0.0, ("no encoder is ready for this index: answered from words alone",)
+    try:
+        weight = trust(embedder.count([query.text])[0], query.text)
+        if query.mode == "hybrid" and not weight:
+            return "hybrid", None, 0.0, ()  # the encoder does not know the script: its vector would only add noise
+        return query.mode, embedder.query(query.text), weight, ()
+    except Unavailable as error:
+        return "text", None, 0.0, (f"answered from words alone: {error.message}",)
+
+
+def _hit(one: Ranked, record: Record) -> Hit:
+    return Hit(record, one.ord, one.heading, one.chunk, one.score)

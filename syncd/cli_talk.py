@@ -1,0 +1,88 @@
+"""What a daemon says when it is ready: its address, how to connect, and one search that really is made."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from index.errors import MemexError
+from syncd import control, render
+from syncd.cli_frame import out, talk
+from syncd.config import Settings
+
+if TYPE_CHECKING:
+    from syncd.app import Ready
+
+ANY = "what did we decide"
+WORKSPACE = "default"
+PATIENCE_S = 60.0  # for the first listing, before the search is made without it
+
+
+def brief(chosen: Settings, ready: Ready) -> None:
+    """Two lines: for a log as well as for a person."""
+    talk(f"memex: serving {chosen.vault.path} at {ready.url}")
+    talk(f"memex: your key is in {ready.key_file}; `memex serve --connect` prints how to connect")
+
+
+def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
+    """The address, the lines to paste, and a search with its answer."""
+    key = ready.key_file.read_text().strip()
+    query = query or newest(chosen.vault.path) or ANY
+    try:
+        out(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
+        out(render.connect(ready.url, key=key, key_file=str(ready.key_file), workspace=WORKSPACE, query=query))
+        if not ready.first_listing(PATIENCE_S):
+            talk("memex: still indexing; the search below sees what is done so far")
+        out(f"\nA live search, as curl would make it: {query!r}\n")
+        found = captured(ready.url, key, query)
+        if not found:
+            out("  nothing in the captures yet, so the same in your own notes:\n")
+            asked = {"query": query, "scope": "vault", "limit": 3}
+            found = control.call(chosen.state, "search", asked, timeout=60)["hits"]
+        out(render.hits(found))
+        out("\nCtrl-C stops.")
+        sys.stdout.flush()
+    except MemexError as error:
+        talk(f"memex: {error.message}")
+    except OSError as error:  # nobody reads this any more; the daemon goes on
+        talk(f"memex: {error}")
+
+
+def captured(url: str, key: str, query: str) -> list[dict[str, Any]]:
+    """The captures that REST finds: what an agent would get."""
+    headers = {"Authorization": f"Bearer {key}", "X-Memory-Workspace": WORKSPACE, "Content-Type": "application/json"}
+    body = json.dumps({"query": query, "top_k": 3}).encode()
+    asked = urllib.request.Request(f"{url}/search", data=body, headers=headers)  # noqa: S310 - our own address
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy may see a key for this machine
+    try:
+        with direct.open(asked, timeout=60) as answer:
+            found = json.load(answer)
+    except urllib.error.HTTPError as error:
+        talk(f"memex: the search was refused: {error.code} {render.line(error.read(2000).decode('utf-8', 'replace'))}")
+        return []
+    results = found["results"] if isinstance(found, dict) else found
+    return [
+        {
+            "path": hit.get("title") or hit["document_id"],
+            "heading": hit.get("heading", ""),
+            "chunk": hit["chunk_content"],
+            "score": hit["score"],
+        }
+        for hit in results
+    ]
+
+
+def newest(vault: Path) -> str:
+    """The name of the note that was changed last, so that a search for it has an answer; "" in an empty vault."""
+    found = (0.0, "")
+    for path in vault.rglob("*.md"):
+        if not any(part.startswith(".") for part in path.relative_to(vault).parts):
+            try:
+                found = max(found, (path.stat().st_mtime, path.stem))
+            except OSError:
+                continue
+    return found[1]

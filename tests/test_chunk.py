@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from index.chunk import Sizes, _passages, chunks, sizes
+from index.model import Block, Document
+from tests.documents import document
+
+TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]{1,4}|[^\w\s]")
+
+
+def count(texts: Sequence[str]) -> list[int]:
+    return [len(TOKEN.findall(text)) for text in texts]
+
+
+def spans(document: Document, sizes: Sizes) -> list[tuple[int, int]]:
+    """Where each chunk lies in the text."""
+    return [(pack.start, pack.end) for pack in _passages(document, sizes, count)[0]]
+
+
+GRAPHEMES = [*"abc de. f!\n 日本語。が", "👩\u200d💻", "🇯🇵", "e\u0301", "👍🏽", "\u1112\u1161\u11ab", "क्षि"]
+PROSE = st.lists(st.sampled_from(GRAPHEMES), min_size=1, max_size=300).map("".join)
+LINE = st.text(st.sampled_from("abc |=()  日本"), min_size=1, max_size=60)
+FENCE = st.lists(LINE, min_size=1, max_size=12).map(lambda lines: "```\n" + "\n".join(lines) + "\n```")
+TABLE = st.lists(LINE, min_size=1, max_size=12).map(lambda lines: "\n".join(f"| {line} |" for line in lines))
+PART = st.one_of(
+    st.tuples(st.just("paragraph"), PROSE),
+    st.tuples(st.just("list"), PROSE.map(lambda text: "- " + text)),
+    st.tuples(st.just("code"), FENCE),
+    st.tuples(st.just("table"), TABLE),
+    st.tuples(st.just("heading"), st.sampled_from(["# One", "## Two", "### Three of it"])),
+)
+DOCUMENTS = st.builds(
+    lambda parts, title: document(*parts, title=title),
+    st.lists(PART, max_size=12),
+    st.sampled_from(["", "Note", "日本の旅"]),
+)
+SIZES = st.builds(Sizes, st.integers(12, 80), st.integers(0, 12), st.integers(1, 10))
+
+
+@given(DOCUMENTS, SIZES)
+@example(document(("paragraph", "x" * 400)), Sizes(12, 4, 2))
+def test_chunks_are_slices_in_order_that_cover_all_but_white_space(document, sizes):
+    found = spans(document, sizes)
+    if found:
+        assert [chunk.text for chunk in chunks(document, sizes, count)] == [document.text[a:b] for a, b in found]
+    assert all(a < c and b < d for (a, b), (c, d) in pairwise(found))
+    covered = {at for span in found for at in range(*span)}
+    assert all(at in covered for at, character in enumerate(document.text) if not character.isspace())
+
+
+@given(DOCUMENTS, SIZES)
+def test_no_chunk_exceeds_its_budget_but_for_a_single_grapheme(document, sizes):
+    for chunk in chunks(document, sizes, count):
+        whole, context = count([chunk.embedded, chunk.context])
+        assert context <= sizes.context
+        assert whole <= sizes.tokens or len(chunk.text.split()) == 1
+
+
+@given(DOCUMENTS, SIZES)
+def test_a_fence_or_a_row_is_cut_only_when_it_alone_exceeds_the_budget(document, sizes):
+    room = sizes.tokens - sizes.context
+    ends = [end for span in spans(document, sizes) for end in span]
+    for block in document.blocks:
+        text = document.text[block.start : block.end]
+        if block.kind == "code" and count([text])[0] <= room:
+            assert not [end for end in ends if block.start < end < block.end]
+        if block.kind == "table":
+            for row in re.finditer(".+", text):
+                if count([row[0]])[0] <= room:
+                    assert not [
+                        end for end in ends if block.start + row.start() < end < block.start + len(row[0].rstrip())
+                    ]
+
+
+@given(DOCUMENTS, SIZES)
+def test_no_grapheme_is_cut(document, sizes):
+    for chunk in chunks(document, sizes, count):
+        assert not re.match("[\u200d\u0301\u1161\u11ab\U0001f3fd\u094d\u0937\u093f]", chunk.text)
+        assert not chunk.text.endswith(("\u200d", "🇯"))
+
+
+@given(DOCUMENTS)
+def test_equal_documents_give_equal_chunks(document):
+    assert chunks(document, Sizes(40, 5, 5), count) == chunks(document, Sizes(40, 5, 5), count)
+
+
+@pytest.mark.parametrize(
+    ("most", "wanted"),
+    [
+        pytest.param(512, Sizes(512, 64, 64), id="512/64 for a model of 512"),
+        pytest.param(256, Sizes(256, 32, 32), id="in proportion below"),
+        pytest.param(8192, Sizes(512, 64, 64), id="no more than 512 for a long one"),
+    ],
+)
+def test_sizes_follow_the_encoder(most, wanted):
+    assert sizes(most) == wanted
+
+
+def test_sizes_that_are_asked_for_stay_within_what_the_encoder_reads():
+    assert sizes(256, tokens=2000, overlap=900) == Sizes(256, 128, 32)
+
+
+def test_a_short_note_is_one_chunk_under_what_its_headings_share():
+    note = document(
+        ("heading", "# Trip"), ("paragraph", "Pack."), ("heading", "## Day one"), ("paragraph", "Go."), title="Trip"
+    )
+    (only,) = chunks(note, sizes(256), count)
+    assert (only.text, only.trail, only.context) == (note.text.strip(), ("Trip",), "Trip")
+
+
+def test_a_note_without_text_is_found_by_its_title():
+    (only,) = chunks(document(title="Stub", aliases=("Later",)), sizes(256), count)
+    assert (only.text, only.context) == ("", "Stub · Later")
+
+
+def test_a_note_of_nothing_has_no_chunk():
+    assert chunks(document(title=""), sizes(256), count) == []
+
+
+def test_text_outside_of_blocks_is_kept():
+    note = replace(
+        document(("paragraph", "inside")), text="before\n\ninside\n\nafter", blocks=(Block("paragraph", 8, 14, ()),)
+    )
+    assert [chunk.text for chunk in chunks(note, sizes(256), count)] == ["before\n\ninside\n\nafter"]
+
+
+def test_a_new_section_starts_a_new_chunk_once_the_last_is_half_full():
+    full, next_ = "word " * 20, "more " * 20
+    note = document(("heading", "# A"), ("paragraph", full.strip()), ("heading", "# B"), ("paragraph", next_.strip()))
+    first, second = chunks(note, Sizes(40, 4, 8), count)
+    assert (first.trail, second.trail) == (("A",), ("B",))
+    assert second.text.startswith("# B")
+
+
+def test_tiny_sections_share_a_chunk():
+    note = document(*[part for n in range(30) for part in (("heading", f"# H{n}"), ("paragraph", "tiny"))])
+    found = chunks(note, Sizes(40, 4, 8), count)
+    assert len(found) < 8
+    assert all("#" in chunk.text for chunk in found)
+
+
+def test_a_heading_goes_with_what_follows_it():
+    note = document(("paragraph", "a " * 25), ("heading", "# Next"), ("paragraph", "b " * 20))
+    assert [chunk.text.split()[0] for chunk in chunks(note, Sizes(40, 0, 8), count)] == ["a", "#"]
+
+
+def test_neighbours_repeat_whole_sentences():
+    sentences = [f"This is sentence number {n}." for n in range(20)]
+    found = chunks(document(("paragraph", " ".join(sentences))), Sizes(60, 16, 8), count)
+    assert len(found) > 2
+    for before, after in pairwise(found):
+        repeated = next(sentence for sentence in sentences if after.text.startswith(sentence))
+        assert repeated in before.text
+
+
+def test_neighbours_of_one_section_repeat_a_whole_paragraph_but_sections_repeat_nothing():
+    paragraphs = [("paragraph", f"paragraph {n} has words") for n in range(10)]
+    found = chunks(document(*paragraphs), Sizes(40, 12, 8), count)
+    assert all(after.text.split("\n")[0] in before.text for before, after in pairwise(found))
+
+
+@pytest.mark.parametrize("stop", ["。", "！", "？", "।", "؟", ".\n", "! "])
+def test_a_long_paragraph_is_cut_after_a_sentence(stop):
+    note = document(("paragraph", ("あいう" * 4 + stop) * 9))
+    found = chunks(note, Sizes(45, 0, 3), count)
+    assert len(found) > 2
+    assert all(chunk.text.endswith(stop.strip()) for chunk in found)
+
+
+def test_a_long_fence_is_cut_at_line_ends():
+    lines = [f"call({n})" for n in range(60)]
+    found = chunks(document(("code", "```py\n" + "\n".join(lines) + "\n```")), Sizes(50, 0, 4), count)
+    assert len(found) > 2
+    assert all(line in ["```py", "```", *lines] for chunk in found for line in chunk.text.split("\n"))
+
+
+def test_the_indent_of_a_first_line_is_kept():
+    lines = [f"    call({n})" for n in range(60)]
+    found = chunks(document(("code", "\n".join(lines))), Sizes(50, 0, 4), count)
+    assert all(chunk.text.startswith("    call") for chunk in found)
+
+
+def test_a_context_names_the_title_once_and_fits():
+    note = document(
+        ("heading", "# Note"), ("heading", "## A very long heading " + "of words " * 20), ("paragraph", "x")
+    )
+    (only,) = chunks(note, sizes(256), count)
+    assert only.context.startswith("Note > A very long heading of")
+    assert count([only.context])[0] <= 32
+
+
+def test_names_in_another_normal_form_become_composed():
+    (only,) = chunks(document(("paragraph", "x"), title=unicodedata.normalize("NFD", "がぎ é")), sizes(256), count)
+    assert only.context == "がぎ é"
+
+
+def test_only_the_first_chunk_carries_the_aliases():
+    note = document(("paragraph", "one " * 60), ("paragraph", "two " * 60), aliases=("Other", "note"))
+    first, *rest = chunks(note, Sizes(80, 0, 16), count)
+    assert first.context == "Note · Other"
+    assert {chunk.context for chunk in rest} == {"Note"}

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from index.catalog import Catalog
+from index.chunk import chunks, sizes
+from index.embed import Embedder
+from index.errors import Unavailable
+from index.identity import path_id
+from index.model import Document, Filter, Query, Stat
+from index.query import request, tag_keys
+from index.search import POOL, search
+from index.store import Row, Store
+from tests.documents import document, note
+from tests.fakes import FakeEncoder, fake_embedder
+
+
+class Scope:
+    """A real store and a real catalog, filled by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.encoder = FakeEncoder()
+        self.embedder = fake_embedder(self.encoder)
+        self.store = Store.open(str(folder / "notes.lance"), dimensions=64)
+        self.catalog = Catalog.open(folder / "notes.db")
+
+    def add(self, *documents: Document, embedded: bool = True) -> None:
+        rows = {path_id(one.path): list(self._rows(one, embedded=embedded)) for one in documents}
+        self.store.replace(rows)
+        self.catalog.write(upserts=[(one, Stat(1, 1, 1), len(rows[path_id(one.path)]), embedded) for one in documents])
+
+    def _rows(self, one: Document, *, embedded: bool) -> Iterator[Row]:
+        for chunk in chunks(one, sizes(64), self.encoder.count):
+            vector = self.encoder.encode([chunk.embedded], kind="document", urgent=False)[0] if embedded else None
+            yield Row(
+                f"{path_id(one.path)}-{chunk.ord}", path_id(one.path), chunk.ord, one.workspace, one.namespace, one.collection,
+                one.type, one.source, tag_keys(one.tags), one.created_at, chunk.digest, " > ".join(chunk.trail),
+                len(chunk.embedded) - len(chunk.text), chunk.embedded, vector,
+            )  # fmt: skip
+
+    def answer(self, query: Query | str, *, embedder: Embedder | str | None = "own", **fields):
+        asked = request(query, **fields) if isinstance(query, str) else query
+        return search(
+            asked, store=self.store, catalog=self.catalog, embedder=self.embedder if embedder == "own" else embedder
+        )
+
+    def found(self, query: Query | str, **fields) -> list[str]:
+        return [hit.record.title for hit in self.answer(query, **fields).hits]
+
+
+@pytest.fixture
+def scope(tmp_path) -> Iterator[Scope]:
+    made = Scope(tmp_path)
+    yield made
+    made.store.close()
+    made.catalog.close()
+    made.embedder.close()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
+def test_each_mode_finds_a_note_by_its_passage(scope, mode):
+    scope.add(
+        note("Captures/w/Bread.md", "Knead the dough and let it rise"),
+        note("Captures/w/Boat.md", "Sand the hull and paint it"),
+    )
+    answer = scope.answer("knead dough", mode=mode)
+    (best, *_) = answer.hits
+    assert (answer.mode, answer.degraded) == (mode, ())
+    assert (best.record.title, best.chunk, best.ord, best.heading) == (
+        "Bread",
+        "Knead the dough and let it rise",
+        0,
+        "",
+    )
+    assert 0 < best.score <= 1
+
+
+def test_a_hit_names_the_section_of_its_passage(scope):
+    parts = [
+        ("heading", "# Plan"),
+        ("paragraph", "alpha " * 50),
+        ("heading", "## Storage"),
+        ("paragraph", "zinc " + "beta " * 40),
+    ]
+    scope.add(document(*parts, path="Captures/w/Plan.md", title="Plan"))
+    (hit,) = scope.answer("zinc").hits
+    assert (hit.heading, hit.chunk.startswith("## Storage\n\nzinc"), hit.ord > 0) == ("Plan > Storage", True, True)
+
+
+def test_a_note_is_found_by_its_title_and_by_its_alias_first(scope):
+    scope.add(
+        note("Captures/w/Ada.md", "A mathematician", aliases=("Countess of Lovelace",)),
+        *[
+            note(f"Captures/w/House {n}.md", "The Countess of Lovelace lived here, Countess of Lovelace, Ada")
+            for n in range(5)
+        ],
+    )
+    assert scope.found("countess of lovelace")[0] == "Ada"
+    assert scope.found("Ada")[0] == "Ada"
+
+
+def test_an_empty_note_is_found_by_its_title(scope):
+    scope.add(note("Captures/w/Quarterly review.md"))
+    assert scope.found("quarterly review") == ["Quarterly review"]
+
+
+def test_japanese_is_found_inside_sentences_without_asking_an_encoder_that_spells_it(scope):
+    scope.add(
+        note("Captures/w/梅雨.md", "梅雨は東アジアの広範囲でみられる雨季である。"),
+        note("Captures/w/雪.md", "北海道の冬は雪が深い。"),
+    )
+    answer = scope.answer("雨季とは何ですか？")
+    assert [hit.record.title for hit in answer.hits] == ["梅雨"]
+    assert (answer.mode, answer.degraded) == ("hybrid", ())
+    assert not [call for call in scope.encoder.calls if call[0] == "query"]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector"])
+def test_without_an_encoder_words_answer_and_the_answer_says_so(scope, mode):
+    scope.add(note("Captures/w/Bread.md", "Knead the dough"))
+    answer = scope.answer("dough", mode=mode, embedder=None)
+    assert [hit.record.title for hit in answer.hits] == ["Bread"]
+    assert answer.mode == "text"
+    assert "words alone" in answer.degraded[0]
+
+
+def test_an_encoder_that_breaks_leaves_the_words(scope):
+    scope.add(note("Captures/w/Bread.md", "Knead the dough"))
+    scope.embedder.close()
+    answer = scope.answer("dough")
+    assert [hit.record.title for hit in answer.hits] == ["Bread"]
+    assert answer.mode == "text"
+    assert "closed" in answer.degraded[0]
+
+
+def test_notes_without_vectors_are_found_by_their_words_beside_those_that_have_them(scope):
+    scope.add(note("Captures/w/Old.md", "the lighthouse keeper"))
+    scope.add(note("Captures/w/New.md", "the lighthouse keeper"), embedded=False)
+    assert sorted(scope.found("lighthouse keeper")) == ["New", "Old"]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
+def test_nothing_of_another_workspace_is_found(scope, mode):
+    scope.add(note("Captures/a/Mine.md", "shared words"), note("Captures/b/Theirs.md", "shared words"))
+    assert scope.found("shared words", mode=mode, workspace="a") == ["Mine"]
+
+
+def test_a_document_that_moved_to_another_workspace_meanwhile_is_not_shown(scope):
+    scope.add(note("Captures/a/Mine.md", "shared words"))
+    scope.catalog.write(upserts=[(note("Captures/a/Mine.md", "shared words", workspace="b"), Stat(1, 1, 1), 1, True)])
+    assert scope.found("shared words", workspace="a") == []
+
+
+def test_a_document_that_left_the_catalog_is_left_out_and_the_next_takes_its_place(scope):
+    scope.add(*[note(f"Captures/w/{n}.md", "shared words") for n in range(4)])
+    (first, *_) = scope.answer("shared words", limit=1).hits
+    scope.catalog.write(removes=[first.record.path])
+    (second,) = scope.answer("shared words", limit=1).hits
+    assert second.record.path != first.record.path
+
+
+def test_every_filter_narrows(scope):
+    scope.add(
+        note("Captures/w/Plain.md", "common words"),
+        note("Captures/w/Tagged.md", "common words", tags=("Deep/Level",)),
+        note("Captures/w/Memory.md", "common words", collection="memory"),
+        note("Captures/w/Entity.md", "common words", type="entity"),
+        note("Captures/w/Sourced.md", "common words", source="codex"),
+        note("Captures/w/Spaced.md", "common words", namespace="alpha"),
+        note("Captures/w/Late.md", "common words", created_at=9_000),
+    )
+    assert scope.found("common words", tags=["deep"]) == ["Tagged"]
+    assert scope.found("common words", collection="memory") == ["Memory"]
+    assert scope.found("common words", type="entity") == ["Entity"]
+    assert scope.found("common words", source="codex") == ["Sourced"]
+    assert scope.found("common words", namespace="alpha") == ["Spaced"]
+    assert scope.found("common words", since=2_000) == ["Late"]
+    assert len(scope.found("common words", until=9_000)) == 6
+
+
+def test_one_long_note_does_not_hide_the_others(scope):
+    long = note(
+        "Captures/w/Long.md", *["lighthouse lighthouse lighthouse " + f"filler{n} " * 30 for n in range(POOL + 20)]
+    )
+    scope.add(
+        long, *[note(f"Captures/w/Short {n}.md", f"one lighthouse among many other words {n} " * 2) for n in range(3)]
+    )
+    assert len(scope.found("lighthouse", mode="text", limit=4)) == 4
+
+
+def test_no_more_hits_than_asked_for_and_best_first(scope):
+    scope.add(*[note(f"Captures/w/{n}.md", "lighthouse " * n + "other words") for n in range(1, 8)])
+    scores = [hit.score for hit in scope.answer("lighthouse", limit=5).hits]
+    assert len(scores) == 5
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("text", ["!!!", '"unbalanced AND (foo', "C++", "' OR 1=1 --", "🙂", "x" * 2_000, "\x00"])
+def test_any_text_may_be_asked_for(scope, text):
+    scope.add(note("Captures/w/Bread.md", "Knead the dough"))
+    for mode in ("hybrid", "vector", "text"):
+        scope.answer(Query(text, 10, mode, Filter(workspace="w")))
+
+
+def test_nothing_is_found_in_an_empty_store(scope):
+    assert scope.answer("anything").hits == ()
+
+
+def test_a_store_that_can_not_be_read_is_an_error(scope):
+    scope.store.close()
+    with pytest.raises(Unavailable):
+        scope.answer("anything")

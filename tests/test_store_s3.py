@@ -1,0 +1,125 @@
+"""index/store.py on an object store: the same code on an S3 server of this machine."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from index.model import Filter
+from index.store import Store, StoreDamaged, discard
+from tests.chunked import DIMENSIONS, row, unit
+
+BUCKET = "memex-index"
+
+
+@pytest.fixture(scope="module")
+def options():
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    given = {
+        "aws_endpoint": f"http://{host}:{port}",
+        "allow_http": "true",
+        "aws_access_key_id": "of-a-test",
+        "aws_secret_access_key": "of-a-test",
+        "aws_region": "us-east-1",
+        "aws_virtual_hosted_style_request": "false",
+    }
+    _client(given).create_bucket(Bucket=BUCKET)
+    yield given
+    server.stop()
+
+
+def _client(options):
+    return boto3.client(
+        "s3",
+        endpoint_url=options["aws_endpoint"],
+        aws_access_key_id=options["aws_access_key_id"],
+        aws_secret_access_key=options["aws_secret_access_key"],
+        region_name=options["aws_region"],
+    )
+
+
+def opened(options, name):
+    return Store.open(f"s3://{BUCKET}/{name}/captures.lance", dimensions=DIMENSIONS, options=options)
+
+
+OTHER = """
+import json, sys
+from index.model import Filter
+from index.store import Store
+from tests.chunked import DIMENSIONS, row, unit
+store = Store.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
+assert not store.fresh and not store.healed
+near, words = store.legs(vector=unit("text 3"), words="third", filter=Filter(workspace="w0"), pool=5)
+store.replace({"other": [row("other", 0, "from another process")]})
+print(json.dumps([store.documents(), near[0].doc_id, [match.doc_id for match in words]]))
+store.close()
+"""
+
+
+def test_it_works_on_an_object_store_as_on_a_disk(options):
+    store = opened(options, "whole")
+    assert store.fresh and store.count() == 0
+    store.replace(
+        {
+            f"d{n}": [row(f"d{n}", 0, f"text {n}", workspace=f"w{n % 2}", tags=("a/b",) if n < 3 else ())]
+            for n in range(8)
+        }
+    )
+    store.replace(
+        {"d3": [row("d3", 0, "text 3", workspace="w0"), row("d3", 1, "third thing", workspace="w0")], "d7": []}
+    )
+    near, words = store.legs(vector=unit("text 2"), words="text", filter=Filter(workspace="w0", tags=("A",)), pool=10)
+    assert near[0].doc_id == "d2"
+    assert {match.doc_id for match in near} == {match.doc_id for match in words} == {"d0", "d2"}
+    assert store.vectors([row(text="text 5").digest])[row(text="text 5").digest] == pytest.approx(
+        unit("text 5"), abs=1e-3
+    )
+    dump = store.dump(vectors=True)
+    store.maintain()
+    assert store.dump(vectors=True) == dump
+    assert [passage.ord for passage in store.passages("d3")] == [0, 1]
+    store.close()
+
+    ran = subprocess.run(
+        [sys.executable, "-c", OTHER, f"s3://{BUCKET}/whole/captures.lance", json.dumps(options)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
+    documents, nearest, third = json.loads(ran.stdout)
+    assert documents == {"d0": 1, "d1": 1, "d2": 1, "d3": 2, "d4": 1, "d5": 1, "d6": 1, "other": 1}
+    assert (nearest, third) == ("d3", ["d3"])
+
+    again = opened(options, "whole")
+    assert not again.fresh and not again.healed
+    assert again.passages("other")[0].text == "from another process"
+    again.close()
+
+
+def test_a_table_whose_versions_are_gone_is_not_taken_for_an_empty_one(options):
+    store = opened(options, "torn")
+    store.replace({"a": [row()]})
+    store.close()
+    s3 = _client(options)
+    prefix = "torn/captures.lance/chunks.lance/"
+    keys = [item["Key"] for item in s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix)["Contents"]]
+    for key in keys:
+        if "/_versions/" in key:
+            s3.delete_object(Bucket=BUCKET, Key=key)
+    with pytest.raises(StoreDamaged):
+        opened(options, "torn")
+    discard(f"s3://{BUCKET}/torn/captures.lance", options)
+    store = opened(options, "torn")
+    assert store.fresh and store.count() == 0
+    store.close()
