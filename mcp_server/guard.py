@@ -121,7 +121,7 @@ class Guard:
             await send(message)
 
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a broken invariant
+        assert task is not None
         self._under_way[task] = (key.id, scope["method"])
         self._busy.set()
         reset = CALLER.set(caller)
