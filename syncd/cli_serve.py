@@ -22,7 +22,7 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from syncd import control, render
 from syncd.cli_frame import Command, answer, flag, flags, now, settings, talk
 from syncd.cli_notes import workspaces
-from syncd.cli_talk import brief, tell
+from syncd.cli_talk import brief, called, tell
 from syncd.config import Settings
 from syncd.control import DAEMON
 
@@ -163,7 +163,10 @@ def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -
     talk(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
     url = render.address(chosen.server.host, chosen.server.port)
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
-    lines += [f"Start it:\n  memex serve{how}\n", render.connect(url, key="", key_file=str(key_file))]
+    lines += [
+        f"Start it:\n  memex serve{how}\n",
+        render.connect(url, key="", key_file=str(key_file), command=called(chosen)),
+    ]
     return "\n".join(lines)
 
 

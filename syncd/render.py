@@ -118,7 +118,7 @@ def bar(stage: str, done: int, total: int, width: int) -> str:
     label = f"{stage} " if stage else ""
     counts = f" {done:,}/{total:,}" if total else f" {done:,}"
     room = min(40, width - len(label) - len(counts) - 3)
-    if not total or room < 4:  # noqa: PLR2004 - fewer cells show nothing
+    if not total or room < 4:
         return (label + counts.strip())[:width]
     full = room * min(done, total) // total
     return f"{label}[{'█' * full}{'·' * (room - full)}]{counts}"
@@ -130,10 +130,13 @@ def address(host: str, port: int) -> str:
     return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
 
 
-def connect(url: str, *, key: str, key_file: str, workspace: str = "default", query: str = "") -> str:
+def connect(
+    url: str, *, key: str, key_file: str, command: str = "memex", workspace: str = "default", query: str = ""
+) -> str:
     """Lines to paste for Claude Code, Codex, clients that start a command, and curl.
 
-    `key` "" keeps the secret out of the text: the shell reads it from `key_file`."""
+    `key` "" keeps the secret out of the text: the shell reads it from `key_file`. `command`: how this vault's memex is
+    called."""
     bearer = f"Authorization: Bearer {key or f'$(cat {shlex.quote(key_file)})'}"
     body = shlex.quote(json.dumps({"query": query or "what did we decide", "top_k": 3}, ensure_ascii=False))
     headers = f'{{ "Authorization" = "Bearer {key or "KEY"}", "X-Memory-Workspace" = "{workspace}" }}'
@@ -148,7 +151,7 @@ Codex, in ~/.codex/config.toml:{note}
   http_headers = {headers}
 
 Clients that start a command (stdio):
-  memex mcp --workspace {shlex.quote(workspace)}
+  {command} mcp --workspace {shlex.quote(workspace)}
 
 curl:
   curl -s {url}/search -H "{bearer}" -H "X-Memory-Workspace: {workspace}" -H "Content-Type: application/json" -d {body}"""
