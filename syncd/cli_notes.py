@@ -160,10 +160,14 @@ def delete(id: str, workspace: str | None, yes: bool) -> None:
 
 
 @click.command(cls=Command)
-def status() -> None:
+@click.option(
+    "--all", "everything", is_flag=True, help="In JSON too: where things are, and how encoder, Git and watcher do."
+)
+def status(everything: bool) -> None:
     """Tell how Memex is: what is indexed, what is pending, what is degraded, which notes want mending."""
     health = ask("status", {})
-    answer(health, lambda: render.status(health))
+    fixed = {name: health[name] for name in render.HEALTH}
+    answer(health if everything else fixed, lambda: render.status(health))
 
 
 def _object(text: str | None) -> dict[str, Any]:

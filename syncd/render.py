@@ -11,6 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
+HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")  # what scripts may rely on
 SNIPPET = 280  # characters of a passage, about three lines
 # Controls but line feed and tab, the marks that reorder text, and the invisible tag characters.
 _UNSAFE = {
@@ -100,17 +101,20 @@ def status(now: Mapping[str, Any]) -> str:
         *(f"degraded  {line(str(text), 400)}" for text in now["degraded"]),
         *(f"defect    {line(one['path'], 200)}: {line(one['defect'], 200)}" for one in now["defects"]),
     ]
-    known = {"ready", "pending", "generation", "captures", "vault", "degraded", "defects"}
-    lines += [
-        f"{name:9} {line(_told(value), 400)}"
-        for name, value in now.items()
-        if name not in known and value not in ("", None)
-    ]
-    return "\n".join(lines)
+    more = [(name.removesuffix("_path"), _told(value)) for name, value in now.items() if name not in HEALTH]
+    return "\n".join([*lines, *(f"{name:9} {line(text, 400)}" for name, text in more if text)])
 
 
 def _told(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    match value:
+        case Mapping():
+            return ", ".join(f"{name} {text}" for name, inner in value.items() if (text := _told(inner)))
+        case list() | tuple():
+            return ", ".join(map(_told, value))
+        case None:
+            return ""
+        case _:
+            return str(value)
 
 
 def bar(stage: str, done: int, total: int, width: int) -> str:

@@ -64,7 +64,7 @@ class Daemon:
             "get": RECORD | {"content": "héllo\r\nno newline at the end"},
             "recent": [RECORD],
             "delete": RECORD | {"deleted": True},
-            "status": STATUS,
+            "status": STATUS | {"git": "ok"},
             "index": REPORT,
             "workspace.create": {"name": "work"},
             "workspace.list": [{"name": "default"}, {"name": "work"}],
@@ -160,6 +160,8 @@ def test_the_state_alone_finds_the_daemon_once_it_remembers_its_vault(daemon, ca
 def test_status_is_what_the_daemon_says(daemon, capfd):
     assert code(["status", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == STATUS
+    assert code(["status", "--json", "--all"]) == 0
+    assert json.loads(capfd.readouterr().out) == STATUS | {"git": "ok"}
     assert code(["status"]) == 0
     assert "2 notes" in capfd.readouterr().out
 
