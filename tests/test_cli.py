@@ -378,6 +378,19 @@ def test_a_command_through_the_daemon_imports_nothing_heavy(daemon):
     assert not HEAVY & set(eval(done.stderr))
 
 
+def test_no_library_reports_to_its_maker(tmp_path):
+    script = (
+        "import sys\nfrom syncd import cli\nsys.argv[1:] = ['--version']\n"
+        "try: cli.main()\nexcept SystemExit: pass\n"
+        "import onnxruntime\nonnxruntime.SessionOptions()\nonnxruntime.get_available_providers()\n"
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    environ = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name} | {"HOME": str(home)}
+    subprocess.run([sys.executable, "-c", script], env=environ, check=True, capture_output=True, timeout=60)
+    assert not list(home.rglob("*"))
+
+
 def test_a_closed_pipe_is_quiet(daemon):
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {sys.executable} -m syncd.cli config | true"],
