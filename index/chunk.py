@@ -6,7 +6,6 @@ are taken to add up over pieces that white space separates, as those of word-pie
 
 from __future__ import annotations
 
-# ruff: noqa: RUF001 - other scripts are the point
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence

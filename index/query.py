@@ -45,7 +45,7 @@ def request(
     namespace: Any = None,
     collection: Any = None,
     tags: Any = None,
-    type: Any = None,  # noqa: A002  # the field's name on every surface
+    type: Any = None,  # the field's name on every surface
     source: Any = None,
     since: Any = None,
     until: Any = None,

@@ -10,7 +10,6 @@ stands first."""
 
 from __future__ import annotations
 
-# ruff: noqa: RUF001 - other scripts are the point
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -80,7 +79,7 @@ def keywords(text: str) -> str:
     words = text.split()
     bare = [EDGES.sub("", word).casefold() for word in words]
     asks = text.rstrip().endswith("?") or (
-        len(bare) > 2 and (bare[0] in ASKED or (bare[0] in ASKING and bare[1] in ASKED))  # noqa: PLR2004  # a verb and more
+        len(bare) > 2 and (bare[0] in ASKED or (bare[0] in ASKING and bare[1] in ASKED))  # a verb and more
     )
     if not asks:
         return text
@@ -146,9 +145,9 @@ def _named(cue: Cue, match: Match) -> tuple[float, bool]:
     """How much the query and one of the passage's names (title, alias, heading) are the same words; whether title or alias is it."""
     title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
     own = [title, *title.split(ALIAS)] if ALIAS in title else [title]
-    heads = [*own, *trail, *HEADING.findall(match.text, match.cut)]
+    inside = HEADING.findall(match.text, match.cut) if "#" in match.text else ()
     most = 0.0
-    for head in heads:
+    for head in (*own, *trail, *inside):
         if grams := _grams(head):
             for asked in (cue.words, cue.content):
                 most = max(most, len(grams & asked) / len(grams | asked))
@@ -188,7 +187,7 @@ def _grams(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word  # noqa: PLR2004  # gas, bus
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word  # gas, bus
 
 
 def _unit(value: float) -> float:
