@@ -77,7 +77,7 @@ class Store:
                 return
             reader, removed = written
             self._settle()
-            self._ask(self._table.show(reader))
+            self._table.show(reader)
             self._work = self._work.plus(added=batch.num_rows, removed=removed, now=time.monotonic())
 
     def legs(
