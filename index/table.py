@@ -49,7 +49,7 @@ SHOWN: Final = ("doc_id", "ord", "workspace", "heading", "cut", "text")
 
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
-SEGMENTS: Final = 8  # of the vector index, before it is made anew
+SEGMENTS: Final = 4  # of the vector index, before it is made anew
 KEEP, DROP = timedelta(days=7), timedelta(milliseconds=1)
 
 
