@@ -87,7 +87,7 @@ class Store:
         *,
         vector: np.ndarray | None,
         words: str | None,
-        filter: Filter,  # noqa: A002 - the domain's word, and a keyword only
+        filter: Filter,
         pool: int,
     ) -> tuple[list[Match], list[Match]]:
         """The `pool` chunks nearest to `vector`, and those that hold `words`, best first, of one state of the store."""
