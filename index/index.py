@@ -230,7 +230,7 @@ class Index:
             query, store=self._store, catalog=self._catalog, embedder=self._embedder if self.comparable else None
         )
 
-    def record(self, id: str) -> Record | None:  # noqa: A002 - the property's own name
+    def record(self, id: str) -> Record | None:
         """The document that answers to `id`."""
         return self._catalog.get(id)
 

@@ -26,7 +26,7 @@ _DESTINATION = re.compile(
 _DEFINITION = re.compile(
     r"""^[ \t]{0,3}\[([^\[\]^\r\n][^\[\]\r\n]{0,900})\]:[ \t]++(?:<([^<>\r\n]*+)>|([^\s<]\S*+))"""
     r"""(?:[ \t]++(?:"[^"\r\n]*+"|'[^'\r\n]*+'|\([^()\r\n]*+\)))?[ \t]*+$""",
-    re.M,
+    re.MULTILINE,
 )
 _MATH = re.compile(r"\$\$[^$]++\$\$|\$(?![\s$])(?:\\.|[^$\r\n\\])*(?<![\s\\])\$(?!\d)")
 _MARKUP = re.compile(r"</?[A-Za-z][^<>]*+>")

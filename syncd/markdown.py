@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -21,10 +22,10 @@ DEEPEST = 60  # containers within containers; what lies deeper is searchable, bu
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _NOT_LINE_END = re.compile(r"[^\r\n]+")
-_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M)
+_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _CALLOUT = re.compile(r"\[!([^\]|\r\n]+)(?:\|[^\]\r\n]*)?\]([+-]?)[ \t]*(.*)")
 _TASK = re.compile(r"\[(.)\][ \t]+(.*)")
-_VERBATIM = re.compile(r"\s*<(?:script|pre|style|textarea)\b", re.I)
+_VERBATIM = re.compile(r"\s*<(?:script|pre|style|textarea)\b", re.IGNORECASE)
 _KINDS: dict[str, BlockKind] = {
     "heading_open": "heading",
     "paragraph_open": "paragraph",
@@ -61,7 +62,9 @@ def outline(body: str) -> Outline:
         tokens = _GRAMMAR.parse(body)
     except (RecursionError, IndexError, RuntimeError, ValueError) as error:
         tokens = _paragraphs(body)
-        reader.defect("unread-markdown", f"its structure could not be read ({type(error).__name__}); its text is searched")
+        reader.defect(
+            "unread-markdown", f"its structure could not be read ({type(error).__name__}); its text is searched"
+        )
     return reader.read(tokens)
 
 
@@ -89,7 +92,7 @@ class _Reader:
         self.pieces: list[tuple[BlockKind, int, int, Heading | None]] = []  # top-level: kind, first line, line behind
         self.quotes = 0
 
-    def read(self, tokens: list[Token]) -> Outline:
+    def read(self, tokens: list[Token]) -> Outline:  # noqa: C901, PLR0912 - a kind of token a branch
         table = False
         for at, token in enumerate(tokens):
             kind = token.type
@@ -117,7 +120,9 @@ class _Reader:
             if token.level == 0:
                 self._piece(tokens, at, first, behind)
             elif token.level >= DEEPEST - 1 and not any(d.name == "deep-nesting" for d in self.out.defects):
-                self.defect("deep-nesting", f"line {first + 1} is nested too deep: links and tags below it are not seen")
+                self.defect(
+                    "deep-nesting", f"line {first + 1} is nested too deep: links and tags below it are not seen"
+                )
         self._assemble()
         return self.out
 
@@ -165,7 +170,9 @@ class _Reader:
             self._scan(self.body[closing.end() : end], closing.end())
 
     def _unclosed(self, mark: str, line: int) -> None:
-        self.defect("unclosed-comment", f"the comment {mark} in line {line + 1} is not closed: what follows is not searched")
+        self.defect(
+            "unclosed-comment", f"the comment {mark} in line {line + 1} is not closed: what follows is not searched"
+        )
 
     def _fence(self, token: Token, first: int, behind: int) -> None:
         last = self.body[self.starts[behind - 1] : self.starts[behind]].rstrip()
@@ -298,7 +305,7 @@ def _math_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
 
 def _grammar() -> MarkdownIt:
     grammar = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable("reference")
-    ends = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    ends: Any = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     grammar.block.ruler.before("fence", "comment", _comment_block, ends)
     grammar.block.ruler.before("fence", "math", _math_block, ends)
     grammar.core.ruler.enableOnly(["normalize", "block"])

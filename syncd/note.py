@@ -34,7 +34,8 @@ _UNCLOSED = re.compile(r"\ufeff?---[ \t]*(?:\r\n|\n|\r)\s*+[^\s:#-][^\r\n:]{0,20
 _BARE_KEY = re.compile(r"[^\W\d][\w /.()-]{0,200}")
 # Text that this or another reader (YAML 1.1 knows `no`, octal and base-60 numbers) would take for something else.
 _MISREAD = re.compile(
-    r"~|null|true|false|yes|no|on|off|y|n|[-+]?\.(?:inf|nan)|0[xob][\da-f_]+|[-+.]?\d[\d_.,:]*(?:e[-+]?\d*)?", re.I
+    r"~|null|true|false|yes|no|on|off|y|n|[-+]?\.(?:inf|nan)|0[xob][\da-f_]+|[-+.]?\d[\d_.,:]*(?:e[-+]?\d*)?",
+    re.IGNORECASE,
 )
 _INDICATORS = frozenset("[]{},&*!|>'\"%@`-?:#=<")
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -95,10 +96,7 @@ def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
     end_of_line = _LINE_END.search(text)
     newline = end_of_line[0] if end_of_line else "\n"
     inner = _changed(text[start:end], found, changed, newline)
-    if start:
-        front = text[:start] + inner + text[end:cut]
-    else:
-        front = f"{text[:cut]}---{newline}{inner}---{newline}"
+    front = text[:start] + inner + text[end:cut] if start else f"{text[:cut]}---{newline}{inner}---{newline}"
     expected = {key: value for key, value in {**found.values, **changed}.items() if changed.get(key, "") is not None}
     _check(front, expected)
     return front + text[cut:]
@@ -148,7 +146,7 @@ def _line_end(inner: str, at: int) -> int:
 def _content_end(inner: str, first: int, last: int, column: int) -> int:
     """Where the lines of a value end: blank lines and comments (indented by `column` at most) behind it are not its."""
     ends = [first, *(end.end() for end in _LINE_END.finditer(inner, first, last))]
-    while len(ends) > 2:  # noqa: PLR2004  # the key's own line always is its own
+    while len(ends) > 2:  # the key's own line always is its own
         line = inner[ends[-2] : ends[-1]]
         text = line.lstrip(" \t")
         if text.strip() and not (text.startswith("#") and len(line) - len(text) <= column):

@@ -154,7 +154,7 @@ class _Reader:
                     raise _refused(event, "a second YAML document begins")
         return Properties(self.root or {}, tuple(dict.fromkeys(self.repeated)), self.keys, self.column, self.flow)
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
+    def _scalar(self, event: Any) -> None:
         self._count(event)
         start, end = event.start_mark.index, event.end_mark.index
         if not self.stack:
@@ -173,7 +173,7 @@ class _Reader:
             self._written(start, end)
         self._put(_value(event))
 
-    def _open(self, event: yaml.CollectionStartEvent) -> None:
+    def _open(self, event: Any) -> None:
         self._count(event)
         if len(self.stack) >= DEEPEST:
             raise _refused(event, f"nested more than {DEEPEST} deep")
@@ -191,7 +191,7 @@ class _Reader:
             raise _refused(event, "a list where `key: value` lines belong")
         self.stack.append((value, None))
 
-    def _close(self, event: yaml.CollectionEndEvent) -> None:
+    def _close(self, event: Any) -> None:
         self.stack.pop()
         if len(self.stack) == 1 and self.opened is not None:
             self._written(self.opened, event.end_mark.index)
@@ -209,19 +209,21 @@ class _Reader:
         key = self.keys[self.last]
         self.keys[self.last] = Key(key.start, key.end, (start, end))
 
-    def _count(self, event: yaml.NodeEvent) -> None:
+    def _count(self, event: Any) -> None:
         self.nodes += 1
         if self.nodes > MOST_NODES:
-            raise FrontmatterError(f"the properties have more than {MOST_NODES:,} parts", defect="frontmatter-too-large")
+            raise FrontmatterError(
+                f"the properties have more than {MOST_NODES:,} parts", defect="frontmatter-too-large"
+            )
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
             raise _refused(event, f"YAML tags ({event.tag}) are not read")
 
 
-def _refused(event: yaml.Event, why: str) -> FrontmatterError:
+def _refused(event: Any, why: str) -> FrontmatterError:
     return FrontmatterError(f"line {event.start_mark.line + 2}: {why}")
 
 
-def _value(event: yaml.ScalarEvent) -> str | int | float | bool | None:
+def _value(event: Any) -> str | int | float | bool | None:
     """What a scalar says: the text as written, unless it is a plain number, boolean or null in its one true form."""
     text: str = event.value
     if event.style or event.tag:

@@ -126,7 +126,7 @@ class Workspace:
         """Find documents of this workspace."""
         return self._index.search(replace(query, filter=replace(query.filter, workspace=self.name)))
 
-    def get(self, id: str) -> Kept:  # noqa: A002 - the property's own name
+    def get(self, id: str) -> Kept:
         """The document that answers to `id`."""
         record = self._record(id)
         return Kept(record, self.content(record), tuple(self._index.passages(record)))
@@ -140,7 +140,7 @@ class Workspace:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
-    def delete(self, id: str) -> Record:  # noqa: A002 - the property's own name
+    def delete(self, id: str) -> Record:
         """Remove a document: its file, its chunks and their vectors."""
         with self._still() as index:
             record = self._record(id)
@@ -169,7 +169,7 @@ class Workspace:
             undo()
             raise
 
-    def _record(self, id: str) -> Record:  # noqa: A002
+    def _record(self, id: str) -> Record:
         record = self._index.record(id)
         if record is None or record.workspace != self.name:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
@@ -259,5 +259,5 @@ def _composed(own: dict[str, Any], content: str) -> str:
 
 
 def _known(record: Record | None) -> Record:
-    assert record is not None, "a committed document has a row"  # noqa: S101 - a broken invariant
+    assert record is not None, "a committed document has a row"
     return record
