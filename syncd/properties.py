@@ -110,7 +110,7 @@ def scan(inner: str) -> Properties:
         raise FrontmatterError(f"line {mark.line + 2}: {problem}" if mark else problem) from error
 
 
-class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter is untyped for mypy
+class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc, name-defined]  # python-frontmatter has no types
     """Python-frontmatter's YAML with Obsidian's fences, never JSON or TOML, and the safe reader."""
 
     repeated: tuple[str, ...] = ()

@@ -1,3 +1,5 @@
+"""index/rank.py: what it promises, held on the real thing."""
+
 from __future__ import annotations
 
 import pytest
@@ -8,7 +10,7 @@ from index.rank import cue, fused, keywords, nearest, trust
 from index.rows import Match
 
 
-def match(doc_id: str, value: float, passage: str = "some words", *, context: str = "Title", ord: int = 0) -> Match:  # noqa: A002 - the name of the field
+def match(doc_id: str, value: float, passage: str = "some words", *, context: str = "Title", ord: int = 0) -> Match:
     text = f"{context}\n{passage}"
     return Match(doc_id, ord, "w", "", len(context) + 1, text, value)
 
