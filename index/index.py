@@ -168,7 +168,7 @@ class Index:
                 return stale
             rows: dict[str, tuple[Row, ...]] = {path_id(path): () for path in gone}
             rows.update((path_id(one.document.path), tuple(_rows(one))) for one in ready)
-            self._store.replace(dict.fromkeys(self._orphans, ()) | rows)
+            self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
             # Until the catalog follows, what is new stands for nothing.
             self._orphans = {path_id(one.document.path) for one in ready if one.document.path not in self.manifest}
             try:

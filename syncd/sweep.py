@@ -205,7 +205,11 @@ class Sweep:
         """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
-        if not raw and 0 <= age < FINAL and path in aim.build.indexes[place(path, self._inbox).scope].manifest:
+        if (
+            not (raw or aim.accept)
+            and 0 <= age < FINAL
+            and path in aim.build.indexes[place(path, self._inbox).scope].manifest
+        ):
             self._agenda.again(path, FINAL - age)
             return None, stat
         document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
