@@ -8,7 +8,7 @@ from index.rank import cue, fused, keywords, nearest, trust
 from index.rows import Match
 
 
-def match(doc_id: str, value: float, passage: str = "some words", *, context: str = "Title", ord: int = 0) -> Match:  # noqa: A002 - the name of the field
+def match(doc_id: str, value: float, passage: str = "some words", *, context: str = "Title", ord: int = 0) -> Match:
     text = f"{context}\n{passage}"
     return Match(doc_id, ord, "w", "", len(context) + 1, text, value)
 
