@@ -17,6 +17,9 @@ STAMP := .venv/.setup-$(KEY)
 WORKERS ?= 2
 ARGS ?=
 export VAULT
+# A library must not report to its maker from our tests and set-up either.
+export ORT_DISABLE_TELEMETRY := 1
+export HF_HUB_DISABLE_TELEMETRY := 1
 
 setup: $(STAMP)
 

@@ -78,5 +78,5 @@ def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def tally(table: pa.Table) -> dict[str, int]:
-    """How often each value of the first column occurs."""
-    return {item["values"]: item["counts"] for item in pc.value_counts(table.column(0)).to_pylist()}
+    """How many rows each document has."""
+    return {item["values"]: item["counts"] for item in pc.value_counts(table["doc_id"]).to_pylist()}

@@ -54,7 +54,7 @@ class Catalog:
             for path, key, digest, size, mtime_ns, ino, embedded in rows
         }
 
-    def get(self, id: str) -> Record | None:  # noqa: A002 - the property's own name
+    def get(self, id: str) -> Record | None:
         """The document that answers to `id`."""
         record = self._one("claimed = ? order by length(path), path limit 1", id) or self._one("key = ?", id)
         return record if record and record.id == id else None
@@ -81,7 +81,7 @@ class Catalog:
         before: int | None = None,
         namespace: str | None = None,
         collection: str | None = None,
-        type: str | None = None,  # noqa: A002 - the property's own name
+        type: str | None = None,
     ) -> list[Record]:
         """The newest documents by creation, made before `before`; of equal age, by path."""
         given = {

@@ -58,7 +58,8 @@ def opened(settings: EncoderSettings, cache: Path, threads: int = 0) -> Encoder:
 class Embedder:
     """State and lifetime of the encoders; safe to call from several threads.
 
-    `prefer` is the identity of the index that exists: an encoder of it is chosen before the order of the settings.
+    `prefer` is the identity of the index that exists. The first encoder of the settings is used whatever it is; when it
+    is away, only one of that identity takes its place, so that an outage never makes a new index.
     Once chosen, the identity stays for the life of the process."""
 
     def __init__(
@@ -192,7 +193,6 @@ class Embedder:
     def _choose(self, failed: Encoder | None = None) -> list[str]:
         """Make the first encoder that works and has the right identity the current one; else say why none does."""
         problems: list[str] = []
-        spare: tuple[Encoder, np.ndarray] | None = None  # works, but is not the one that the index prefers
         wanted = self.identity or self._prefer
         for place, settings in enumerate(self._settings.encoders):
             if self._closed or place in self._strange:
@@ -202,13 +202,11 @@ class Embedder:
             except Unavailable as error:
                 problems.append(error.message)
                 continue
-            if not wanted or encoder.identity == wanted:
+            # The first choice may ask for a new index; one further down, tried because the first is away, may not.
+            if not wanted or encoder.identity == wanted or (place == 0 and not self.identity):
                 self._switch(encoder, probe)
                 break
-            spare = spare or (encoder, probe)
-        else:
-            if spare is not None:
-                self._switch(*spare)
+            problems.append(f"{encoder.name} is another model than the index was made with, so it is not used")
         self._drop()
         return problems
 

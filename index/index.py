@@ -230,7 +230,7 @@ class Index:
             query, store=self._store, catalog=self._catalog, embedder=self._embedder if self.comparable else None
         )
 
-    def record(self, id: str) -> Record | None:  # noqa: A002 - the property's own name
+    def record(self, id: str) -> Record | None:
         """The document that answers to `id`."""
         return self._catalog.get(id)
 
@@ -251,12 +251,12 @@ class Index:
         return [row.text[row.cut :] for row in self._store.passages(path_id(record.path))]
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
-        """(path, what is wrong with it) of every note that is not whole, or not indexed."""
+        """The path of every note that is not whole, or not indexed, and what is wrong with it."""
         return [(path, str(defect)) for path, defect in self._catalog.defects(workspace)]
 
     @property
     def counts(self) -> tuple[int, int]:
-        """(documents, chunks)"""
+        """How many documents, and how many chunks."""
         return self._catalog.counts()
 
     @property

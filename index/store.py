@@ -27,6 +27,7 @@ __all__ = ["Match", "Row", "Store", "StoreDamaged", "discard"]
 
 MOST: Final = 1_000  # matches of one leg
 DRAIN: Final = 10.0  # seconds that removing old versions waits for readers
+UNPRUNED: Final = 1_000  # commits whose versions may lie about
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ class Store:
         self._gate = Gate()
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._durable: set[str] = set()
+        self._unpruned = 0
         self._loop = Loop()
         try:
             self._ask(self._table.open(options or {}))
@@ -77,7 +79,7 @@ class Store:
                 return
             reader, removed = written
             self._settle()
-            self._ask(self._table.show(reader))
+            self._table.show(reader)
             self._work = self._work.plus(added=batch.num_rows, removed=removed, now=time.monotonic())
 
     def legs(
@@ -85,7 +87,7 @@ class Store:
         *,
         vector: np.ndarray | None,
         words: str | None,
-        filter: Filter,  # noqa: A002 - the domain's word, and a keyword only
+        filter: Filter,
         pool: int,
     ) -> tuple[list[Match], list[Match]]:
         """The `pool` chunks nearest to `vector`, and those that hold `words`, best first, of one state of the store."""
@@ -130,6 +132,8 @@ class Store:
 
         Searches and writes go on meanwhile; only the removal keeps them out, for some tens of milliseconds."""
         with self._keeping:
+            began = time.monotonic()
+            self._unpruned += self._work.commits
             self._compact(self._table.optimize)
             self._compact(self._table.index_vectors)
             version = self._compact(self._table.optimize)
@@ -139,7 +143,7 @@ class Store:
             with self._writing:
                 self._ask(self._table.renew())
                 rows, now = self._ask(self._table.count()), time.monotonic()
-                self._work = upkeep.Work(rows=rows, commits=0, dirty=0, written=now, kept=now)
+                self._work = upkeep.Work(rows=rows, commits=0, dirty=0, written=now, kept=now, took=now - began)
 
     def close(self) -> None:
         """Let what is under way finish, and let go of the store."""
@@ -147,8 +151,8 @@ class Store:
             self._loop.close()
 
     def _compact(self, work: Any) -> Any:
-        """Do a part of maintenance beside the writes; twice beaten by one, do it while they wait."""
-        for _ in range(2):
+        """Do a part of maintenance beside the writes; beaten by them three times, do it while they wait."""
+        for _ in range(3):
             try:
                 return self._loop.run(work())
             except table.FAILURES as error:
@@ -158,15 +162,19 @@ class Store:
             return self._ask(work())
 
     def _prune(self, version: int) -> None:
-        """Remove all versions but the newest, while nobody reads or writes."""
-        for last in (False, False, True):
+        """Remove all versions but the newest, while nobody reads or writes.
+
+        There must be nothing to merge, for that would keep them out for seconds; so it is left for the next time when
+        writes don't pause, until there is much to remove."""
+        for _ in range(3):
             with self._writing:
-                if last or self._ask(self._table.version()) == version:  # else there is something to merge before
+                if self._ask(self._table.version()) == version or self._unpruned > UNPRUNED:
                     with self._gate.drained(DRAIN) as alone:
                         if alone:
                             self._ask(self._table.optimize(drop=True))
                             self._ask(self._table.renew())
                             self._settle(forget=True)
+                            self._unpruned = 0
                     return
             version = self._compact(self._table.optimize)
 

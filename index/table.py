@@ -22,7 +22,7 @@ from lancedb.table import AsyncTable
 from lancedb.util import value_to_sql
 
 from index import heal, upkeep
-from index.arrow import PLAIN, schema
+from index.arrow import PLAIN, schema, tally
 from index.heal import StoreDamaged
 from index.model import Filter
 from index.rows import where
@@ -49,7 +49,7 @@ SHOWN: Final = ("doc_id", "ord", "workspace", "heading", "cut", "text")
 
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
-SEGMENTS: Final = 8  # of the vector index, before it is made anew
+SEGMENTS: Final = 4  # of the vector index, before it is made anew
 KEEP, DROP = timedelta(days=7), timedelta(milliseconds=1)
 
 
@@ -65,6 +65,8 @@ class Table:
         self.uri = uri
         folder = heal.folder(uri)
         self.folder = folder / f"{NAME}.lance" if folder else None
+        self._counts: dict[str, int] = {}  # rows of each document, as the only writer knows them
+        self._digests: set[int] = set()  # hashes of all digests there are, and of some that were
         self._undo: int | None = None  # the version to go back to before anything else is written
 
     async def open(self, options: Mapping[str, str]) -> None:
@@ -78,16 +80,19 @@ class Table:
             await table.set_unenforced_primary_key("chunk_id")
             await _indexed(table, probe=False)
         await self.renew()
+        known = await self.select(("doc_id", "digest"))
+        self._counts = tally(known)
+        self._digests = set(map(hash, known["digest"].to_pylist()))
 
     async def renew(self) -> None:
         """Take both handles to the newest version."""
         self._writer = await self._db.open_table(NAME)
-        await self.show(await self._db.open_table(NAME))
-
-    async def show(self, reader: AsyncTable) -> None:
-        """Let readers use `reader` from now on."""
-        statistics = await reader.index_stats(VECTOR_INDEX)
+        self._reader = await self._db.open_table(NAME)
+        statistics = await self._reader.index_stats(VECTOR_INDEX)
         self.kind = KINDS[statistics.index_type] if statistics else "none"
+
+    def show(self, reader: AsyncTable) -> None:
+        """Let readers use `reader` from now on."""
         self._reader = reader
 
     async def swap(self, ids: Sequence[str], batch: Any) -> tuple[AsyncTable, int] | None:
@@ -95,22 +100,23 @@ class Table:
 
         None when there was nothing to do: no version is written then."""
         await self._undone()
-        conditions = [_is_in("doc_id", terms) for terms in _batches(ids)]
-        counts = [await self._writer.count_rows(condition) for condition in conditions]
-        if not any(counts) and not batch.num_rows:
+        known = [doc_id for doc_id in ids if doc_id in self._counts]
+        if not known and not batch.num_rows:
             return None
         self._undo = await self._writer.version()
         try:
-            for condition, count in zip(conditions, counts, strict=True):
-                if count:
-                    await self._writer.delete(condition)
+            for terms in _batches(known):
+                await self._writer.delete(_is_in("doc_id", terms))
             if batch.num_rows:
                 await self._writer.add(batch)
         except FAILURES:
             await self._undone()  # should this fail as well (a full disk), the next write begins with it
             raise
         self._undo = None
-        return await self._db.open_table(NAME), sum(counts)
+        removed = sum(self._counts.pop(doc_id) for doc_id in known)
+        self._counts |= tally(batch)
+        self._digests.update(map(hash, batch["digest"].to_pylist()))
+        return await self._db.open_table(NAME), removed
 
     async def _undone(self) -> None:
         if self._undo is not None:
@@ -144,7 +150,8 @@ class Table:
 
     async def with_vectors(self, digests: Iterable[str]) -> list[Any]:
         """Digest and vector of the rows with these digests that have one."""
-        conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(sorted(digests))]
+        known = sorted(digest for digest in digests if hash(digest) in self._digests)
+        conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("digest", "vector"), condition) for condition in conditions]
 
     async def of(self, doc_id: str) -> Any:

@@ -6,13 +6,10 @@ without a key, but for the two that tell whether the daemon is well."""
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections import deque
 from collections.abc import Callable, Collection
-from email.utils import formatdate
-from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -22,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated
 from mcp_server.caller import CALLER, Caller
+from mcp_server.refusal import Refusal, refuse, with_headers
 from syncd.config import ServerSettings
 from syncd.keys import Key, Keys
 
@@ -33,24 +31,8 @@ ONCE: Final = frozenset(
     {b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site", b"mcp-session-id"}
     | {b"x-memory-workspace", b"x-mcp-toolsets", b"x-mcp-readonly", b"x-mcp-tool-names"}
 )
-HEADERS: Final = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-)
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
-DRAIN_BYTES: Final = 8 * 1024 * 1024
-DRAIN_SECONDS: Final = 2.0
 WATCH_SECONDS: Final = 2.0
-
-
-class Refusal(NamedTuple):
-    """Why a request goes no further."""
-
-    status: int
-    code: str
-    message: str
 
 
 class Guard:
@@ -97,9 +79,9 @@ class Guard:
                 receive = received
         if refusal is not None:
             log.info("refused %s %s: %s", scope["method"], refusal.status, refusal.code)
-            await _refuse(refusal, receive, send)
+            await refuse(refusal, receive, send)
             return
-        await self._through(scope, receive, _with_headers(send), key, headers)
+        await self._through(scope, receive, with_headers(send), key, headers)
 
     async def watch(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
@@ -139,7 +121,7 @@ class Guard:
             await send(message)
 
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a broken invariant
+        assert task is not None
         self._under_way[task] = (key.id, scope["method"])
         self._busy.set()
         reset = CALLER.set(caller)
@@ -261,50 +243,3 @@ def _caller(key: Key, headers: dict[bytes, bytes], query: bytes) -> Caller:
 def _text(value: bytes) -> str:
     """A header's text: names of workspaces may be in any script, and clients send them as UTF-8."""
     return value.decode("utf-8", "replace")
-
-
-def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            own = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
-            message = {**message, "headers": [*own, *HEADERS, _date(), (b"cache-control", b"no-store, no-transform")]}
-        await send(message)
-
-    return sending
-
-
-def _date() -> tuple[bytes, bytes]:
-    return b"date", formatdate(usegmt=True).encode()
-
-
-async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
-    """Answer, then let the client finish what it is sending for a moment: a reset would cost it our answer."""
-    error = {
-        "code": refusal.code,
-        "message": refusal.message,
-        "retryable": refusal.status == HTTPStatus.REQUEST_TIMEOUT,
-        "details": {},
-    }
-    body = json.dumps({"error": error}, separators=(",", ":")).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
-    headers += [_date(), (b"cache-control", b"no-store")]
-    if refusal.status == HTTPStatus.UNAUTHORIZED:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": True})
-    if refusal.status != HTTPStatus.REQUEST_TIMEOUT:
-        await _drain(receive)
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _drain(receive: Receive) -> None:
-    left = DRAIN_BYTES
-    try:
-        async with asyncio.timeout(DRAIN_SECONDS):
-            while left > 0:
-                message = await receive()
-                left -= len(message.get("body", b"")) + 1
-                if message["type"] != "http.request" or not message.get("more_body", False):
-                    return
-    except TimeoutError:
-        return

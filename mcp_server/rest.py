@@ -90,13 +90,13 @@ def _json(data: bytes, code: int = 200) -> Response:
 
 async def refused(_: Request, error: Exception) -> Response:
     """An expected failure."""
-    assert isinstance(error, MemexError)  # noqa: S101 - a broken invariant
+    assert isinstance(error, MemexError)
     return _json(body(error), status(error))
 
 
 async def unserved(request: Request, error: Exception) -> Response:
     """No such route, or not with this method."""
-    assert isinstance(error, HTTPException)  # noqa: S101 - a broken invariant
+    assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND:
         shown: MemexError = NotFound("no such route; GET /openapi.json lists them")
     else:

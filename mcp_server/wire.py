@@ -80,7 +80,7 @@ def schema(model: type[BaseModel], *, output: bool = False) -> dict[str, Any]:
     full = model.model_json_schema(mode="serialization" if output else "validation")
     definitions = full.pop("$defs", {})
     small = _small(full, definitions, output=output)
-    assert isinstance(small, dict)  # noqa: S101 - a broken invariant
+    assert isinstance(small, dict)
     small.pop("description", None)
     return small
 

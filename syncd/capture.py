@@ -62,7 +62,7 @@ def free_name(title: str, created_at: int, taken: Callable[[str], bool]) -> str:
 
 def properties_of(
     *,
-    id: str,  # noqa: A002 - the property's own name
+    id: str,
     created_at: int,
     source: str | None,
     collection: str,

@@ -39,6 +39,8 @@ SERVE_EXIT = {
 }
 SERVING = ("serve", "demo")
 INTERRUPTED, PIPE_CLOSED, BUG = 130, 141, 1
+# Libraries that would report to their makers, and leave files in the home folder, unless they are told before they load.
+SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
 def installed() -> str:
@@ -77,6 +79,7 @@ for command in (
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `memex` and exit with its code."""
+    os.environ.update(SILENT)
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(code(given))
 

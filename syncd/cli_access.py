@@ -12,7 +12,7 @@ from index.errors import InvalidArgument
 from syncd import render
 from syncd.cli_frame import Command, Group, answer, ask, color, now, settings
 from syncd.cli_notes import moment, workspaces
-from syncd.config import SECTIONS, Settings, known
+from syncd.config import FIELDS, SECTIONS, Settings, known
 
 SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
@@ -127,7 +127,7 @@ def effective(chosen: Settings) -> list[dict[str, Any]]:
     rows = []
     for name, one in known().items():
         section, _, field = name.rpartition(".")
-        value = getattr(getattr(chosen, section), field) if section in SECTIONS else chosen.state
+        value = getattr(getattr(chosen, FIELDS.get(section, section)), field) if section in SECTIONS else chosen.state
         shown = "…" if one.secret and value else value
         rows.append(
             {

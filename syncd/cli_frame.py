@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -152,7 +153,7 @@ def shown() -> Iterator[Callable[[Event], None]]:
     def show(event: Event) -> None:
         nonlocal last
         done, total = int(event.get("done", 0)), int(event.get("total", 0))
-        if time.monotonic() - last > 0.1 or done == total:  # noqa: PLR2004 - ten times a second is smooth
+        if time.monotonic() - last > 0.1 or done == total:
             last = time.monotonic()
             width = shutil.get_terminal_size().columns
             sys.stderr.write(
@@ -191,13 +192,19 @@ def _alone(
     chosen: Settings, operation: str, given: dict[str, Any], progress: Callable[[Event], None], *, fresh: bool
 ) -> Any:
     if not fresh and remembered(chosen.state) is None:
-        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init {chosen.vault.path}`")
+        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init(chosen)}`")
     from syncd.adopt import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
     from syncd.app import App  # noqa: PLC0415 - as above
 
     adopt(chosen, now=now())
     with App.open(chosen) as app:
         return app.operations[operation](given, progress)
+
+
+def _init(chosen: Settings) -> str:
+    """The command that sets this vault up where it was looked for."""
+    named = chosen.origins.keys() & {"state"}
+    return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])
 
 
 def _patiently(

@@ -127,7 +127,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 @click.command(cls=Command)
 @click.argument("id")
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
-def get(id: str, workspace: str | None) -> None:  # noqa: A002 - what people call it
+def get(id: str, workspace: str | None) -> None:
     """Print a note: its content on stdout, byte for byte; what is known about it with --json."""
     kept = ask("get", {"id": id, "workspace": workspace})
     if as_json():
@@ -151,7 +151,7 @@ def recent(workspace: str | None, limit: int) -> None:
 @click.argument("id")
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
-def delete(id: str, workspace: str | None, yes: bool) -> None:  # noqa: A002 - what people call it
+def delete(id: str, workspace: str | None, yes: bool) -> None:
     """Delete a capture: its file and everything the index knows of it."""
     if not yes and sys.stdin.isatty() and not as_json():
         click.confirm(f"Delete {render.plain(id)}?", abort=True, err=True)
@@ -160,10 +160,14 @@ def delete(id: str, workspace: str | None, yes: bool) -> None:  # noqa: A002 - w
 
 
 @click.command(cls=Command)
-def status() -> None:
+@click.option(
+    "--all", "everything", is_flag=True, help="In JSON too: where things are, and how encoder, Git and watcher do."
+)
+def status(everything: bool) -> None:
     """Tell how Memex is: what is indexed, what is pending, what is degraded, which notes want mending."""
     health = ask("status", {})
-    answer(health, lambda: render.status(health))
+    fixed = {name: health[name] for name in render.HEALTH}
+    answer(health if everything else fixed, lambda: render.status(health))
 
 
 def _object(text: str | None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,8 +22,8 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from syncd import control, render
 from syncd.cli_frame import Command, answer, flag, flags, now, settings, talk
 from syncd.cli_notes import workspaces
-from syncd.cli_talk import brief, tell
-from syncd.config import Settings
+from syncd.cli_talk import brief, called, tell
+from syncd.config import Settings, load
 from syncd.control import DAEMON
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def init(folder: str | None, git: bool, create: bool) -> None:
     named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
     if named and not Path(named).expanduser().exists():
         without = {name: value for name, value in os.environ.items() if name != "MEMEX_CONFIG"}
-        chosen = _load({name: value for name, value in flags().items() if name != "config"}, without)
+        chosen = load({name: value for name, value in flags().items() if name != "config"}, without)
     else:
         chosen = settings()
     if create:
@@ -163,14 +163,11 @@ def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -
     talk(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
     url = render.address(chosen.server.host, chosen.server.port)
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
-    lines += [f"Start it:\n  memex serve{how}\n", render.connect(url, key="", key_file=str(key_file))]
+    lines += [
+        f"Start it:\n  memex serve{how}\n",
+        render.connect(url, key="", key_file=str(key_file), command=called(chosen)),
+    ]
     return "\n".join(lines)
-
-
-def _load(given: dict[str, Any], environ: dict[str, str]) -> Settings:
-    from syncd.config import load
-
-    return load(given, environ)
 
 
 def _under_git(vault: Path) -> None:

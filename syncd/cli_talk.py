@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import urllib.error
 import urllib.request
@@ -34,7 +35,8 @@ def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
     query = query or newest(chosen.vault.path) or ANY
     try:
         out(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
-        out(render.connect(ready.url, key=key, key_file=str(ready.key_file), workspace=WORKSPACE, query=query))
+        lines = {"key": key, "key_file": str(ready.key_file), "workspace": WORKSPACE, "query": query}
+        out(render.connect(ready.url, command=called(chosen), **lines))
         if not ready.first_listing(PATIENCE_S):
             talk("memex: still indexing; the search below sees what is done so far")
         out(f"\nA live search, as curl would make it: {query!r}\n")
@@ -50,6 +52,19 @@ def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
         talk(f"memex: {error.message}")
     except OSError as error:  # nobody reads this any more; the daemon goes on
         talk(f"memex: {error}")
+
+
+def called(chosen: Settings) -> str:
+    """How this vault's `memex` is called from anywhere: by its whole path, as clients don't share a shell's."""
+    script = Path(sys.executable).with_name("memex")
+    named = [str(script) if script.exists() else "memex"]
+    if "state" in chosen.origins:
+        named += ["--state", str(chosen.state)]
+    elif "vault.path" in chosen.origins and chosen.origins["vault.path"] != str(chosen.file):
+        named += ["--vault", str(chosen.vault.path)]
+    elif chosen.origins.get("vault.path") == str(chosen.file):
+        named += ["--config", str(chosen.file)]
+    return shlex.join(named)
 
 
 def captured(url: str, key: str, query: str) -> list[dict[str, Any]]:

@@ -120,7 +120,7 @@ class Settings:
     state: Path
     server: ServerSettings = field(default_factory=ServerSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
-    embed: EmbedSection = field(default_factory=EmbedSection)
+    embed_section: EmbedSection = field(default_factory=EmbedSection)
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
@@ -128,12 +128,12 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def embedding(self) -> EmbedSettings:
+    def embed(self) -> EmbedSettings:
         """The section `embed` as the embedder takes it; numpy is imported only for this."""
         from index.embed import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
 
-        given = {"encoders": self.embed.encoders} if self.embed.encoders else {}
-        return EmbedSettings(threads=self.embed.threads, **given)
+        given = {"encoders": self.embed_section.encoders} if self.embed_section.encoders else {}
+        return EmbedSettings(threads=self.embed_section.threads, **given)
 
 
 SECTIONS: dict[str, type[Any]] = {
@@ -145,6 +145,7 @@ SECTIONS: dict[str, type[Any]] = {
     "search": SearchSettings,
     "sync": SyncSettings,
 }
+FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")
 SHORT = {"MEMEX_VAULT": "vault.path", "MEMEX_STATE": "state"}
 
@@ -192,12 +193,16 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
         raise InvalidArgument("\n  ".join([f"{count} mending:", *mistakes]), mistakes=mistakes)
     if "state" in written and given["state"] is written["state"] and _other_vault(given, written, values):
         values.pop("state")  # the file's state folder belongs to the file's vault
-    values.setdefault("vault.path", remembered(values["state"]) if "state" in values else None)
-    if values["vault.path"] is None:
+    own = remembered(values["state"]) if "state" in values else None
+    closer = given.get("vault.path") is written.get("vault.path") and given.get("state") is not written.get("state")
+    if own is not None and ("vault.path" not in values or closer):
+        values["vault.path"] = own  # a state folder named nearer than the vault brings its own vault along
+        given = {**given, "vault.path": Given(str(own), str(values["state"]), True, cwd)}
+    if "vault.path" not in values:
         raise InvalidArgument(NO_VAULT)
     values.setdefault("state", default_state(values["vault.path"], environ))
     sections = {
-        section: cls(
+        FIELDS.get(section, section): cls(
             **{name.split(".", 1)[1]: value for name, value in values.items() if name.startswith(f"{section}.")}
         )
         for section, cls in SECTIONS.items()
@@ -284,4 +289,4 @@ def _shown(name: str, value: Any) -> str:
     if known()[name].secret:
         return "…"
     text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004 - as much as fits a line
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -128,7 +128,7 @@ class Keys:
                 return key
         return None
 
-    def live(self, id: str, *, now: int) -> bool:  # noqa: A002 - the field's own name
+    def live(self, id: str, *, now: int) -> bool:
         """Whether the key that authenticated a while ago still would: what long-lived streams ask."""
         with self._lock:
             self._load()

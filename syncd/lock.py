@@ -92,7 +92,7 @@ def _same(fd: int, path: Path) -> bool:
 def _read(fd: int) -> tuple[int, int]:
     """Epoch and pid; zeros when nothing readable is there yet."""
     words = os.pread(fd, _SIZE, 0).split()
-    if len(words) == 2 and all(word.isdigit() for word in words):  # noqa: PLR2004 - epoch and pid
+    if len(words) == 2 and all(word.isdigit() for word in words):
         return int(words[0]), int(words[1])
     return 0, 0
 

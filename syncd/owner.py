@@ -55,7 +55,7 @@ class _Owner:
         query = _query(given)
         if query.filter.workspace:
             self._app.desk.workspace(query.filter.workspace)
-        scopes: tuple[Scope, ...] = SCOPES if scope == "all" else (scope,)
+        scopes = [one for one in SCOPES if scope in (one, "all")]
         answers = {one: self._app.shelf.slots[one].index.search(_in_scope(query, one)) for one in scopes}
         hits = sorted((hit for answer in answers.values() for hit in answer.hits), key=lambda hit: -hit.score)
         return {
@@ -146,7 +146,7 @@ class _Owner:
     def _degraded(self, answers: Any) -> list[str]:
         return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.sync.degraded]))
 
-    def _kept(self, id: str, workspace: str | None) -> Kept:  # noqa: A002 - the property's own name
+    def _kept(self, id: str, workspace: str | None) -> Kept:
         record = self._app.shelf.slots["captures"].index.record(id)
         if record is not None and (not workspace or record.workspace == workspace):
             return self._app.desk.workspace(record.workspace).get(id)

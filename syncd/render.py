@@ -11,6 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
+HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")  # what scripts may rely on
 SNIPPET = 280  # characters of a passage, about three lines
 # Controls but line feed and tab, the marks that reorder text, and the invisible tag characters.
 _UNSAFE = {
@@ -100,17 +101,20 @@ def status(now: Mapping[str, Any]) -> str:
         *(f"degraded  {line(str(text), 400)}" for text in now["degraded"]),
         *(f"defect    {line(one['path'], 200)}: {line(one['defect'], 200)}" for one in now["defects"]),
     ]
-    known = {"ready", "pending", "generation", "captures", "vault", "degraded", "defects"}
-    lines += [
-        f"{name:9} {line(_told(value), 400)}"
-        for name, value in now.items()
-        if name not in known and value not in ("", None)
-    ]
-    return "\n".join(lines)
+    more = [(name.removesuffix("_path"), _told(value)) for name, value in now.items() if name not in HEALTH]
+    return "\n".join([*lines, *(f"{name:9} {line(text, 400)}" for name, text in more if text)])
 
 
 def _told(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    match value:
+        case Mapping():
+            return ", ".join(f"{name} {text}" for name, inner in value.items() if (text := _told(inner)))
+        case list() | tuple():
+            return ", ".join(map(_told, value))
+        case None:
+            return ""
+        case _:
+            return str(value)
 
 
 def bar(stage: str, done: int, total: int, width: int) -> str:
@@ -118,7 +122,7 @@ def bar(stage: str, done: int, total: int, width: int) -> str:
     label = f"{stage} " if stage else ""
     counts = f" {done:,}/{total:,}" if total else f" {done:,}"
     room = min(40, width - len(label) - len(counts) - 3)
-    if not total or room < 4:  # noqa: PLR2004 - fewer cells show nothing
+    if not total or room < 4:
         return (label + counts.strip())[:width]
     full = room * min(done, total) // total
     return f"{label}[{'█' * full}{'·' * (room - full)}]{counts}"
@@ -130,10 +134,13 @@ def address(host: str, port: int) -> str:
     return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
 
 
-def connect(url: str, *, key: str, key_file: str, workspace: str = "default", query: str = "") -> str:
+def connect(
+    url: str, *, key: str, key_file: str, command: str = "memex", workspace: str = "default", query: str = ""
+) -> str:
     """Lines to paste for Claude Code, Codex, clients that start a command, and curl.
 
-    `key` "" keeps the secret out of the text: the shell reads it from `key_file`."""
+    `key` "" keeps the secret out of the text: the shell reads it from `key_file`. `command`: how this vault's memex is
+    called."""
     bearer = f"Authorization: Bearer {key or f'$(cat {shlex.quote(key_file)})'}"
     body = shlex.quote(json.dumps({"query": query or "what did we decide", "top_k": 3}, ensure_ascii=False))
     headers = f'{{ "Authorization" = "Bearer {key or "KEY"}", "X-Memory-Workspace" = "{workspace}" }}'
@@ -148,7 +155,7 @@ Codex, in ~/.codex/config.toml:{note}
   http_headers = {headers}
 
 Clients that start a command (stdio):
-  memex mcp --workspace {shlex.quote(workspace)}
+  {command} mcp --workspace {shlex.quote(workspace)}
 
 curl:
   curl -s {url}/search -H "{bearer}" -H "X-Memory-Workspace: {workspace}" -H "Content-Type: application/json" -d {body}"""

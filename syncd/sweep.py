@@ -164,7 +164,8 @@ class Sweep:
             planned = plan(seen, absent, index.manifest, embedded=index.comparable)
             moved = {change.old: change.new for change in planned.changes if isinstance(change, Moved)}
             changed = [change.path for change in planned.changes if not isinstance(change, Moved | Removed)]
-            ready = index.prepare([mine[path] for path in (*moved.values(), *changed)])
+            aged = [path for path in planned.touched if _dated(*mine[path])]
+            ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)])
             stale = index.commit(ready, moved.keys(), fresh=self._vault.stat)
             index.touch(planned.touched)
             left -= moved.keys()
@@ -216,6 +217,11 @@ class Sweep:
             return document, stat  # it has its defect already
         stat = self._vault.replace(document.path, raw, digest=document.digest)
         return parse(raw, document.path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox), stat
+
+
+def _dated(document: Document, stat: Stat) -> bool:
+    """Whether a note's time is its file's, for want of a property: it then moves with the file's."""
+    return document.created_at == stat.mtime_ns // 1_000_000
 
 
 def _adoptable(document: Document) -> bool:

@@ -71,7 +71,7 @@ class Sync:
 
     @property
     def failed(self) -> dict[str, str]:
-        """path → why it could not be read at the last look."""
+        """Why each path could not be read at the last look."""
         return dict(self._sweep.failed)
 
     @property

@@ -102,7 +102,7 @@ def closest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     last = name.rsplit(".", 1)[-1]
     near = near or [k for k in known if k.rsplit(".", 1)[-1] == last]
-    near = near or [k for k in known if difflib.SequenceMatcher(None, last, k.rsplit(".", 1)[-1]).ratio() > 0.75]  # noqa: PLR2004 - same section word, a slip in the key
+    near = near or [k for k in known if difflib.SequenceMatcher(None, last, k.rsplit(".", 1)[-1]).ratio() > 0.75]
     return f"; did you mean {near[0]}?" if near else ""
 
 

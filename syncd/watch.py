@@ -47,7 +47,7 @@ class Watch:
     """The watcher of one vault. `on_paths` gets paths from the root, "/" between parts; "" is the root itself.
 
     A note's path means: look at it. A folder's path means: list it. Files that are no Markdown, and whatever `ignored`
-    says of, are dropped here, and such folders are not watched at all. `on_doubt` gets the reason to list everything.
+    says of (`folder=True` for a folder), are dropped here, and such folders are not watched at all. `on_doubt` gets the reason to list everything.
     Both are called on the watcher's own threads and should only pass the word on. With mode "poll" no events are used
     and the vault is to be listed every `poll_s` seconds; "off" leaves it to the caller altogether."""
 
@@ -57,7 +57,7 @@ class Watch:
         on_paths: Callable[[Iterable[str]], None],
         on_doubt: Callable[[str], None],
         *,
-        ignored: Callable[[str], bool],
+        ignored: Callable[..., bool],
         mode: Literal["events", "poll", "off"] = "events",
         poll_s: float = 15.0,
     ) -> None:
@@ -174,7 +174,7 @@ class _Ears:
         root: str,
         hear: Callable[[events.FileSystemEvent], None],
         doubt: Callable[[str], None],
-        ignored: Callable[[str], bool],
+        ignored: Callable[..., bool],
     ) -> None:
         self.unwatched: set[bytes] = set()
         self._root, self._doubt, self._ignored = root, doubt, ignored
@@ -226,7 +226,7 @@ class _Ears:
         def left_out(self, path: bytes) -> bool:
             """Whether this folder is none of ours."""
             relative = os.fsdecode(path)[len(self._root) + 1 :]
-            return bool(relative) and self._ignored(relative)
+            return bool(relative) and self._ignored(relative, folder=True)
 
         def missed(self, path: bytes) -> None:
             """A folder could not be watched."""
@@ -295,7 +295,7 @@ if sys.platform == "linux":
             self._inotify = self.group = _Group(self._inotify_fd, path, mask, self._ears)
 
 
-def hints(event: events.FileSystemEvent, root: str, ignored: Callable[[str], bool]) -> Iterator[str]:
+def hints(event: events.FileSystemEvent, root: str, ignored: Callable[..., bool]) -> Iterator[str]:
     """The paths that an event says to look at: of a move both ends; of a name that is no Unicode, its folder."""
     for path in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
         if path == root:
@@ -303,7 +303,7 @@ def hints(event: events.FileSystemEvent, root: str, ignored: Callable[[str], boo
         if not path.startswith(root + "/"):
             continue
         relative = path[len(root) + 1 :]
-        if not (event.is_directory or relative[-3:].lower() == ".md") or ignored(relative):
+        if not (event.is_directory or relative[-3:].lower() == ".md") or ignored(relative, folder=event.is_directory):
             continue
         while relative and not _unicode(relative):
             relative = relative.rpartition("/")[0]

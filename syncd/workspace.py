@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
@@ -117,7 +118,7 @@ class Workspace:
                 except Conflict:
                     avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
                     continue
-                with self._undoing(lambda: self._tools.vault.remove(document.path, digest=document.digest)):
+                with self._undoing(partial(self._tools.vault.remove, document.path, digest=document.digest)):
                     index.commit([replace(ready, stat=stat)])
                 return Captured(_known(index.at(document.path)), created=True)
 
@@ -125,7 +126,7 @@ class Workspace:
         """Find documents of this workspace."""
         return self._index.search(replace(query, filter=replace(query.filter, workspace=self.name)))
 
-    def get(self, id: str) -> Kept:  # noqa: A002 - the property's own name
+    def get(self, id: str) -> Kept:
         """The document that answers to `id`."""
         record = self._record(id)
         return Kept(record, self.content(record), tuple(self._index.passages(record)))
@@ -139,7 +140,7 @@ class Workspace:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
-    def delete(self, id: str) -> Record:  # noqa: A002 - the property's own name
+    def delete(self, id: str) -> Record:
         """Remove a document: its file, its chunks and their vectors."""
         with self._still() as index:
             record = self._record(id)
@@ -168,7 +169,7 @@ class Workspace:
             undo()
             raise
 
-    def _record(self, id: str) -> Record:  # noqa: A002
+    def _record(self, id: str) -> Record:
         record = self._index.record(id)
         if record is None or record.workspace != self.name:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
@@ -258,5 +259,5 @@ def _composed(own: dict[str, Any], content: str) -> str:
 
 
 def _known(record: Record | None) -> Record:
-    assert record is not None, "a committed document has a row"  # noqa: S101 - a broken invariant
+    assert record is not None, "a committed document has a row"
     return record

@@ -67,7 +67,7 @@ class FakeEncoder:
 
 def fake_embedder(encoder: FakeEncoder | None = None) -> Embedder:
     """A real Embedder, ready at once, over `encoder` (a FakeEncoder of 64 dimensions if left out)."""
-    from index.embed import Embedder, EmbedSettings  # noqa: PLC0415 - importing the fakes stays cheap
+    from index.embed import Embedder, EmbedSettings
 
     chosen = encoder or FakeEncoder()
 
@@ -139,7 +139,7 @@ class FakeEndpoint:
                 self.end_headers()
                 self.wfile.write(text.encode())
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name for it
+            def log_message(self, format: str, *args: object) -> None:
                 """Say nothing: tests read pytest's output."""
 
         return Handler

@@ -121,7 +121,7 @@ class FakeWorkspace:
     def _chunks(content: str) -> list[str]:
         return [part for part in content.split("\n\n") if part] or [content]
 
-    def get(self, id: str) -> Kept:  # noqa: A002 - the property's own name
+    def get(self, id: str) -> Kept:
         record = self.records.get(id)
         if record is None:
             raise NotFound(f"no thought {id[:64]!r}")
@@ -134,7 +134,7 @@ class FakeWorkspace:
         except FileNotFoundError:
             raise NotFound(f"no thought {record.id!r}") from None
 
-    def delete(self, id: str) -> Record:  # noqa: A002 - the property's own name
+    def delete(self, id: str) -> Record:
         with self.lock:
             record = self.get(id).record
             del self.records[id]

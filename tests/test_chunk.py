@@ -1,3 +1,5 @@
+"""index/chunk.py: what it promises, held on the real thing."""
+
 from __future__ import annotations
 
 import re

@@ -64,7 +64,7 @@ class Daemon:
             "get": RECORD | {"content": "héllo\r\nno newline at the end"},
             "recent": [RECORD],
             "delete": RECORD | {"deleted": True},
-            "status": STATUS,
+            "status": STATUS | {"git": "ok"},
             "index": REPORT,
             "workspace.create": {"name": "work"},
             "workspace.list": [{"name": "default"}, {"name": "work"}],
@@ -160,6 +160,8 @@ def test_the_state_alone_finds_the_daemon_once_it_remembers_its_vault(daemon, ca
 def test_status_is_what_the_daemon_says(daemon, capfd):
     assert code(["status", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == STATUS
+    assert code(["status", "--json", "--all"]) == 0
+    assert json.loads(capfd.readouterr().out) == STATUS | {"git": "ok"}
     assert code(["status"]) == 0
     assert "2 notes" in capfd.readouterr().out
 
@@ -374,6 +376,19 @@ def test_a_command_through_the_daemon_imports_nothing_heavy(daemon):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert not HEAVY & set(eval(done.stderr))
+
+
+def test_no_library_reports_to_its_maker(tmp_path):
+    script = (
+        "import sys\nfrom syncd import cli\nsys.argv[1:] = ['--version']\n"
+        "try: cli.main()\nexcept SystemExit: pass\n"
+        "import onnxruntime\nonnxruntime.SessionOptions()\nonnxruntime.get_available_providers()\n"
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    environ = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name} | {"HOME": str(home)}
+    subprocess.run([sys.executable, "-c", script], env=environ, check=True, capture_output=True, timeout=60)
+    assert not list(home.rglob("*"))
 
 
 def test_a_closed_pipe_is_quiet(daemon):

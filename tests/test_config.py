@@ -8,7 +8,7 @@ import pytest
 
 from index.encoders import Bundled, Local
 from index.errors import InvalidArgument
-from syncd.config import SECTIONS, Settings, known, load
+from syncd.config import FIELDS, SECTIONS, Settings, known, load
 from syncd.state import default_state
 
 
@@ -107,6 +107,16 @@ def test_the_files_state_is_not_used_for_another_vault(home):
     assert load({"vault.path": "/b", "state": "/c"}, home).state == Path("/c")
 
 
+def test_a_state_folder_that_is_named_brings_its_vault_along(home, tmp_path):
+    write(home, '[vault]\npath = "/a"\n')
+    (tmp_path / "s").mkdir()
+    assert load({"state": str(tmp_path / "s")}, home).vault.path == Path("/a")
+    (tmp_path / "s" / "vault").write_text("/b\n")
+    assert load({"state": str(tmp_path / "s")}, home).vault.path == Path("/b")
+    assert load({}, home | {"MEMEX_STATE": str(tmp_path / "s")}).vault.path == Path("/b")
+    assert load({"state": str(tmp_path / "s"), "vault.path": "/c"}, home).vault.path == Path("/c")
+
+
 def test_one_entry_of_a_table_has_a_variable_of_its_own(home):
     write(home, '[index]\nuri = "s3://b/p"\n[index.storage_options]\nregion = "file"\nendpoint = "file"\n')
     settings = load({"vault.path": "/v"}, home | {"MEMEX_INDEX__STORAGE_OPTIONS__REGION": "env"})
@@ -126,11 +136,11 @@ def test_every_setting_has_a_sentence_and_a_default_of_its_type():
 
 
 def test_every_section_is_a_part_of_the_settings():
-    assert set(SECTIONS) <= set(Settings.__dataclass_fields__)
+    assert {FIELDS.get(section, section) for section in SECTIONS} <= set(Settings.__dataclass_fields__)
 
 
 def test_the_bundled_model_is_used_when_no_encoder_is_named(home):
-    embedding = load({"vault.path": "/v", "embed.threads": "3"}, home).embedding
+    embedding = load({"vault.path": "/v", "embed.threads": "3"}, home).embed
     assert (embedding.encoders, embedding.threads) == ((Bundled(),), 3)
 
 
@@ -139,6 +149,6 @@ def test_encoders_are_read_in_their_order(home):
         home,
         '[[embed.encoders]]\nkind = "local"\nmodel = "m"\n[[embed.encoders]]\nkind = "bundled"\nprecision = "int8"\n',
     )
-    assert load({"vault.path": "/v"}, home).embedding.encoders == (Local("m"), Bundled("int8"))
+    assert load({"vault.path": "/v"}, home).embed.encoders == (Local("m"), Bundled("int8"))
     with pytest.raises(InvalidArgument, match="precision must be one of fp32, int8"):
         load({"vault.path": "/v"}, home | {"MEMEX_EMBED__ENCODERS": '[{"kind": "bundled", "precision": "fp8"}]'})

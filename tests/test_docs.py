@@ -81,7 +81,7 @@ def test_the_settings_of_the_readme_are_read(tmp_path):
     (text,) = (block for block in re.findall(r"```toml\n(.*?)```", README, re.DOTALL) if "embed.encoders" in block)
     file = tmp_path / "config.toml"
     file.write_text(f'[vault]\npath = "x"\n{text}')
-    embedding = load({"config": str(file)}, {"HOME": str(tmp_path)}).embedding
+    embedding = load({"config": str(file)}, {"HOME": str(tmp_path)}).embed
     assert embedding.encoders == (
         encoders.Endpoint(base_url="http://127.0.0.1:11434/v1", model="nomic-embed-text"),
         encoders.Bundled(),

@@ -1,3 +1,5 @@
+"""index/embed.py: what it promises, held on the real thing."""
+
 from __future__ import annotations
 
 import threading
@@ -120,18 +122,20 @@ def test_the_first_encoder_that_loads_is_used():
     assert made.identity == "b"
 
 
-def test_the_encoder_of_the_index_is_preferred_to_the_order():
+def test_the_first_choice_is_used_though_the_index_was_made_with_another():
     made = embedder(FakeEncoder(identity="a"), FakeEncoder(identity="b"), prefer="b")
+    assert made.identity == "a"
+
+
+def test_while_the_first_choice_is_away_the_encoder_of_the_index_takes_its_place():
+    made = embedder(Unavailable("a is down"), FakeEncoder(identity="c"), FakeEncoder(identity="b"), prefer="b")
     assert made.identity == "b"
 
 
-def test_without_the_encoder_of_the_index_the_order_decides():
-    first = FakeEncoder(identity="a")
-    second = FakeEncoder(identity="b")
-    made = embedder(first, second, prefer="gone")
-    assert made.identity == "a"
-    assert second.closed
-    assert not first.closed
+def test_an_outage_of_the_first_choice_never_makes_a_new_index():
+    made = embedder(Unavailable("a is down; start it"), FakeEncoder(identity="c"), prefer="a")
+    assert made.state == "broken"
+    assert "a is down; start it" in made.problem
 
 
 def test_no_encoder_at_all_is_broken_and_says_what_each_lacks():

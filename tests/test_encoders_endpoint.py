@@ -1,3 +1,5 @@
+"""index/encoders/endpoint.py: what it promises, held on the real thing."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""How documents share a budget: laws."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 

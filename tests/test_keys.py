@@ -1,3 +1,5 @@
+"""Keys: known by their secret only, ended at once, stored as hashes."""
+
 import re
 import threading
 

@@ -1,3 +1,5 @@
+"""The ledger: durable, private, and never opened when it can not be trusted."""
+
 import os
 import sqlite3
 import stat

@@ -20,7 +20,7 @@ NAMES = ("One", "Two", "three", "日本", "🍀", "One copy")
 PATHS = st.builds(lambda folder, name: f"{folder}{name}.md", st.sampled_from(FOLDERS), st.sampled_from(NAMES))
 IDS = st.sampled_from(["same-id", "other-id", "bad id!", "007"])
 WORDS = st.lists(
-    st.sampled_from("alpha beta gamma 検索 エンジン delta [[One]] #tag %%hidden%% `code`".split()),
+    st.sampled_from(["alpha", "beta", "gamma", "検索", "エンジン", "delta", "[[One]]", "#tag", "%%hidden%%", "`code`"]),
     min_size=0,
     max_size=12,
 )

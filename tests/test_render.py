@@ -61,6 +61,9 @@ def test_status_names_counts_degraded_parts_and_defects():
         "degraded": ["watch: deaf"],
         "defects": [{"path": "a.md", "defect": "bad-frontmatter: x"}],
         "git": "no repository",
+        "encoder": {"state": "ready", "problem": ""},
+        "workspaces": ["default", "work"],
+        "jobs": {},
     }
     text = render.status(now)
     for part in (
@@ -72,6 +75,7 @@ def test_status_names_counts_degraded_parts_and_defects():
         "no repository",
     ):
         assert part in text
+    assert "jobs" not in text
     assert "not ready" in render.status(now | {"ready": False})
 
 

@@ -1,3 +1,5 @@
+"""retrieval: what it promises, held on the real thing."""
+
 from __future__ import annotations
 
 import importlib.util

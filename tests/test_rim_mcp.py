@@ -136,7 +136,7 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
     ],
     ids=str,
 )
-def test_an_error_is_a_result_the_model_can_read(rim, mode, tool, arguments, code, word):  # noqa: PLR0917 - the matrix
+def test_an_error_is_a_result_the_model_can_read(rim, mode, tool, arguments, code, word):
     async def work():
         async with client(rim, mode=mode) as mcp:
             return await mcp.call_tool(tool, arguments)

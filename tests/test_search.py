@@ -1,3 +1,5 @@
+"""index/search.py: what it promises, held on the real thing."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

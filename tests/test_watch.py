@@ -18,7 +18,7 @@ from syncd.watch import Watch, hints
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 
 
-def ignored(path):
+def ignored(path, *, folder=False):
     return any(part.startswith(".") or part.endswith((".tmp", "~")) for part in path.split("/"))
 
 
@@ -335,7 +335,7 @@ from syncd.watch import Watch
 limit = Path("/proc/sys/user/max_inotify_watches")
 root, doubts = Path(sys.argv[1]), []
 limit.write_text(sys.argv[2])
-watch = Watch(root, lambda paths: None, doubts.append, ignored=lambda path: False, poll_s=0.1)
+watch = Watch(root, lambda paths: None, doubts.append, ignored=lambda path, folder=False: False, poll_s=0.1)
 watch.start()
 print("limited:", watch.healthy())
 time.sleep(0.5)

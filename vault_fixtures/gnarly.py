@@ -68,7 +68,7 @@ NAMES = (
     _note("Names/" + "x" * 252 + ".md", "255 bytes"),
     _note("Names/" + "名" * 84 + ".md", "255 bytes in three-byte letters"),
     _note("Names/🌱 garden 👩‍👩‍👧.md", "emoji with joiners"),
-    _note("Names/日本語のノート？：.md", "full-width punctuation"),  # noqa: RUF001 - legal in names, and common in Japanese vaults
+    _note("Names/日本語のノート？：.md", "full-width punctuation"),
     _note("Names/a\nb.md", "a newline in the name"),
     _note("Names/a\tb\x1b[31m.md", "control characters in the name"),
     _note("Names/\u202egnp.md", "a bidi control in the name"),

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import NotFound
-from index.model import Filter, Hit, Query, Record
+from index.model import Hit, Record
+from index.query import request
 from mcp_server.excerpt import excerpt, shares
 from mcp_server.operation import Operation
 from mcp_server.tools.thoughts_schema import (
@@ -52,19 +53,17 @@ def capture_thought(workspace: Workspace, given: CaptureThought, _: Settings) ->
 def semantic_search(workspace: Workspace, given: SemanticSearch, settings: Settings) -> Found:
     """Search, and cut what is long around its passage."""
     answer = workspace.search(
-        Query(
-            text=given.query,
+        request(
+            given.query,
             limit=given.top_k,
             mode=given.mode or settings.search.mode,
-            filter=Filter(
-                workspace=workspace.name,
-                namespace=given.namespace,
-                collection=given.collection,
-                tags=tuple(given.tags or ()),
-                source=given.source,
-                since=given.since,
-                until=given.until,
-            ),
+            workspace=workspace.name,
+            namespace=given.namespace,
+            collection=given.collection,
+            tags=given.tags,
+            source=given.source,
+            since=given.since,
+            until=given.until,
         )
     )
     hits = [(hit, text) for hit in answer.hits if (text := _content(workspace, hit.record)) is not None]

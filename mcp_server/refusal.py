@@ -1,0 +1,77 @@
+"""What the guard says when it says no, and the headers that every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from starlette.types import Message, Receive, Send
+
+HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+DRAIN_BYTES: Final = 8 * 1024 * 1024
+DRAIN_SECONDS: Final = 2.0
+
+
+class Refusal(NamedTuple):
+    """Why a request goes no further."""
+
+    status: int
+    code: str
+    message: str
+
+
+def with_headers(send: Send) -> Send:
+    """`send`, adding what every answer must carry."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"cache-control"]
+            message = {**message, "headers": [*own, *HEADERS, _date(), (b"cache-control", b"no-store, no-transform")]}
+        await send(message)
+
+    return sending
+
+
+def _date() -> tuple[bytes, bytes]:
+    return b"date", formatdate(usegmt=True).encode()
+
+
+async def refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
+    """Answer, then let the client finish what it is sending for a moment: a reset would cost it our answer."""
+    error = {
+        "code": refusal.code,
+        "message": refusal.message,
+        "retryable": refusal.status == HTTPStatus.REQUEST_TIMEOUT,
+        "details": {},
+    }
+    body = json.dumps({"error": error}, separators=(",", ":")).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
+    headers += [_date(), (b"cache-control", b"no-store")]
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    if refusal.status != HTTPStatus.REQUEST_TIMEOUT:
+        await _drain(receive)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _drain(receive: Receive) -> None:
+    left = DRAIN_BYTES
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b"")) + 1
+                if message["type"] != "http.request" or not message.get("more_body", False):
+                    return
+    except TimeoutError:
+        return

@@ -1,0 +1,52 @@
+"""index/upkeep.py: when maintenance pays, and which vector index."""
+
+from __future__ import annotations
+
+import pytest
+
+from index.upkeep import Work, due, refine, vector_index
+
+FRESH = Work(rows=10_000, commits=0, dirty=0, written=0.0, kept=0.0)
+
+
+@pytest.mark.parametrize(
+    ("commits", "rows", "last", "now", "expected"),
+    [
+        pytest.param(0, 0, 0, 10_000, False, id="nothing was written"),
+        pytest.param(39, 39, 25, 30, False, id="a few commits while it is busy"),
+        pytest.param(40, 40, 25, 30, True, id="many commits"),
+        pytest.param(400, 400, 15, 19, False, id="many commits, soon after the last pass"),
+        pytest.param(1, 499, 25, 30, False, id="few rows"),
+        pytest.param(1, 600, 25, 30, True, id="a twentieth of all rows"),
+        pytest.param(10, 10, 25, 39, False, id="a few commits and a short rest"),
+        pytest.param(10, 10, 25, 40, True, id="a few commits and a rest"),
+        pytest.param(9, 9, 25, 500, False, id="fewer commits and a rest"),
+        pytest.param(1, 1, 25, 625, True, id="one commit and a long rest"),
+    ],
+)
+def test_maintenance_waits_until_it_pays(commits, rows, last, now, expected):
+    work = FRESH
+    for n in range(commits):
+        work = work.plus(added=rows // commits + (n < rows % commits), removed=0, now=last)
+    assert due(work, now) is expected
+
+
+def test_maintenance_takes_a_twentieth_of_the_time_at_most():
+    slow = Work(rows=100_000, commits=100, dirty=0, written=0.0, kept=0.0, took=5.0)
+    assert not due(slow, 99.0)
+    assert due(slow, 100.0)
+
+
+def test_removed_rows_count_as_work():
+    assert FRESH.plus(added=1, removed=3, now=5.0) == Work(rows=9_998, commits=1, dirty=4, written=5.0, kept=0.0)
+
+
+def test_the_vector_index_grows_with_the_store():
+    kinds = [vector_index(vectors) for vectors in (0, 3_999, 4_000, 599_999, 600_000)]
+    assert kinds == ["none", "none", "sq", "sq", "rq"]
+
+
+@pytest.mark.parametrize("pool", [1, 10, 50, 200, 1_000])
+def test_enough_candidates_are_compared_exactly(pool):
+    assert refine("sq", pool) * pool >= 40
+    assert refine("rq", pool) * pool >= 120
