@@ -1,0 +1,310 @@
+"""Outline a note's body: its top-level blocks, headings, links, tags, tasks and callouts, and the text to search.
+
+Laws, tested: every character of `text` that is not white space lies in exactly one block; `text` is the body less its
+comments, line for line; code keeps every character. The grammar is CommonMark with tables (markdown-it, blocks only)
+and Obsidian's own blocks: `%%` comments, `$$` math, callouts. Reference definitions stay text, as footnotes must."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
+
+from index.model import Block, BlockKind, Callout, Defect, Heading, Link, Task
+from syncd.inline import COMMENT, scan
+
+DEEPEST = 60  # containers within containers; what lies deeper is searchable, but its links are not seen
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_NOT_LINE_END = re.compile(r"[^\r\n]+")
+_QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M)
+_CALLOUT = re.compile(r"\[!([^\]|\r\n]+)(?:\|[^\]\r\n]*)?\]([+-]?)[ \t]*(.*)")
+_TASK = re.compile(r"\[(.)\][ \t]+(.*)")
+_VERBATIM = re.compile(r"\s*<(?:script|pre|style|textarea)\b", re.I)
+_KINDS: dict[str, BlockKind] = {
+    "heading_open": "heading",
+    "paragraph_open": "paragraph",
+    "bullet_list_open": "list",
+    "ordered_list_open": "list",
+    "fence": "code",
+    "code_block": "code",
+    "table_open": "table",
+    "blockquote_open": "quote",
+    "html_block": "html",
+    "math": "math",
+    "hr": "rule",
+}
+
+
+@dataclass(slots=True)
+class Outline:
+    """What a body holds, in order; lines are 0-based in the body, offsets are into `text`."""
+
+    text: str
+    blocks: list[Block] = field(default_factory=list)
+    headings: list[Heading] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    callouts: list[Callout] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
+    defects: list[Defect] = field(default_factory=list)
+
+
+def outline(body: str) -> Outline:
+    """Everything the body holds. Never raises: what the grammar can't read is outlined as paragraphs."""
+    reader = _Reader(body)
+    try:
+        tokens = _GRAMMAR.parse(body)
+    except (RecursionError, IndexError, RuntimeError, ValueError) as error:
+        tokens = _paragraphs(body)
+        reader.defect("unread-markdown", f"its structure could not be read ({type(error).__name__}); its text is searched")
+    return reader.read(tokens)
+
+
+def _paragraphs(body: str) -> list[Token]:
+    """The tokens of a body read as nothing but paragraphs."""
+    tokens, first = [], 0
+    lines = [*_LINE_END.split(body), ""]
+    for number, line in enumerate(lines):
+        if not line.strip():
+            if number > first:
+                tokens.append(Token("paragraph_open", "p", 1, map=[first, number], block=True))
+                tokens.append(Token("inline", "", 0, map=[first, number], level=1, block=True))
+            first = number + 1
+    return tokens
+
+
+class _Reader:
+    """Reads one body's tokens into an outline."""
+
+    def __init__(self, body: str) -> None:
+        self.body = body
+        self.starts = _starts(body)
+        self.out = Outline(body)
+        self.hidden: list[tuple[int, int]] = []
+        self.pieces: list[tuple[BlockKind, int, int, Heading | None]] = []  # top-level: kind, first line, line behind
+        self.quotes = 0
+
+    def read(self, tokens: list[Token]) -> Outline:
+        table = False
+        for at, token in enumerate(tokens):
+            kind = token.type
+            self.quotes += (kind == "blockquote_open") - (kind == "blockquote_close")
+            table = (table or kind == "table_open") and kind != "table_close"
+            if token.map is None or token.nesting < 0:
+                continue
+            first, behind = token.map
+            if kind == "inline":
+                if not table:
+                    self._text(first, behind)
+            elif kind == "table_open":
+                for line in range(first, behind):
+                    self._text(line, line + 1, cells=True)
+            elif kind == "html_block":
+                self._html(token.content, first, behind)
+            elif kind == "comment":
+                self._comment(first, behind, closed=token.hidden)
+            elif kind == "fence":
+                self._fence(token, first, behind)
+            elif kind == "blockquote_open":
+                self._callout(tokens[at + 1 : at + 3], first)
+            elif kind == "list_item_open":
+                self._task(tokens[at + 1 : at + 3], first)
+            if token.level == 0:
+                self._piece(tokens, at, first, behind)
+            elif token.level >= DEEPEST - 1 and not any(d.name == "deep-nesting" for d in self.out.defects):
+                self.defect("deep-nesting", f"line {first + 1} is nested too deep: links and tags below it are not seen")
+        self._assemble()
+        return self.out
+
+    def defect(self, name: str, detail: str) -> None:
+        self.out.defects.append(Defect(name, detail))
+
+    def _text(self, first: int, behind: int, *, cells: bool = False) -> None:
+        """Scan the lines of one leaf block."""
+        text = self.body[self.starts[first] : self.starts[behind]]
+        if self.quotes:
+            text = _QUOTE_MARKS.sub(lambda marks: " " * len(marks[0]), text)
+        self._scan(text, self.starts[first], cells=cells)
+
+    def _scan(self, text: str, offset: int, *, cells: bool = False) -> None:
+        inline = scan(text, cells=cells)
+        self.out.tags += [tag for _, tag in inline.tags]
+        for at, link in inline.links:
+            line = bisect_right(self.starts, offset + at) - 1
+            self.out.links.append(Link(link.kind, link.target, link.subpath, link.display, line))
+        self.hidden += [(offset + start, offset + end) for start, end in inline.hidden]
+
+    def _html(self, content: str, first: int, behind: int) -> None:
+        """Hide the comments of raw HTML; one that is not closed hides the rest, as it does in Obsidian."""
+        if _VERBATIM.match(content):
+            return
+        at, end = self.starts[first], self.starts[behind]
+        while (at := self.body.find("<!--", at, end)) >= 0:
+            closing = self.body.find("-->", at + 4, end)
+            if closing < 0:
+                self._unclosed("<!--", first)
+            self.hidden.append((at, closing + 3 if closing >= 0 else end))
+            at = self.hidden[-1][1]
+
+    def _comment(self, first: int, behind: int, *, closed: bool) -> None:
+        """Hide a `%%` block. Obsidian sees the tags in it, and links there should follow a note that moves."""
+        opening = COMMENT.search(self.body, self.starts[first])
+        assert opening is not None
+        end = self.starts[behind]
+        closing = COMMENT.search(self.body, opening.end(), end) if closed else None
+        if not closing:
+            self._unclosed("%%", first)
+        self._scan(self.body[opening.end() : closing.start() if closing else end], opening.end())
+        self.hidden.append((opening.start(), closing.end() if closing else end))
+        if closing:
+            self._scan(self.body[closing.end() : end], closing.end())
+
+    def _unclosed(self, mark: str, line: int) -> None:
+        self.defect("unclosed-comment", f"the comment {mark} in line {line + 1} is not closed: what follows is not searched")
+
+    def _fence(self, token: Token, first: int, behind: int) -> None:
+        last = self.body[self.starts[behind - 1] : self.starts[behind]].rstrip()
+        if behind - first == 1 or not last.endswith(token.markup) or last.lstrip(" \t>").strip(token.markup[0]):
+            self.defect("unclosed-fence", f"the code fence in line {first + 1} is not closed: what follows is code")
+
+    def _callout(self, inner: list[Token], line: int) -> None:
+        if callout := _CALLOUT.match(_first_line(inner)):
+            kind, fold, title = callout.groups()
+            self.out.callouts.append(Callout(kind.strip().casefold(), title.strip(), fold, line))
+
+    def _task(self, inner: list[Token], line: int) -> None:
+        if task := _TASK.match(_first_line(inner)):
+            self.out.tasks.append(Task(task[1], task[2].strip(), line))
+
+    def _piece(self, tokens: list[Token], at: int, first: int, behind: int) -> None:
+        token = tokens[at]
+        heading = None
+        kind = _KINDS.get(token.type, "paragraph")
+        if kind == "heading":
+            heading = Heading(int(token.tag[1:]), _visible(tokens[at + 1].content), first)
+            self.out.headings.append(heading)
+        elif kind == "quote" and _CALLOUT.match(_first_line(tokens[at + 1 : at + 3])):
+            kind = "callout"
+        self.pieces.append((kind, first, behind, heading))
+
+    def _assemble(self) -> None:
+        """Leave the comments out of the text, then place every line of it in a block."""
+        self.out.links.sort(key=lambda link: link.line)
+        self.out.text = text = _without(self.body, self.hidden)
+        starts = _starts(text) if self.hidden else self.starts
+        starts += [len(text)] * (len(self.starts) - len(starts))  # a last line that was only a comment is gone
+        trail: list[Heading] = []
+        line = 0
+        end: tuple[BlockKind, int, int, None] = ("paragraph", len(starts) - 1, len(starts) - 1, None)
+        for kind, first, behind, heading in [*self.pieces, end]:
+            names = tuple(each.text for each in trail if each.text)
+            if first > line:
+                self._block("paragraph", starts[line], starts[first], names)
+            if heading:
+                trail = [each for each in trail if each.level < heading.level]
+                names = tuple(each.text for each in trail if each.text)
+                trail.append(heading)
+            self._block(kind, starts[max(line, first)], starts[max(line, behind)], names)
+            line = max(line, behind)
+
+    def _block(self, kind: BlockKind, start: int, end: int, trail: tuple[str, ...]) -> None:
+        piece = self.out.text[start:end]
+        text = piece.strip()
+        if text:
+            start += len(piece) - len(piece.lstrip())
+            self.out.blocks.append(Block(kind, start, start + len(text), trail))
+
+
+def _starts(text: str) -> list[int]:
+    """Where each line begins, and at last where the text ends; a last line without a line end counts as one."""
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+    return starts if starts[-1] == len(text) else [*starts, len(text)]
+
+
+def _without(text: str, hidden: list[tuple[int, int]]) -> str:
+    """`text` less the hidden spans, of which only the line ends stay."""
+    parts, at = [], 0
+    for start, end in sorted(hidden):
+        if end > at:
+            parts += [text[at : max(at, start)], _NOT_LINE_END.sub("", text[max(at, start) : end])]
+            at = end
+    return "".join([*parts, text[at:]]) if parts else text
+
+
+def _visible(text: str) -> str:
+    """A heading's text on one line, without comments."""
+    if "%%" in text or "<!--" in text:
+        text = _without(text, scan(text).hidden)
+    return " ".join(text.split())
+
+
+def _first_line(inner: list[Token]) -> str:
+    """The first line of a container that begins with a paragraph."""
+    if len(inner) > 1 and inner[1].type == "inline" and inner[0].type == "paragraph_open":
+        return inner[1].content.partition("\n")[0]
+    return ""
+
+
+def _closing(state: StateBlock, mark: re.Pattern[str], line: int, end_line: int) -> int | None:
+    """The line in which a block that opens in `line` is closed by the next `mark`; None: not in this container."""
+    closing = mark.search(state.src, state.eMarks[line])
+    last = bisect_right(state.bMarks, closing.start(), lo=line) - 1 if closing else end_line
+    if last >= end_line:
+        return None
+    inside = range(line + 1, last + 1)
+    return last if all(state.sCount[at] >= state.blkIndent or state.isEmpty(at) for at in inside) else None
+
+
+def _comment_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """`%%` at the beginning of a line, up to the line with the next `%%`; at the top level also to the end."""
+    begin, end = state.bMarks[start_line] + state.tShift[start_line], state.eMarks[start_line]
+    if not state.src.startswith("%%", begin) or state.is_code_block(start_line):
+        return False
+    opening = COMMENT.match(state.src, begin)
+    if not opening or COMMENT.search(state.src, opening.end(), end):
+        return False
+    last = _closing(state, COMMENT, start_line, end_line)
+    if last is None and (state.level or state.blkIndent):
+        return False
+    if not silent:
+        state.line = end_line if last is None else last + 1
+        token = state.push("comment", "", 0)
+        token.map, token.hidden = [start_line, state.line], last is not None
+    return True
+
+
+_DOLLARS = re.compile(r"\$\$")
+
+
+def _math_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    """`$$` at the beginning of a line, up to the line with the next `$$`, which may be the same."""
+    begin, end = state.bMarks[start_line] + state.tShift[start_line], state.eMarks[start_line]
+    if not state.src.startswith("$$", begin) or state.is_code_block(start_line):
+        return False
+    closing = _DOLLARS.search(state.src, begin + 2, end)
+    if closing and state.src[closing.end() : end].strip():
+        return False  # a line of text that begins with math
+    last = start_line if closing else _closing(state, _DOLLARS, start_line, end_line)
+    if last is None:
+        return False
+    if not silent:
+        state.line = last + 1
+        state.push("math", "", 0).map = [start_line, state.line]
+    return True
+
+
+def _grammar() -> MarkdownIt:
+    grammar = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable("reference")
+    ends = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    grammar.block.ruler.before("fence", "comment", _comment_block, ends)
+    grammar.block.ruler.before("fence", "math", _math_block, ends)
+    grammar.core.ruler.enableOnly(["normalize", "block"])
+    return grammar
+
+
+_GRAMMAR = _grammar()

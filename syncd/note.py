@@ -1,0 +1,226 @@
+"""Split a note into its front matter and its body, change a property in place, compose a new note.
+
+Laws, tested: `front + body == text` for `front, body = split(text)`, whatever the text. An edit touches only the lines
+of the keys it changes. What `edit` and `compose` return has been read back and says what was asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from syncd.properties import OWNED, FrontmatterError, Key, Properties, fences, read, reserved, scan
+
+__all__ = [
+    "OWNED",
+    "FrontmatterError",
+    "PropertyValue",
+    "compose",
+    "decode",
+    "edit",
+    "encode",
+    "properties",
+    "read",
+    "reserved",
+    "split",
+    "unclosed",
+]
+
+PropertyValue: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_UNCLOSED = re.compile(r"\ufeff?---[ \t]*(?:\r\n|\n|\r)\s*+[^\s:#-][^\r\n:]{0,200}:(?:\s|\Z)")
+_BARE_KEY = re.compile(r"[^\W\d][\w /.()-]{0,200}")
+# Text that this or another reader (YAML 1.1 knows `no`, octal and base-60 numbers) would take for something else.
+_MISREAD = re.compile(
+    r"~|null|true|false|yes|no|on|off|y|n|[-+]?\.(?:inf|nan)|0[xob][\da-f_]+|[-+.]?\d[\d_.,:]*(?:e[-+]?\d*)?", re.I
+)
+_INDICATORS = frozenset("[]{},&*!|>'\"%@`-?:#=<")
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def decode(raw: bytes) -> str:
+    """The text of a file's bytes; bytes that are not UTF-8 survive as surrogates, so `encode` gives them back."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    """The bytes of a text: the inverse of `decode`."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def split(text: str) -> tuple[str, str]:
+    """The front matter (byte order mark, fences, the line end after them), "" when there is none, and the body."""
+    cut = fences(text)[2]
+    return text[:cut], text[cut:]
+
+
+def unclosed(text: str) -> bool:
+    """Whether `text` begins with properties that lack their closing fence, so that they count as text."""
+    return fences(text)[1] == 0 and _UNCLOSED.match(text) is not None
+
+
+def properties(front: str) -> dict[str, Any]:
+    """The values of a front matter: JSON-safe, text as written, the last of a repeated key. Raises FrontmatterError."""
+    return read(front).values
+
+
+def compose(properties: Mapping[str, PropertyValue], body: str) -> str:
+    """A new note, as Obsidian's own property editor would write it. Raises FrontmatterError for what YAML can't hold."""
+    if not properties and split(body) == ("", body):
+        return body
+    front = "---\n" + "".join(_lines(_key(key), value, "", "\n") for key, value in properties.items()) + "---\n"
+    _check(front, dict(properties))
+    return front + body
+
+
+def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
+    """`text` with some properties set, or removed where the value is None; a new key goes before the closing fence.
+
+    A key is found whatever its letter case, and keeps the case it has. Raises FrontmatterError, and then nothing is to
+    be written: the properties are broken, repeated, unclosed, or laid out so that a key has no lines of its own."""
+    start, end, cut = fences(text)
+    if unclosed(text):
+        raise FrontmatterError("the properties have no closing `---`", defect="unclosed-frontmatter")
+    found = scan(text[start:end]) if start else Properties({}, keys={})
+    if found.repeated:
+        raise FrontmatterError(f"the key {found.repeated[0]!r} is there twice", defect="duplicate-keys")
+    named = {_spelled(key, found.values): value for key, value in changes.items()}
+    changed = {key: value for key, value in named.items() if _differs(key, value, found.values)}
+    if not changed:
+        return text
+    if found.flow:
+        raise FrontmatterError("the properties are written as one `{…}`, which can't be changed line by line")
+    end_of_line = _LINE_END.search(text)
+    newline = end_of_line[0] if end_of_line else "\n"
+    inner = _changed(text[start:end], found, changed, newline)
+    if start:
+        front = text[:start] + inner + text[end:cut]
+    else:
+        front = f"{text[:cut]}---{newline}{inner}---{newline}"
+    expected = {key: value for key, value in {**found.values, **changed}.items() if changed.get(key, "") is not None}
+    _check(front, expected)
+    return front + text[cut:]
+
+
+def _changed(inner: str, found: Properties, changed: Mapping[str, PropertyValue], newline: str) -> str:
+    """The lines between the fences, after the changes."""
+    keys = found.keys or {}
+    indent = " " * found.column
+    begins = sorted(_line_start(inner, key.start) for key in keys.values())
+    for name in sorted(keys.keys() & changed.keys(), key=lambda name: -keys[name].start):
+        first = _line_start(inner, keys[name].start)
+        following = min((at for at in begins if at > first), default=len(inner))
+        last = _content_end(inner, first, following, len(inner) if keys[name].value else found.column)
+        lines = "" if changed[name] is None else _replaced(inner, keys[name], changed[name], newline)
+        inner = inner[:first] + lines + inner[last:]
+    new = ((name, value) for name, value in changed.items() if name not in keys and value is not None)
+    return inner + "".join(indent + _lines(_key(name), value, "", newline, indent) for name, value in new)
+
+
+def _replaced(inner: str, key: Key, value: PropertyValue, newline: str) -> str:
+    """The lines of a key that is there: its spelling and the comment behind it stay."""
+    first = _line_start(inner, key.start)
+    line_end = _line_end(inner, key.end)
+    if inner[first : key.start].strip(" "):  # `? key`, or two keys on a line
+        raise FrontmatterError("a key does not begin its line")
+    colon = inner.find(":", key.end, line_end) + 1
+    if not colon:
+        raise FrontmatterError("a key and its colon are on different lines")
+    behind = inner[colon:line_end]
+    if key.value and key.value[0] < line_end and key.value[1] > key.value[0]:
+        behind = inner[key.value[1] : line_end] if key.value[1] <= line_end else ""
+    comment = behind if behind[:1] in (" ", "\t") and behind.lstrip(" \t").startswith("#") else ""
+    indent = inner[first : key.start]
+    return indent + _lines(inner[key.start : key.end], value, comment, newline, indent)
+
+
+def _line_start(inner: str, at: int) -> int:
+    return max(inner.rfind("\n", 0, at), inner.rfind("\r", 0, at)) + 1
+
+
+def _line_end(inner: str, at: int) -> int:
+    end = _LINE_END.search(inner, at)
+    return end.start() if end else len(inner)
+
+
+def _content_end(inner: str, first: int, last: int, column: int) -> int:
+    """Where the lines of a value end: blank lines and comments (indented by `column` at most) behind it are not its."""
+    ends = [first, *(end.end() for end in _LINE_END.finditer(inner, first, last))]
+    while len(ends) > 2:  # noqa: PLR2004  # the key's own line always is its own
+        line = inner[ends[-2] : ends[-1]]
+        text = line.lstrip(" \t")
+        if text.strip() and not (text.startswith("#") and len(line) - len(text) <= column):
+            break
+        ends.pop()
+    return ends[-1]
+
+
+def _spelled(key: str, values: Mapping[str, Any]) -> str:
+    """`key` as it is written in the note: Obsidian takes keys that differ only by letter case for one."""
+    if key in values:
+        return key
+    return next((other for other in values if other.casefold() == key.casefold()), key)
+
+
+def _differs(key: str, value: PropertyValue, values: Mapping[str, Any]) -> bool:
+    if value is None or key not in values:
+        return (value is None) == (key in values)
+    return _json(value) != _json(values[key])
+
+
+def _check(front: str, expected: Mapping[str, Any]) -> None:
+    """Refuse to return what would not be read back as it was meant."""
+    if split(front) != (front, "") or _json(properties(front)) != _json(expected):
+        raise FrontmatterError("the properties can't be written so that they read back the same")
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FrontmatterError(f"not a property value: {error}") from error
+
+
+def _lines(key: str, value: PropertyValue, comment: str, newline: str, indent: str = "") -> str:
+    """The lines of one property, its own indentation left out: lists in block form, what is nested as JSON."""
+    if isinstance(value, (list, tuple)) and value:
+        items = "".join(f"{indent}  - {_scalar(item)}{newline}" for item in value)
+        return f"{key}:{comment}{newline}{items}"
+    text = "" if value is None else " " + _scalar(value)
+    return f"{key}:{text}{comment}{newline}"
+
+
+def _key(key: str) -> str:
+    bare = isinstance(key, str) and _BARE_KEY.fullmatch(key) and not key.endswith(" ") and not _MISREAD.fullmatch(key)
+    return key if bare else _quoted(key)
+
+
+def _scalar(value: PropertyValue) -> str:
+    if isinstance(value, str) and _bare(value):
+        return value
+    return "null" if value is None else _quoted(value)
+
+
+def _bare(text: str) -> bool:
+    """Whether `text` needs no quotes to be read as itself."""
+    return (
+        bool(text)
+        and text[0] not in _INDICATORS
+        and text == text.strip()
+        and text.replace("\u3000", "").replace("\xa0", "").isprintable()
+        and ": " not in text
+        and " #" not in text
+        and not text.endswith(":")
+        and not _MISREAD.fullmatch(text)
+    )
+
+
+def _quoted(value: PropertyValue) -> str:
+    """JSON on one line, which is YAML too; what YAML counts as a line break or unprintable is escaped."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FrontmatterError(f"not a property value: {error}") from error
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,0 +1,265 @@
+"""Parse a file's bytes into a Document.
+
+Law, tested: whatever the bytes, there is a Document, the same one every time; what is wrong with them is a defect of
+it, and no text is left out of the search without one (comments, which are hidden by their writer, aside)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from index.model import COLLECTIONS, Defect, Document, Link
+from syncd.inline import is_tag, wikilinks
+from syncd.markdown import outline
+from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
+from syncd.place import INBOX, Place, place
+from syncd.properties import Properties
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+TYPES = frozenset({"note", "file", "entity"})
+CONFLICT_COPY = re.compile(
+    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
+    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox""",
+    re.I | re.X,
+)
+_CONFLICT_MARKERS = re.compile(r"^<{7}(?: [^\r\n]*)?\r?$(?s:.*?)^={7}\r?$(?s:.*?)^>{7}(?: [^\r\n]*)?\r?$", re.M)
+_TEMPLATE = re.compile(r"\{\{[^\r\n]*?\}\}|<%[^\r\n]*?%>")
+_EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.M | re.I)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.I)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_EARLIEST, _LATEST = 100_000_000_000, 253_402_300_799_999  # as a number: 1973, so no year is taken for a time; 9999
+
+
+def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Document:
+    """The document that the file at `path` (from the vault's root) holds. Never raises."""
+    where = place(path, inbox)
+    defects = _of_the_bytes(raw, path)
+    front, body, readable = _split(raw, defects)
+    said = _properties(front, defects)
+    writable = readable and said is not None and not said.repeated and not unclosed(front + body)
+    own = _Owned(said.values if said else {}, where, defects)
+    collection, tags = own.collection_and_tags(front)
+    created_at = own.time("created_at")
+    found = outline(body)
+    _look_for_conflicts(front, body, defects)
+    kind = own.text("type")
+    return Document(
+        path=path,
+        scope=where.scope,
+        workspace=where.workspace,
+        namespace=where.namespace,
+        claimed_id=own.id(),
+        type=kind if kind in TYPES else where.type,
+        title=own.title(path, entity=(kind if kind in TYPES else where.type) == "entity"),
+        content=body,
+        text=found.text,
+        digest=hashlib.sha256(raw).hexdigest(),
+        content_hash=hashlib.sha256(body.encode()).hexdigest(),
+        collection=collection,
+        tags=_distinct([*tags, *found.tags]),
+        aliases=own.aliases(),
+        summary=own.text("summary"),
+        source=own.text("source"),
+        metadata={key: value for key, value in own.values.items() if not reserved(key)},
+        created_at=mtime_ms if created_at is None else created_at,
+        updated_at=own.time("updated_at"),
+        version=own.version(),
+        headings=tuple(found.headings),
+        links=(*_property_links(own.values), *found.links),
+        callouts=tuple(found.callouts),
+        tasks=tuple(found.tasks),
+        blocks=tuple(found.blocks),
+        defects=(*defects, *found.defects),
+        writable=writable,
+    )
+
+
+def _of_the_bytes(raw: bytes, path: str) -> list[Defect]:
+    defects = []
+    if CONFLICT_COPY.search(path.rpartition("/")[2]):
+        defects.append(Defect("conflict-copy", "a sync program set this version aside; keep what you need, delete it"))
+    if raw.startswith(b"\xef\xbb\xbf"):
+        defects.append(Defect("bom", "the file begins with a byte order mark"))
+    if b"\0" in raw:
+        defects.append(Defect("nul-bytes", "the file contains NUL bytes: it may be damaged, or not be text"))
+    return defects
+
+
+def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
+    """The front matter, the body, and whether both are valid UTF-8."""
+    text = decode(raw)
+    front, body = split(text)
+    readable = text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    if not readable:
+        defects.append(Defect("not-utf8", "the file is not valid UTF-8; what could be read is searched"))
+        body = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if unclosed(text):
+        defects.append(Defect("unclosed-frontmatter", "the properties have no closing `---`: they count as text"))
+    elif front.removeprefix("\ufeff"):
+        opening = front.removeprefix("\ufeff")[3:]
+        if opening[0] in " \t":
+            defects.append(Defect("loose-fence", "spaces follow the opening `---`: Obsidian may not see the properties"))
+        if opening.lstrip(" \t").startswith("\r") and not opening.lstrip(" \t").startswith("\r\n"):
+            defects.append(Defect("cr-line-ends", "lines end in a bare CR: Obsidian may not see the properties"))
+    return front, body, readable
+
+
+def _properties(front: str, defects: list[Defect]) -> Properties | None:
+    """What the properties say; None when they can't be read."""
+    try:
+        said = read(front)
+    except FrontmatterError as error:
+        defects.append(Defect(error.defect, f"the properties can't be read: {error}"))
+        if _TEMPLATE.search(front):
+            defects.append(Defect("template", "the properties hold a template's placeholders, as in `{{date}}`"))
+        return None
+    if said.repeated:
+        keys = ", ".join(said.repeated)
+        defects.append(Defect("duplicate-keys", f"more than once among the properties: {keys}; the last one counts"))
+    return said
+
+
+class _Owned:
+    """The properties that Memex owns, each as its type; what is not of its type is a defect.
+
+    Keys are found whatever their letter case, an exact one first, because in Obsidian they are one property."""
+
+    def __init__(self, values: Mapping[str, Any], where: Place, defects: list[Defect]) -> None:
+        self.values, self.where, self.defects = values, where, defects
+        self.names = {key.casefold(): key for key in values}
+        self.names.update({key: key for key in values})
+
+    def get(self, name: str) -> Any:
+        return self.values.get(self.names.get(name, name))
+
+    def text(self, name: str) -> str | None:
+        """A scalar's text as it is written; None for nothing, a list or a mapping."""
+        return _text(self.get(name))
+
+    def id(self) -> str | None:
+        value = self.get("id")
+        if value is None:
+            return None
+        text = _text(value)
+        if text is not None and ID.fullmatch(text):
+            return text
+        self._defect("bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; the note goes by its path")
+        return None
+
+    def title(self, path: str, *, entity: bool) -> str:
+        stem = path.rpartition("/")[2]
+        stem = stem[:-3] if stem.lower().endswith(".md") else stem
+        return (self.text("name") if entity else None) or self.text("title") or stem
+
+    def time(self, name: str) -> int | None:
+        value = self.get(name)
+        if value is None:
+            return None
+        time = _time(value)
+        if time is None:
+            self._defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
+        return time
+
+    def version(self) -> int:
+        value = self.get("version")
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
+            return value
+        if value is not None and self.where.scope == "captures":
+            self._defect("bad-version", "`version` is not a whole number from 1; the note counts as version 1")
+        return 1
+
+    def aliases(self) -> tuple[str, ...]:
+        return _distinct(text for text in self._list("aliases", deprecated="alias") if text)
+
+    def collection_and_tags(self, front: str) -> tuple[str, list[str]]:
+        """The collection and the tags: `collection:x` among the tags is a way to name the collection."""
+        tags = self._tags(front)
+        named = [tag[len("collection:") :] for tag in tags if tag.casefold().startswith("collection:")]
+        tags = [tag for tag in tags if not tag.casefold().startswith("collection:")]
+        stated = self.text("collection")
+        if stated is not None:
+            keys = [key.casefold() for key in self.values]
+            before = "tags" in keys and keys.index("collection") < keys.index("tags")
+            named = [stated, *named] if before else [*named, stated]
+        names = [name.strip().casefold() for name in named]
+        if len(set(names)) > 1:
+            self._defect("two-collections", f"more than one collection is named; {names[-1]!r}, the last, counts")
+        if not names or names[-1] in COLLECTIONS:
+            return names[-1] if names else COLLECTIONS[0], tags
+        if self.where.scope == "captures":
+            self._defect("unknown-collection", f"{named[-1]!r} is not one of {', '.join(COLLECTIONS)}; it counts as documents")
+        return COLLECTIONS[0], tags
+
+    def _tags(self, front: str) -> list[str]:
+        value = self.get("tags")
+        if value is None and _EMPTY_TAGS.search(front):
+            self._defect("bad-tag", "`tags: #x` is empty to YAML, for which # begins a comment: write `tags: [x]`")
+        if isinstance(value, str) and re.search(r"[,\s]", value.strip()):
+            self._defect("tags-as-text", "several tags stand in one text, where Obsidian sees none: make them a list")
+            tags = re.split(r"[,\s]+", value)
+        else:
+            tags = self._list("tags", deprecated="tag")
+        tags = [tag.strip().removeprefix("#") for tag in tags]
+        for tag in tags:
+            if tag and not is_tag(tag) and not tag.casefold().startswith("collection:"):
+                self._defect("bad-tag", f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)")
+        return [tag for tag in tags if tag]
+
+    def _list(self, name: str, *, deprecated: str) -> list[str]:
+        """The texts of a list property. Older vaults have it under another name, which Obsidian no longer reads."""
+        value = self.get(name)
+        if value is None and self.where.scope == "vault" and deprecated in self.values:
+            value = self.values[deprecated]
+            self._defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
+        items = value if isinstance(value, list) else [value]
+        return [text for item in items if (text := _text(item)) is not None]
+
+    def _defect(self, name: str, detail: str) -> None:
+        self.defects.append(Defect(name, detail))
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return None if value is None or isinstance(value, (list, dict)) else json.dumps(value)
+
+
+def _time(value: Any) -> int | None:
+    """Epoch milliseconds of an ISO date or time (without a zone: UTC), or of such a number."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value) if _EARLIEST <= value <= _LATEST else None
+    if not isinstance(value, str) or not _DATE.fullmatch(value.strip()):
+        return None
+    try:
+        time = datetime.fromisoformat(value.strip())
+        return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+    except ValueError:  # 2026-13-45
+        return None
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    """Without repeats; the first spelling stays."""
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(unicodedata.normalize("NFC", text).casefold(), text)
+    return tuple(first.values())
+
+
+def _property_links(value: Any) -> Iterator[Link]:
+    """The wikilinks in the text of properties, however deep (the reader bounds the depth)."""
+    if isinstance(value, str):
+        yield from wikilinks(value)
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _property_links(item)
+
+
+def _look_for_conflicts(front: str, body: str, defects: list[Defect]) -> None:
+    if any("<<<<<<<" in text and _CONFLICT_MARKERS.search(text) for text in (front, body)):
+        defects.append(Defect("conflict-markers", "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))

@@ -1,0 +1,237 @@
+"""Read the properties at the head of a note, whatever a person, a template or an attacker wrote there.
+
+Law, tested: every text gives either JSON-safe values or a FrontmatterError, in bounded time and memory. Nothing is
+expanded, nested or constructed before the parser's events show that it is harmless."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import frontmatter
+import yaml
+
+OWNED = frozenset(
+    {
+        "id",
+        "created_at",
+        "updated_at",
+        "version",
+        "source",
+        "collection",
+        "tags",
+        "summary",
+        "title",
+        "type",
+        "relations",
+        "promote",
+        "promote_to",
+        "review",
+    }
+)
+
+LARGEST = 65_536  # bytes between the fences
+DEEPEST = 20
+MOST_NODES = 5_000  # keys count too
+
+_OPEN = re.compile(r"\ufeff?---[ \t]*(\r\n|\n|\r)")
+_CLOSE = re.compile(r"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")
+
+# YAML 1.2, core schema; but only what would be written with the same characters: `007` and `1.10` stay text.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,3999}")
+_DECIMAL = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[-+][0-9]{1,3})?")
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+class FrontmatterError(ValueError):
+    """Properties that can't be read or can't be written; `defect` is the name it is listed under."""
+
+    def __init__(self, message: str, *, defect: str = "bad-frontmatter") -> None:
+        super().__init__(message)
+        self.defect = defect
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Where a top-level key stands between the fences (offsets), and its value, when that is written in one piece."""
+
+    start: int
+    end: int
+    value: tuple[int, int] | None = None  # None: a block list or mapping, or block text
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """What stands between the fences: values in order, keys that are there more than once, and where each key is."""
+
+    values: dict[str, Any]
+    repeated: tuple[str, ...] = ()
+    keys: dict[str, Key] | None = None
+    column: int = 0  # at which the keys stand
+    flow: bool = False  # `{a: 1}`: valid, but a key has no line of its own
+
+
+def fences(text: str) -> tuple[int, int, int]:
+    """The offsets at which the properties begin and end and the body begins; (0, 0, cut) when there are none."""
+    opening = _OPEN.match(text)
+    closing = _CLOSE.search(text, opening.end()) if opening else None
+    if opening and closing:
+        return opening.end(), closing.start(), closing.end()
+    return 0, 0, int(text.startswith("\ufeff"))
+
+
+def reserved(key: str) -> bool:
+    """Whether `key` is one of `OWNED`. Letter case does not count, because in Obsidian it does not either."""
+    return key.strip().casefold() in OWNED
+
+
+def read(front: str) -> Properties:
+    """The properties of a front matter (fences included). Raises FrontmatterError."""
+    front = front.removeprefix("\ufeff")
+    if not front:
+        return Properties({})
+    handler = _Handler()
+    values, _ = frontmatter.parse(front, handler=handler)
+    return Properties(values, handler.repeated)
+
+
+def scan(inner: str) -> Properties:
+    """The properties of what stands between the fences, with their places. Raises FrontmatterError."""
+    try:
+        if len(inner.encode()) > LARGEST:
+            raise FrontmatterError(f"the properties are larger than {LARGEST:,} bytes", defect="frontmatter-too-large")
+        return _Reader().read(inner)
+    except UnicodeEncodeError as error:
+        raise FrontmatterError("the properties are not valid UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "not valid YAML"
+        raise FrontmatterError(f"line {mark.line + 2}: {problem}" if mark else problem) from error
+
+
+class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc]  # python-frontmatter is untyped for mypy
+    """Python-frontmatter's YAML with Obsidian's fences, never JSON or TOML, and the safe reader."""
+
+    repeated: tuple[str, ...] = ()
+
+    def split(self, text: str) -> tuple[str, str]:
+        start, end, _ = fences(text)
+        return text[start:end], ""
+
+    def load(self, fm: str, **_: object) -> dict[str, Any]:
+        found = scan(fm)
+        self.repeated = found.repeated
+        return found.values
+
+
+class _Reader:
+    """Builds values from YAML events; lives while one block is read."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[dict[str, Any] | list[Any], str | None]] = []  # open containers, each with its next key
+        self.root: dict[str, Any] | None = None
+        self.keys: dict[str, Key] = {}
+        self.repeated: list[str] = []
+        self.last = ""  # the last key of the root
+        self.opened: int | None = None  # where a flow value of the root begins
+        self.nodes = self.documents = self.column = 0
+        self.flow = False
+
+    def read(self, inner: str) -> Properties:
+        for event in yaml.parse(inner, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.ScalarEvent):
+                self._scalar(event)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._open(event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self._close(event)
+            elif isinstance(event, yaml.AliasEvent):
+                raise _refused(event, f"YAML aliases (*{event.anchor}) are not read")
+            elif isinstance(event, yaml.DocumentStartEvent):
+                self.documents += 1
+                if self.documents > 1:
+                    raise _refused(event, "a second YAML document begins")
+        return Properties(self.root or {}, tuple(dict.fromkeys(self.repeated)), self.keys, self.column, self.flow)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        self._count(event)
+        start, end = event.start_mark.index, event.end_mark.index
+        if not self.stack:
+            if event.value or event.style:
+                raise _refused(event, "a single value where `key: value` lines belong")
+            return
+        container, key = self.stack[-1]
+        if isinstance(container, dict) and key is None:
+            if container is self.root:
+                if event.value in container:
+                    self.repeated.append(event.value)
+                self.last, self.keys[event.value] = event.value, Key(start, end)
+            self.stack[-1] = (container, event.value)
+            return
+        if container is self.root and event.style not in ("|", ">"):
+            self._written(start, end)
+        self._put(_value(event))
+
+    def _open(self, event: yaml.CollectionStartEvent) -> None:
+        self._count(event)
+        if len(self.stack) >= DEEPEST:
+            raise _refused(event, f"nested more than {DEEPEST} deep")
+        value: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+        if self.stack:
+            container, key = self.stack[-1]
+            if isinstance(container, dict) and key is None:
+                raise _refused(event, "a key must be text, not a list or mapping")
+            if container is self.root:
+                self.opened = event.start_mark.index if event.flow_style else None
+            self._put(value)
+        elif isinstance(value, dict):
+            self.root, self.column, self.flow = value, event.start_mark.column, bool(event.flow_style)
+        else:
+            raise _refused(event, "a list where `key: value` lines belong")
+        self.stack.append((value, None))
+
+    def _close(self, event: yaml.CollectionEndEvent) -> None:
+        self.stack.pop()
+        if len(self.stack) == 1 and self.opened is not None:
+            self._written(self.opened, event.end_mark.index)
+
+    def _put(self, value: Any) -> None:
+        container, key = self.stack[-1]
+        if isinstance(container, list):
+            container.append(value)
+        else:
+            assert key is not None
+            container[key] = value
+            self.stack[-1] = (container, None)
+
+    def _written(self, start: int, end: int) -> None:
+        key = self.keys[self.last]
+        self.keys[self.last] = Key(key.start, key.end, (start, end))
+
+    def _count(self, event: yaml.NodeEvent) -> None:
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            raise FrontmatterError(f"the properties have more than {MOST_NODES:,} parts", defect="frontmatter-too-large")
+        if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
+            raise _refused(event, f"YAML tags ({event.tag}) are not read")
+
+
+def _refused(event: yaml.Event, why: str) -> FrontmatterError:
+    return FrontmatterError(f"line {event.start_mark.line + 2}: {why}")
+
+
+def _value(event: yaml.ScalarEvent) -> str | int | float | bool | None:
+    """What a scalar says: the text as written, unless it is a plain number, boolean or null in its one true form."""
+    text: str = event.value
+    if event.style or event.tag:
+        return text
+    if text in _NULL:
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text) and repr(float(text)) == text:
+        return float(text)
+    return text
