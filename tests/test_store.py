@@ -423,7 +423,7 @@ def test_reads_and_writes_go_on_during_maintenance(store):
     threads = [threading.Thread(target=work) for work in (reads, reads, writes)]
     for thread in threads:
         thread.start()
-    for _ in range(4):
+    for _ in range(2):
         store.maintain()
     stop.set()
     for thread in threads:
