@@ -18,7 +18,7 @@ from syncd.agenda import Agenda
 from syncd.capture import iso
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
-from syncd.place import place
+from syncd.place import Place, place
 from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
 from syncd.shelf import Build
 from syncd.vault import Listing, Vault
@@ -86,20 +86,19 @@ class Sweep:
         missing: list[str] = []
         embedding = all(index.comparable for index in aim.build.indexes.values())
         for scope, index in aim.build.indexes.items():
-            files = {path: stat for path, stat in listing.files.items() if place(path, self._inbox).scope == scope}
+            files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
             found = survey(files, index.manifest.copy(), under=aim.under, embedded=embedding)
             suspects += found.suspects
             missing += [path for path in found.missing if listing.gone(path)]
             outcome.unchanged += found.unchanged
             if aim.under is None:
                 index.drop_orphans()
-                index.skip(
-                    {path: why for path, why in listing.skipped.items() if place(path, self._inbox).scope == scope}
-                )
+                left_out = {path: why for path, why in listing.skipped.items() if self._place(path).scope == scope}
+                index.skip(left_out, workspace=lambda path: self._place(path).workspace)
         if aim.live and aim.under is None:
             suspects += self._unadopted(aim, listing, set(suspects))
         gone = self._believed(aim, listing, missing)
-        suspects.sort(key=lambda path: (place(path, self._inbox).scope == "vault", -listing.files[path].mtime_ns))
+        suspects.sort(key=lambda path: (self._place(path).scope == "vault", -listing.files[path].mtime_ns))
         self._work(aim, suspects, gone, outcome, progress)
         if aim.under is None and aim.live and not self._agenda.stopped:
             self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
@@ -107,6 +106,9 @@ class Sweep:
             if listing.complete:
                 self._absence.listed()
         return outcome
+
+    def _place(self, path: str) -> Place:
+        return place(path, self._inbox)
 
     def _look(self, under: frozenset[str] | None) -> Listing:
         if under is None or len(under) > MANY:
@@ -205,11 +207,7 @@ class Sweep:
         """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
-        if (
-            not (raw or aim.accept)
-            and 0 <= age < FINAL
-            and path in aim.build.indexes[place(path, self._inbox).scope].manifest
-        ):
+        if not (raw or aim.accept) and 0 <= age < FINAL and path in aim.build.indexes[self._place(path).scope].manifest:
             self._agenda.again(path, FINAL - age)
             return None, stat
         document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
