@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from index.errors import Conflict, NotFound, Unavailable
 from index.identity import path_id
+from index.identity import path_id
 from index.index import Prepared
-from index.model import Document, Stat
+from index.model import Document, Entry, Stat
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso
@@ -87,10 +88,12 @@ class Sweep:
         embedding = all(index.comparable for index in aim.build.indexes.values())
         for scope, index in aim.build.indexes.items():
             files = {path: stat for path, stat in listing.files.items() if place(path, self._inbox).scope == scope}
-            found = survey(files, index.manifest.copy(), under=aim.under, embedded=embedding)
-            suspects += found.suspects
+            manifest = index.manifest.copy()
+            found = survey(files, manifest, under=aim.under, embedded=embedding)
+            late = _nameless(files.keys() - set(found.suspects), manifest) if scope == "captures" and aim.live else []
+            suspects += found.suspects + late
             missing += [path for path in found.missing if listing.gone(path)]
-            outcome.unchanged += found.unchanged
+            outcome.unchanged += found.unchanged - len(late)
             if aim.under is None:
                 index.drop_orphans()
                 index.skip(
@@ -231,6 +234,11 @@ class Sweep:
             return document, stat  # it has its defect already
         stat = self._vault.replace(document.path, raw, digest=document.digest)
         return parse(raw, document.path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox), stat
+
+
+def _nameless(paths: Iterable[str], manifest: Mapping[str, Entry]) -> list[str]:
+    """Those of these known notes of the inbox that claim no id: they were not quiet yet when they were read."""
+    return [path for path in paths if (entry := manifest.get(path)) and entry.id == path_id(path)]
 
 
 def _dated(document: Document, stat: Stat) -> bool:
