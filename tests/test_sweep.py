@@ -45,3 +45,11 @@ def test_a_note_that_can_get_no_id_is_read_again_and_no_more(slow_to_adopt):
     again = slow_to_adopt.run()
     assert (again.unchanged, again.changes) == (1, 0)
     assert file.read_text() == before
+
+
+def test_a_command_alone_knows_that_all_was_listed_once(slow_to_adopt):
+    slow_to_adopt.write("Note.md", "text")
+    assert not slow_to_adopt.app.status(None)["ready"]
+    slow_to_adopt.run()
+    slow_to_adopt.reopen()
+    assert slow_to_adopt.app.status(None)["ready"]
