@@ -45,6 +45,7 @@ class MoodyEncoder(FakeEncoder):
     @contextmanager
     def held(self) -> Iterator[None]:
         """Whoever asks about SLOW waits until the end of this block."""
+        self.waiting = threading.Semaphore(0)
         self.gate.clear()
         try:
             yield
@@ -152,9 +153,7 @@ def unlisted(folder: Path) -> Iterator[Rim]:
         yield rim
 
 
-def _opened(
-    opened: ExitStack, folder: Path, mcp: McpSettings | None, server: dict[str, Any]
-) -> Rim:
+def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: dict[str, Any]) -> Rim:
     encoder = MoodyEncoder()
     encoder.gate.set()
     with pytest.MonkeyPatch.context() as environ:

@@ -16,9 +16,9 @@ import pytest
 
 from index.errors import Unavailable
 from mcp_server.address import hosts, origins
+from mcp_server.operation import READERS
 from mcp_server.server import now_ms
 from syncd.config import ServerSettings
-from mcp_server.operation import READERS
 from tests.rim import SLOW, running
 
 ROUTES = [
@@ -430,9 +430,7 @@ def test_a_stop_waits_for_work_under_way(tmp_path):
     with running(tmp_path / "state", grace_s=8.0) as rim:
         rim.encoder.gate.clear()
         sent = {"content": f"the {SLOW} is just in time"}
-        thread = threading.Thread(
-            target=lambda: answers.append(rim.rest("POST", "/capture", json=sent).status_code)
-        )
+        thread = threading.Thread(target=lambda: answers.append(rim.rest("POST", "/capture", json=sent).status_code))
         thread.start()
         assert rim.encoder.waiting.acquire(timeout=20)
         threading.Timer(1.0, rim.encoder.gate.set).start()
