@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import numpy as np
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 
 from index.encoders import Kind
 from mcp_server.server import now_ms, serve
@@ -22,6 +27,7 @@ from syncd.workspace import Desk, Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
 
+T = TypeVar("T")
 STATIC_MCP, STATIC_REST = "kb-mcp-secret", "kb-rest-secret"
 SLOW, CRASH = "slowpoke", "crashpad"  # words that make the encoder wait, or fail as a bug would
 
@@ -224,3 +230,30 @@ def _secrets(keys: Keys) -> dict[str, str]:
     made["bad"] = made["full"][:-1] + ("0" if made["full"][-1] != "0" else "1")
     made["nonsense"] = "mx_nosuch_secret"
     return made
+
+
+@asynccontextmanager
+async def client(
+    rim: Rim, *, key: str = "full", mode: str = "legacy", path: str = "/mcp", way: str = "http", **headers: str
+) -> AsyncIterator[Client]:
+    """An MCP client of the ecosystem, by HTTP, SSE or the bridge, in one of the protocol's two eras."""
+    sent = rim.headers(key, **headers)
+    if way == "stdio":
+        workspace = headers.get("X_Memory_Workspace")
+        code = f"import sys; from mcp_server.bridge import run; sys.exit(run({rim.url!r}, {rim.secrets[key]!r}, workspace={workspace!r}))"
+        async with Client(StdioServerParameters(command=sys.executable, args=["-c", code], cwd="."), mode=mode) as made:
+            yield made
+    elif way == "sse":
+        async with Client(sse_client(rim.url + "/sse", headers=sent), mode=mode) as made:
+            yield made
+    else:
+        async with (
+            httpx2.AsyncClient(headers=sent, timeout=30) as http,
+            Client(streamable_http_client(rim.url + path, http_client=http), mode=mode) as made,
+        ):
+            yield made
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns."""
+    return asyncio.run(asyncio.wait_for(work, 60))

@@ -2,19 +2,16 @@
 
 import asyncio
 import json
-import sys
-from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.sse import sse_client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from mcp_server.tools import FAMILIES
 from syncd.config import McpSettings
-from tests.rim import CRASH, SLOW, running
+from tests.rim import CRASH, SLOW, client, run, running
 from tests.world import until
 
 MODES = ("legacy", "2026-07-28")
@@ -26,29 +23,6 @@ WAYS = [*((way, mode) for way in ("http", "sse", "stdio") for mode in MODES)]
 def rim(tmp_path_factory):
     with running(tmp_path_factory.mktemp("rim") / "state") as served:
         yield served
-
-
-@asynccontextmanager
-async def client(rim, *, key="full", mode="legacy", path="/mcp", way="http", **headers):
-    sent = rim.headers(key, **headers)
-    if way == "stdio":
-        workspace = headers.get("X_Memory_Workspace")
-        code = f"import sys; from mcp_server.bridge import run; sys.exit(run({rim.url!r}, {rim.secrets[key]!r}, workspace={workspace!r}))"
-        async with Client(StdioServerParameters(command=sys.executable, args=["-c", code], cwd="."), mode=mode) as made:
-            yield made
-    elif way == "sse":
-        async with Client(sse_client(rim.url + "/sse", headers=sent), mode=mode) as made:
-            yield made
-    else:
-        async with (
-            httpx2.AsyncClient(headers=sent, timeout=30) as http,
-            Client(streamable_http_client(rim.url + path, http_client=http), mode=mode) as made,
-        ):
-            yield made
-
-
-def run(work):
-    return asyncio.run(asyncio.wait_for(work, 60))
 
 
 def failed(result):
