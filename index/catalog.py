@@ -48,10 +48,10 @@ class Catalog:
 
     def manifest(self) -> dict[str, Entry]:
         """All indexed files by path."""
-        rows = self._all("select path, key, digest, size, mtime_ns, ino, embedded from documents")
+        rows = self._all("select path, coalesce(claimed, key), digest, size, mtime_ns, ino, embedded from documents")
         return {
-            path: Entry(path, key, digest, Stat(size, mtime_ns, unsigned(ino)), bool(embedded))
-            for path, key, digest, size, mtime_ns, ino, embedded in rows
+            path: Entry(path, own, digest, Stat(size, mtime_ns, unsigned(ino)), bool(embedded))
+            for path, own, digest, size, mtime_ns, ino, embedded in rows
         }
 
     def get(self, id: str) -> Record | None:

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,8 @@ class Index:
         self.lock = threading.RLock()
         self.sizes = sizes
         self._catalog, self._store, self._embedder, self._made_by = catalog, store, embedder, made_by
-        if not catalog.fresh and (store.healed or store.count() != catalog.counts()[1]):
-            catalog.forget()
+        self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
+        self._agree()
         self._load()
 
     @classmethod
@@ -166,18 +166,28 @@ class Index:
             gone = [path for path in removed if path in self.manifest and not (fresh and fresh(path))]
             if not ready and not gone:
                 return stale
-            self._store.replace(
-                {path_id(path): () for path in gone} | {path_id(one.document.path): tuple(_rows(one)) for one in ready}
-            )
-            self._catalog.write(
-                upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready],
-                removes=gone,
-            )
+            rows: dict[str, tuple[Row, ...]] = {path_id(path): () for path in gone}
+            rows.update((path_id(one.document.path), tuple(_rows(one))) for one in ready)
+            self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
+            # Until the catalog follows, what is new stands for nothing.
+            self._orphans = {path_id(one.document.path) for one in ready if one.document.path not in self.manifest}
+            try:
+                self._catalog.write(
+                    upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready],
+                    removes=gone,
+                )
+            except BaseException:
+                for one in ready:
+                    if entry := self.manifest.get(one.document.path):
+                        self.manifest[entry.path] = replace(entry, digest="")  # read again at the next pass
+                raise
+            self._orphans = set()
             for path in gone:
                 self._unknow(path)
             for one in ready:
                 path = one.document.path
-                self._know(Entry(path, path_id(path), one.document.digest, one.stat, one.vectors is not None))
+                own = one.document.claimed_id or path_id(path)
+                self._know(Entry(path, own, one.document.digest, one.stat, one.vectors is not None))
             return stale
 
     def touch(self, stats: Mapping[str, Stat]) -> None:
@@ -190,17 +200,31 @@ class Index:
                     entry = self.manifest[path]
                     self.manifest[path] = Entry(path, entry.id, entry.digest, stat, entry.embedded)
 
-    def skip(self, skipped: Mapping[str, str]) -> None:
-        """Remember what can't be indexed, and why: the whole list, in place of the one before."""
+    def skip(self, skipped: Mapping[str, str], workspace: Callable[[str], str]) -> None:
+        """Remember what can't be indexed, and why, in place of the list before; `workspace` of a path sees it too."""
         with self.lock:
             if skipped != self._catalog.skipped():
-                self._catalog.skip(skipped)
+                self._catalog.skip(skipped, workspace=workspace)
 
     def forget(self) -> None:
         """Take every digest as unknown: the next listing reads every file again."""
         with self.lock:
             self._catalog.forget()
             self._load()
+
+    def _agree(self) -> None:
+        """After a crash, an undone capture or a repair: what only one of the two holds is made again, or removed."""
+        held, known = self._store.documents(), self._catalog.chunks()
+        self._orphans = held.keys() - known.keys()
+        if self._store.healed or any(held.get(key, 0) != chunks for key, chunks in known.items()):
+            self._catalog.forget()
+
+    def drop_orphans(self) -> None:
+        """Remove the rows that no document stands for."""
+        with self.lock:
+            if self._orphans:
+                self._store.replace(dict.fromkeys(self._orphans, ()))
+                self._orphans = set()
 
     def _load(self) -> None:
         self.manifest: dict[str, Entry] = self._catalog.manifest()

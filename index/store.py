@@ -138,10 +138,11 @@ class Store:
             self._compact(self._table.index_vectors)
             version = self._compact(self._table.optimize)
             self._settle(indices=True)
-            if prune:
-                self._prune(version)
+            if not prune or not self._prune(version):
+                warmed = self._ask(self._table.warmed())
+                with self._writing:
+                    self._ask(self._table.renew(warmed))
             with self._writing:
-                self._ask(self._table.renew())
                 rows, now = self._ask(self._table.count()), time.monotonic()
                 self._work = upkeep.Work(rows=rows, commits=0, dirty=0, written=now, kept=now, took=now - began)
 
@@ -161,22 +162,24 @@ class Store:
         with self._writing:
             return self._ask(work())
 
-    def _prune(self, version: int) -> None:
-        """Remove all versions but the newest, while nobody reads or writes.
+    def _prune(self, version: int) -> bool:
+        """Remove all versions but the newest, while nobody reads or writes; say whether it was done.
 
         There must be nothing to merge, for that would keep them out for seconds; so it is left for the next time when
         writes don't pause, until there is much to remove."""
         for _ in range(3):
+            warmed = self._ask(self._table.warmed())
             with self._writing:
                 if self._ask(self._table.version()) == version or self._unpruned > UNPRUNED:
                     with self._gate.drained(DRAIN) as alone:
                         if alone:
                             self._ask(self._table.optimize(drop=True))
-                            self._ask(self._table.renew())
+                            self._ask(self._table.renew(warmed))
                             self._settle(forget=True)
                             self._unpruned = 0
-                    return
+                    return alone
             version = self._compact(self._table.optimize)
+        return False
 
     def _settle(self, *, indices: bool = False, forget: bool = False) -> None:
         if self._table.folder:

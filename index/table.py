@@ -41,7 +41,12 @@ INDICES: Final[dict[str, Any]] = {
     "tags": LabelList(),
     "text": WORDS,
 }
-VECTORS: Final[dict[str, Any]] = {"sq": IvfSq(distance_type="cosine"), "rq": IvfRq(distance_type="cosine", num_bits=4)}
+VECTORS: Final[
+    dict[str, Any]
+] = {  # with the default rate, training takes a minute at 100,000 rows once some are deleted
+    "sq": IvfSq(distance_type="cosine", sample_rate=32),
+    "rq": IvfRq(distance_type="cosine", num_bits=4, sample_rate=64),
+}
 KINDS: Final[dict[str, upkeep.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
 NPROBES: Final = 20
 
@@ -49,7 +54,7 @@ SHOWN: Final = ("doc_id", "ord", "workspace", "heading", "cut", "text")
 
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
-SEGMENTS: Final = 4  # of the vector index, before it is made anew
+SEGMENTS: Final = 6  # of the vector index, before it is made anew
 KEEP, DROP = timedelta(days=7), timedelta(milliseconds=1)
 
 
@@ -67,27 +72,38 @@ class Table:
         self.folder = folder / f"{NAME}.lance" if folder else None
         self._counts: dict[str, int] = {}  # rows of each document, as the only writer knows them
         self._digests: set[int] = set()  # hashes of all digests there are, and of some that were
+        self._options: dict[str, str] = {}
         self._undo: int | None = None  # the version to go back to before anything else is written
 
     async def open(self, options: Mapping[str, str]) -> None:
         """Open, make or mend the table; StoreDamaged when none of it will do."""
-        session = lancedb.Session(index_cache_size_bytes=256 << 20, metadata_cache_size_bytes=64 << 20)
-        self._db = await lancedb.connect_async(self.uri, storage_options=dict(options) or None, session=session)
+        self._options = dict(options)
+        self._db = await self._connected()
         self.fresh = not await self._exists()
         self.healed = False if self.fresh else await self._mended()
         if self.fresh:
             table = await self._db.create_table(NAME, schema=schema(self.dimensions))
             await table.set_unenforced_primary_key("chunk_id")
             await _indexed(table, probe=False)
-        await self.renew()
+        await self.renew(self._db)
         known = await self.select(("doc_id", "digest"))
         self._counts = tally(known)
         self._digests = set(map(hash, known["digest"].to_pylist()))
 
-    async def renew(self) -> None:
-        """Take both handles to the newest version."""
-        self._writer = await self._db.open_table(NAME)
-        self._reader = await self._db.open_table(NAME)
+    async def warmed(self) -> Any:
+        """A new connection that has read what searches need.
+
+        A connection's cache keeps files open that maintenance has replaced, and so on the disk: it has to be let go."""
+        db = await self._connected()
+        table = await db.open_table(NAME)
+        for index in await table.list_indices():
+            await _answers(table, index.columns[0])
+        return db
+
+    async def renew(self, db: Any) -> None:
+        """Take both handles to the newest version, through the connection `db`."""
+        self._writer, self._reader = await db.open_table(NAME), await db.open_table(NAME)
+        self._db = db
         statistics = await self._reader.index_stats(VECTOR_INDEX)
         self.kind = KINDS[statistics.index_type] if statistics else "none"
 
@@ -175,6 +191,8 @@ class Table:
 
     async def optimize(self, *, drop: bool = False) -> int:
         """Merge small pieces and bring the indices up to date; return the version left. `drop`: and keep no older one."""
+        if drop:
+            await self._undone()  # while the version to go back to is still there
         table = await self._db.open_table(NAME)
         await table.optimize(cleanup_older_than=DROP if drop else KEEP, delete_unverified=drop)
         return int(await table.version())
@@ -188,6 +206,10 @@ class Table:
             found is None or KINDS[found.index_type] != wanted or (found.num_indices or 0) > SEGMENTS
         ):
             await table.create_index("vector", config=VECTORS[wanted], replace=True)
+
+    async def _connected(self) -> Any:
+        session = lancedb.Session(index_cache_size_bytes=256 << 20, metadata_cache_size_bytes=64 << 20)
+        return await lancedb.connect_async(self.uri, storage_options=self._options or None, session=session)
 
     async def _exists(self) -> bool:
         """Whether there is a table, sound or not: one that only looks absent must not be made again, empty."""

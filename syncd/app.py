@@ -78,6 +78,7 @@ class App:
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
                 now=lambda: time.time_ns() // 1_000_000,
+                degraded=self.degraded,
             )
             self.desk = Desk(tools, self.keys, self.status)
             self.watch: Watch | None = None

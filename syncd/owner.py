@@ -144,7 +144,7 @@ class _Owner:
         return _key(self._app.keys.revoke(given["name"], now=_now()))
 
     def _degraded(self, answers: Any) -> list[str]:
-        return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.sync.degraded]))
+        return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
 
     def _kept(self, id: str, workspace: str | None) -> Kept:
         record = self._app.shelf.slots["captures"].index.record(id)

@@ -64,6 +64,7 @@ class Tools:
     inbox: str
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds
+    degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
 
 
 class Workspace:
@@ -130,8 +131,9 @@ class Workspace:
                 return Captured(_known(index.at(document.path)), created=True)
 
     def search(self, query: Query) -> Answer:
-        """Find documents of this workspace."""
-        return self._index.search(replace(query, filter=replace(query.filter, workspace=self.name)))
+        """Find documents of this workspace; the answer says what kept it from being complete."""
+        answer = self._index.search(replace(query, filter=replace(query.filter, workspace=self.name)))
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._tools.degraded()))))
 
     def get(self, id: str) -> Kept:
         """The document that answers to `id`."""

@@ -185,7 +185,10 @@ class Vault(RuleBasedStateMachine):
 
     def check(self):
         self.world.run()
-        assert self.world.dump() == self.world.rebuilt(self.folder / "other")
+        kept, made = self.world.dump(), self.world.rebuilt(self.folder / "other")
+        for scope in kept:
+            for part in kept[scope]:
+                assert kept[scope][part] == made[scope][part], (scope, part)
 
 
 def run_machine(examples: int, steps: int) -> None:
