@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 
 from index.errors import Conflict, NotFound, Unavailable
 from index.identity import path_id
-from index.identity import path_id
 from index.index import Prepared
 from index.model import Document, Entry, Stat
 from syncd.absence import FINAL, Absence

@@ -8,11 +8,65 @@ from syncd.note import FrontmatterError, compose, decode, edit, encode, properti
 
 anything = st.text(st.characters(codec="utf-8"))
 bodies = anything | st.sampled_from(
-    ["---\na: b\n---\nx", "---", "---\n", "\ufeff---\n---\n", "\ufeffx", "\r", "--- \r\n", "\n---\n", "\0", "\u2028---\n"]
+    [
+        "---\na: b\n---\nx",
+        "---",
+        "---\n",
+        "\ufeff---\n---\n",
+        "\ufeffx",
+        "\r",
+        "--- \r\n",
+        "\n---\n",
+        "\0",
+        "\u2028---\n",
+    ]
 )
 words = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
-    "no yes true null ~ 007 1.10 1e3 0x1F 12:30:45 2026-11-20 - a:b a: #x x#y & *a !b |- > ' \" % @ ` {} [] [[X]] é 東京　 .inf"
-    " <<  = a\u2028b \ufeff \x85 \ud7ff 🎉 --- ... ?".split(" ")
+    [
+        "no",
+        "yes",
+        "true",
+        "null",
+        "~",
+        "007",
+        "1.10",
+        "1e3",
+        "0x1F",
+        "12:30:45",
+        "2026-11-20",
+        "-",
+        "a:b",
+        "a:",
+        "#x",
+        "x#y",
+        "&",
+        "*a",
+        "!b",
+        "|-",
+        ">",
+        "'",
+        '"',
+        "%",
+        "@",
+        "`",
+        "{}",
+        "[]",
+        "[[X]]",
+        "é",
+        "東京\u3000",
+        ".inf",
+        "<<",
+        "",
+        "=",
+        "a\u2028b",
+        "\ufeff",
+        "\x85",
+        "\ud7ff",
+        "🎉",
+        "---",
+        "...",
+        "?",
+    ]
 )
 scalars = words | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=4))
@@ -40,7 +94,9 @@ def test_bytes_survive_decoding(raw):
         pytest.param("---\na: 1\n---\nx", "---\na: 1\n---\n", id="a block"),
         pytest.param("---\n---\nx", "---\n---\n", id="an empty block"),
         pytest.param("---\na: 1\n---", "---\na: 1\n---", id="no final newline"),
-        pytest.param("\ufeff---\r\na: 1\r\n--- \t\r\nx", "\ufeff---\r\na: 1\r\n--- \t\r\n", id="BOM, CRLF, blanks behind"),
+        pytest.param(
+            "\ufeff---\r\na: 1\r\n--- \t\r\nx", "\ufeff---\r\na: 1\r\n--- \t\r\n", id="BOM, CRLF, blanks behind"
+        ),
         pytest.param("---\ra: 1\r---\rx", "---\ra: 1\r---\r", id="bare CR"),
         pytest.param("\n---\na: 1\n---\n", "", id="a blank line before"),
         pytest.param("---\na: 1\n", "", id="not closed"),
@@ -251,7 +307,9 @@ Body
     [
         pytest.param({}, "", "", id="nothing"),
         pytest.param({"id": "007", "tail": "x"}, "", "", id="what is there already"),
-        pytest.param({"id": "8a"}, "id:    007   # as written", "id: 8a   # as written", id="a scalar, its comment stays"),
+        pytest.param(
+            {"id": "8a"}, "id:    007   # as written", "id: 8a   # as written", id="a scalar, its comment stays"
+        ),
         pytest.param({"tags": ["x"]}, 'Tags: [a, "b c"]  # flow', "Tags:  # flow\n  - x", id="the case that is there"),
         pytest.param({"list": None}, "list:\n- one   # first\n- two\n", "", id="a list removed"),
         pytest.param({"list": True}, "list:\n- one   # first\n- two\n", "list: true\n", id="a list becomes a box"),
@@ -322,8 +380,57 @@ def test_an_owned_key_is_owned_in_any_letter_case():
 
 
 pieces = st.sampled_from(
-    "a b : - # ' \" [ ] { } , & * ! | > % @ ` ? ~ \n \n  \t \r é \x00 \x85 \u2028 \ufeff \udc80 --- ... << 1 .5 \\ \\x tags: id:"
-    " !!int !!binary !x &a *a {{x}} <%a%>".split(" ")
+    [
+        "a",
+        "b",
+        ":",
+        "-",
+        "#",
+        "'",
+        '"',
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "&",
+        "*",
+        "!",
+        "|",
+        ">",
+        "%",
+        "@",
+        "`",
+        "?",
+        "~",
+        "\n",
+        "\n",
+        "",
+        "\t",
+        "\r",
+        "é",
+        "\x00",
+        "\x85",
+        "\u2028",
+        "\ufeff",
+        "�",
+        "---",
+        "...",
+        "<<",
+        "1",
+        ".5",
+        "\\",
+        "\\x",
+        "tags:",
+        "id:",
+        "!!int",
+        "!!binary",
+        "!x",
+        "&a",
+        "*a",
+        "{{x}}",
+        "<%a%>",
+    ]
 )
 fronts = st.lists(pieces | st.text(max_size=3), max_size=40).map(" ".join) | st.lists(pieces, max_size=40).map("".join)
 
