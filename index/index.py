@@ -203,13 +203,21 @@ class Index:
                     entry = self.manifest[path]
                     self.manifest[path] = Entry(path, entry.id, entry.digest, stat, entry.embedded)
 
-    def skip(self, skipped: Mapping[str, str], *, of: Callable[[str], bool] = lambda _: True) -> None:
-        """Remember what can't be indexed, and why, in place of all that was known `of` these paths."""
+    def skip(
+        self,
+        skipped: Mapping[str, str],
+        workspace: Callable[[str], str],
+        *,
+        of: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """Remember what can't be indexed, and why, in place of all that was known `of` such paths.
+
+        The `workspace` of a path sees it too."""
         with self.lock:
             before = self._catalog.skipped()
             skipped = {path: why for path, why in before.items() if not of(path)} | dict(skipped)
             if skipped != before:
-                self._catalog.skip(skipped)
+                self._catalog.skip(skipped, workspace=workspace)
 
     def forget(self) -> None:
         """Take every digest as unknown: the next listing reads every file again."""
@@ -289,6 +297,17 @@ class Index:
     def counts(self) -> tuple[int, int]:
         """How many documents, and how many chunks."""
         return self._catalog.counts()
+
+    @property
+    def listed(self) -> bool:
+        """Whether all notes have been indexed once."""
+        return self._catalog.complete
+
+    @listed.setter
+    def listed(self, value: bool) -> None:
+        with self.lock:
+            if self._catalog.complete != value:
+                self._catalog.complete = value
 
     @property
     def generation(self) -> int:

@@ -204,9 +204,11 @@ class _Reader:
         self.out.links.sort(key=lambda link: link.line)
         self.out.text = text = _without(self.body, self.hidden)
         starts = _starts(text) if self.hidden else self.starts
+        starts += [len(text)] * (len(self.starts) - len(starts))  # a last line that was only a comment is gone
         trail: list[Heading] = []
         line = 0
-        for kind, first, behind, heading in [*self.pieces, ("paragraph", len(starts) - 1, len(starts) - 1, None)]:
+        end: tuple[BlockKind, int, int, None] = ("paragraph", len(starts) - 1, len(starts) - 1, None)
+        for kind, first, behind, heading in [*self.pieces, end]:
             names = tuple(each.text for each in trail if each.text)
             if first > line:
                 self._block("paragraph", starts[line], starts[first], names)

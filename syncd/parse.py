@@ -1,270 +1,281 @@
-"""Turn a note's bytes into a Document: what it says, where it stands, and what is wrong with it.
+"""Parse a file's bytes into a Document.
 
-Law, tested: every sequence of bytes gives a Document, and what can be read of it can be found. A property that can't be
-read is a defect, and such a note is never written."""
+Law, tested: whatever the bytes, there is a Document, the same one every time; what is wrong with them is a defect of
+it, and no text is left out of the search without one (comments, which are hidden by their writer, aside)."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from index.identity import ID
 from index.model import COLLECTIONS, Defect, Document, Link
 from syncd.inline import is_tag, wikilinks
 from syncd.markdown import outline
-from syncd.note import OWNED, FrontmatterError, decode, read, split, unclosed
-from syncd.place import INBOX, place
+from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
+from syncd.place import INBOX, Place, place
+from syncd.properties import Properties
 
-TYPES = ("note", "file", "entity")
-ALIASES = ("aliases", "alias")
-
-_CONFLICT_COPY = re.compile(
-    r"\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)"  # Syncthing
-    r"| \((?:[^()]* )?conflicted copy(?: [^()]*)?\)(?=\.[^.]+$|$)",  # Obsidian Sync, Dropbox
-    re.IGNORECASE,
+TYPES = frozenset({"note", "file", "entity"})
+CONFLICT_COPY = re.compile(
+    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
+    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
+_CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
+_LATE = re.compile(r"\s+?^---[ \t]*(?:\r\n|\n|\r)[^\s:#-][^\r\n:]{0,200}:(?:\s|\Z)", re.MULTILINE)
+_TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
+_EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WHOLE = re.compile(r"-?[0-9]{12,15}")
-_COMMA = re.compile(r"[,\s]+")
+_MILLISECOND = timedelta(milliseconds=1)
+_EARLIEST, _LATEST = 100_000_000_000, 253_402_300_799_999  # as a number: 1973, so no year is taken for a time; 9999
 
 
 def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Document:
-    """The document in the file at `path` with these bytes; `mtime_ms` stands in for times it does not state."""
-    defects: list[Defect] = []
-    text, writable = _text(raw, defects)
-    front, body = split(text)
-    values: dict[str, Any] = {}
-    if unclosed(text):
-        defects.append(Defect("unclosed-frontmatter", "the properties have no closing `---`, so they count as text"))
-        writable = False
-    try:
-        found = read(front)
-        values = found.values
-        if found.repeated:
-            defects.append(
-                Defect("repeated-property", f"more than once: {', '.join(found.repeated)[:200]}; the last counts")
-            )
-    except FrontmatterError as error:
-        defects.append(Defect(error.defect, str(error)))
-        writable = False
-    content = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    body_outline = outline(content)
-    defects += body_outline.defects
-    if _unmerged(content):
-        defects.append(Defect("merge-conflict", "it holds the markers of a Git merge that was not resolved"))
-    name = path.rpartition("/")[2].removesuffix(".md")
-    if _CONFLICT_COPY.search(path.rpartition("/")[2]):
-        defects.append(Defect("conflict-copy", "a sync program kept it beside the note it conflicts with"))
-    spot = place(path, inbox)
-    known = _Properties(values, defects)
-    tags, collection = known.tags_and_collection(body_outline.tags)
-    kind = known.one_of("type", TYPES) or spot.type
+    """The document that the file at `path` (from the vault's root) holds. Never raises."""
+    where = place(path, inbox)
+    defects = _of_the_bytes(raw, path)
+    front, body, readable = _split(raw, defects)
+    said = _properties(front, defects)
+    writable = readable and said is not None and not said.repeated and not unclosed(front + body)
+    own = _Owned(said.values if said else {}, where, defects)
+    collection, tags = own.collection_and_tags(front)
+    created_at = own.time("created_at")
+    found = outline(body)
+    _look_for_conflicts(front, body, defects)
+    kind = own.text("type")
     return Document(
         path=path,
-        scope=spot.scope,
-        workspace=spot.workspace,
-        namespace=spot.namespace,
-        claimed_id=known.id(),
-        type=kind,
-        title=known.text("title") or (known.text("name") if kind == "entity" else None) or name,
-        content=content,
-        text=body_outline.text,
+        scope=where.scope,
+        workspace=where.workspace,
+        namespace=where.namespace,
+        claimed_id=own.id(),
+        type=kind if kind in TYPES else where.type,
+        title=own.title(path, entity=(kind if kind in TYPES else where.type) == "entity"),
+        content=body,
+        text=found.text,
         digest=hashlib.sha256(raw).hexdigest(),
-        content_hash=hashlib.sha256(content.encode("utf-8", "replace")).hexdigest(),
+        content_hash=hashlib.sha256(body.encode()).hexdigest(),
         collection=collection,
-        tags=tags,
-        aliases=known.aliases(),
-        summary=known.text("summary"),
-        source=known.text("source"),
-        metadata={key: value for key, value in values.items() if _folded(key) not in OWNED},
-        created_at=_first(known.time("created_at"), mtime_ms),
-        updated_at=known.time("updated_at"),
-        version=known.version(),
-        headings=tuple(body_outline.headings),
-        links=(*_property_links(values), *body_outline.links),
-        callouts=tuple(body_outline.callouts),
-        tasks=tuple(body_outline.tasks),
-        blocks=tuple(body_outline.blocks),
-        defects=tuple(dict.fromkeys(defects)),
+        tags=_distinct([*tags, *found.tags]),
+        aliases=own.aliases(),
+        summary=own.text("summary"),
+        source=own.text("source"),
+        metadata={key: value for key, value in own.values.items() if not reserved(key)},
+        created_at=mtime_ms if created_at is None else created_at,
+        updated_at=own.time("updated_at"),
+        version=own.version(),
+        headings=tuple(found.headings),
+        links=(*_property_links(own.values), *found.links),
+        callouts=tuple(found.callouts),
+        tasks=tuple(found.tasks),
+        blocks=tuple(found.blocks),
+        defects=(*defects, *found.defects),
         writable=writable,
     )
 
 
-def _text(raw: bytes, defects: list[Defect]) -> tuple[str, bool]:
-    """The text of a file, and whether it may be written. UTF-16 is read when it says so; other bytes are kept apart."""
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        defects.append(
-            Defect("not-utf8", "it is written in UTF-16: Obsidian shows it wrongly, and Memex does not write to it")
-        )
-        return raw.decode("utf-16", "replace").encode("utf-8", "replace").decode(), False
+def _of_the_bytes(raw: bytes, path: str) -> list[Defect]:
+    defects = []
+    if CONFLICT_COPY.search(path.rpartition("/")[2]):
+        defects.append(Defect("conflict-copy", "a sync program set this version aside; keep what you need, delete it"))
+    if raw.startswith(b"\xef\xbb\xbf"):
+        defects.append(Defect("bom", "the file begins with a byte order mark"))
+    if b"\0" in raw:
+        defects.append(Defect("nul-bytes", "the file contains NUL bytes: it may be damaged, or not be text"))
+    return defects
+
+
+def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
+    """The front matter, the body, and whether both are valid UTF-8."""
     text = decode(raw)
-    if text.startswith("\ufeff"):
-        defects.append(Defect("bom", "it begins with a byte order mark, which hides its properties from some programs"))
-    if "\0" in text:
-        defects.append(Defect("nul", "it holds NUL characters"))
-    if any("\ud800" <= letter <= "\udfff" for letter in text) if not text.isascii() else False:
-        defects.append(
-            Defect("not-utf8", "some of its bytes are not UTF-8; they are searched as \ufffd and kept as they are")
-        )
-        return text, False
-    return text, True
+    front, body = split(text)
+    readable = text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    if not readable:
+        defects.append(Defect("not-utf8", "the file is not valid UTF-8; what could be read is searched"))
+        body = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if unclosed(text):
+        defects.append(Defect("unclosed-frontmatter", "the properties have no closing `---`: they count as text"))
+    elif not front and _LATE.match(body):
+        defects.append(Defect("late-frontmatter", "blank lines stand before the properties: they count as text"))
+    elif front.removeprefix("\ufeff"):
+        opening = front.removeprefix("\ufeff")[3:]
+        if opening[0] in " \t":
+            defects.append(
+                Defect("loose-fence", "spaces follow the opening `---`: Obsidian may not see the properties")
+            )
+        if opening.lstrip(" \t").startswith("\r") and not opening.lstrip(" \t").startswith("\r\n"):
+            defects.append(Defect("cr-line-ends", "lines end in a bare CR: Obsidian may not see the properties"))
+    return front, body, readable
 
 
-def _unmerged(content: str) -> bool:
-    """Whether the lines of an unresolved merge stand in `content`, in their order."""
-    if not all(f"\n{mark}" in f"\n{content}" for mark in _MARKERS):
-        return False
-    wanted = iter(_MARKERS)
-    mark = next(wanted)
-    for line in content.splitlines():
-        if line.startswith(mark):
-            mark = next(wanted, "")
-            if not mark:
-                return True
-    return False
+def _properties(front: str, defects: list[Defect]) -> Properties | None:
+    """What the properties say; None when they can't be read."""
+    try:
+        said = read(front)
+    except FrontmatterError as error:
+        defects.append(Defect(error.defect, f"the properties can't be read: {error}"))
+        if _TEMPLATE.search(front):
+            defects.append(Defect("template", "the properties hold a template's placeholders, as in `{{date}}`"))
+        return None
+    if said.repeated:
+        keys = ", ".join(said.repeated)
+        defects.append(Defect("duplicate-keys", f"more than once among the properties: {keys}; the last one counts"))
+    return said
 
 
-class _Properties:
-    """The properties that Memex gives a meaning, each read tolerantly; what can't be read is listed as a defect."""
+class _Owned:
+    """The properties that Memex owns, each as its type; what is not of its type is a defect.
 
-    def __init__(self, values: Mapping[str, Any], defects: list[Defect]) -> None:
-        self._values = {_folded(key): value for key, value in values.items()}
-        self._defects = defects
+    Keys are found whatever their letter case, an exact one first, because in Obsidian they are one property."""
 
-    def text(self, key: str) -> str | None:
-        """A property as one line of text."""
-        value = self._values.get(key)
-        if value is None or isinstance(value, bool | dict):
-            return None
-        if isinstance(value, list):
-            return None
-        return " ".join(_sound(str(value)).split()) or None
+    def __init__(self, values: Mapping[str, Any], where: Place, defects: list[Defect]) -> None:
+        self.values, self.where, self.defects = values, where, defects
+        self.names = {key.casefold(): key for key in values}
+        self.names.update({key: key for key in values})
+
+    def get(self, name: str) -> Any:
+        return self.values.get(self.names.get(name, name))
+
+    def text(self, name: str) -> str | None:
+        """A scalar's text as it is written; None for nothing, a list or a mapping."""
+        return _text(self.get(name))
 
     def id(self) -> str | None:
-        """The claimed id, as written."""
-        value = self._values.get("id")
+        value = self.get("id")
         if value is None:
             return None
-        written = (
-            value
-            if isinstance(value, str)
-            else str(value)
-            if isinstance(value, int) and not isinstance(value, bool)
-            else ""
-        )
-        if ID.match(written):
-            return written
-        self._flaw("bad-id", "its id is not 1 to 64 letters, digits, - and _; it answers to another one")
+        text = _text(value)
+        if text is not None and ID.match(text):
+            return text
+        self._defect("bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; the note goes by its path")
         return None
 
-    def one_of(self, key: str, known: tuple[str, ...]) -> str | None:
-        """A property with a few values; any other value is a person's own affair."""
-        value = self._values.get(key)
-        return value if isinstance(value, str) and value in known else None
+    def title(self, path: str, *, entity: bool) -> str:
+        stem = path.rpartition("/")[2]
+        stem = stem[:-3] if stem.lower().endswith(".md") else stem
+        return (self.text("name") if entity else None) or self.text("title") or stem
+
+    def time(self, name: str) -> int | None:
+        value = self.get(name)
+        if value is None:
+            return None
+        time = _time(value)
+        if time is None:
+            self._defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
+        return time
 
     def version(self) -> int:
-        """The version; 1 until a change is counted."""
-        value = self._values.get("version")
-        return value if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53 else 1
-
-    def time(self, key: str) -> int | None:
-        """A time in epoch milliseconds, from ISO 8601 (UTC unless it says otherwise), a date, or milliseconds."""
-        value = self._values.get(key)
-        if value is None or value == "":
-            return None
-        moment = _time(value)
-        if moment is None:
-            self._flaw("bad-date", f"{key} is not a date and time")
-        return moment
+        value = self.get("version")
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
+            return value
+        if value is not None and self.where.scope == "captures":
+            self._defect("bad-version", "`version` is not a whole number from 1; the note counts as version 1")
+        return 1
 
     def aliases(self) -> tuple[str, ...]:
-        """Other names of the note."""
-        names = (name for key in ALIASES for name in _list(self._values.get(key)))
-        return tuple(dict.fromkeys(" ".join(_sound(name).split()) for name in names if name.strip()))
+        return _distinct(text for text in self._list("aliases", deprecated="alias") if text)
 
-    def tags_and_collection(self, inline: Iterable[str]) -> tuple[tuple[str, ...], str]:
-        """All tags but those that name a collection, and the collection: the last one set wins."""
-        value = self._values.get("tags")
-        given = _list(value)
-        if isinstance(value, str) and _COMMA.search(value.strip()):
-            given = _COMMA.split(value)
-            self._flaw("tags-not-a-list", "its tags are one text; Obsidian reads them only as a list")
-        tags: dict[str, None] = {}
-        named = [self.text("collection")] if self.text("collection") else []
-        for tag in (*given, *inline):
-            tag = _sound(tag).strip().lstrip("#")  # noqa: PLW2901 - the same tag, cleaned
-            if tag.casefold().startswith("collection:"):
-                named.append(tag.partition(":")[2].strip())
-            elif tag:
-                tags[tag] = None
-        if any(not is_tag(tag) for tag in tags):
-            self._flaw("bad-tag", "some of its tags hold a character that Obsidian's tags can't")
-        collection = named[-1] if named else COLLECTIONS[0]
-        if len(set(named)) > 1:
-            self._flaw(
-                "collections-disagree", f"it names several collections; the last one, {collection!s:.50}, counts"
+    def collection_and_tags(self, front: str) -> tuple[str, list[str]]:
+        """The collection and the tags: `collection:x` among the tags is a way to name the collection."""
+        tags = self._tags(front)
+        named = [tag[len("collection:") :] for tag in tags if tag.casefold().startswith("collection:")]
+        tags = [tag for tag in tags if not tag.casefold().startswith("collection:")]
+        stated = self.text("collection")
+        if stated is not None:
+            keys = [key.casefold() for key in self.values]
+            before = "tags" in keys and keys.index("collection") < keys.index("tags")
+            named = [stated, *named] if before else [*named, stated]
+        names = [name.strip().casefold() for name in named]
+        if len(set(names)) > 1:
+            self._defect("two-collections", f"more than one collection is named; {names[-1]!r}, the last, counts")
+        if not names or names[-1] in COLLECTIONS:
+            return names[-1] if names else COLLECTIONS[0], tags
+        if self.where.scope == "captures":
+            self._defect(
+                "unknown-collection", f"{named[-1]!r} is not one of {', '.join(COLLECTIONS)}; it counts as documents"
             )
-        if collection not in COLLECTIONS:
-            self._flaw("unknown-collection", f"{collection!s:.50} is no collection; known: {', '.join(COLLECTIONS)}")
-            collection = COLLECTIONS[0]
-        return tuple(tags), collection
+        return COLLECTIONS[0], tags
 
-    def _flaw(self, name: str, detail: str) -> None:
-        self._defects.append(Defect(name, detail))
+    def _tags(self, front: str) -> list[str]:
+        value = self.get("tags")
+        if value is None and _EMPTY_TAGS.search(front):
+            self._defect("bad-tag", "`tags: #x` is empty to YAML, for which # begins a comment: write `tags: [x]`")
+        if isinstance(value, str) and re.search(r"[,\s]", value.strip()):
+            self._defect("tags-as-text", "several tags stand in one text, where Obsidian sees none: make them a list")
+            tags = re.split(r"[,\s]+", value)
+        else:
+            tags = self._list("tags", deprecated="tag")
+        tags = [tag.strip().removeprefix("#") for tag in tags]
+        for tag in tags:
+            if tag and not is_tag(tag) and not tag.casefold().startswith("collection:"):
+                self._defect("bad-tag", f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)")
+        return [tag for tag in tags if tag]
+
+    def _list(self, name: str, *, deprecated: str) -> list[str]:
+        """The texts of a list property. Older vaults have it under another name, which Obsidian no longer reads."""
+        value = self.get(name)
+        if value is None and self.where.scope == "vault" and deprecated in self.values:
+            value = self.values[deprecated]
+            self._defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
+        items = value if isinstance(value, list) else [value]
+        return [text for item in items if (text := _text(item)) is not None]
+
+    def _defect(self, name: str, detail: str) -> None:
+        self.defects.append(Defect(name, detail))
 
 
-def _folded(key: str) -> str:
-    """A key as Obsidian compares keys: letter case does not count."""
-    return unicodedata.normalize("NFC", key).strip().casefold()
-
-
-def _list(value: Any) -> list[str]:
-    """A property's texts, whether it is a list or a single one."""
-    values = value if isinstance(value, list) else [] if value is None else [value]
-    return [str(one) for one in values if isinstance(one, str | int | float) and not isinstance(one, bool)]
-
-
-def _sound(text: str) -> str:
-    """`text` without half characters, which no store takes."""
-    return text.encode("utf-8", "replace").decode()
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return None if value is None or isinstance(value, (list, dict)) else json.dumps(value)
 
 
 def _time(value: Any) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if abs(value) < 2**53 else None
-    if not isinstance(value, str):
+    """Epoch milliseconds of an ISO date or time (without a zone: UTC), or of such a number."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value) if _EARLIEST <= value <= _LATEST else None
+    if not isinstance(value, str) or not _DATE.fullmatch(value.strip()):
         return None
-    written = value.strip()
-    if _WHOLE.fullmatch(written):
-        return int(written)
     try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
-        try:
-            moment = datetime.combine(date.fromisoformat(written), time())
-        except ValueError:
-            return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+        time = datetime.fromisoformat(value.strip())
+        return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+    except ValueError:  # 2026-13-45
+        return None
 
 
-def _first(value: int | None, otherwise: int) -> int:
-    return otherwise if value is None else value
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    """Without repeats; the first spelling stays."""
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(unicodedata.normalize("NFC", text).casefold(), text)
+    return tuple(first.values())
 
 
-def _property_links(values: Any) -> Iterator[Link]:
-    """The links in properties: `"[[X]]"`, alone, in a list, or in a mapping."""
-    todo = [values]
-    while todo:
-        value = todo.pop(0)
-        if isinstance(value, str):
-            yield from wikilinks(value)
-        elif isinstance(value, list):
-            todo = [*value, *todo]
-        elif isinstance(value, dict):
-            todo = [*value.values(), *todo]
+def _property_links(value: Any) -> Iterator[Link]:
+    """The wikilinks in the text of properties, however deep (the reader bounds the depth)."""
+    if isinstance(value, str):
+        yield from wikilinks(value)
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _property_links(item)
+
+
+def _look_for_conflicts(front: str, body: str, defects: list[Defect]) -> None:
+    """List a merge that was left unresolved: its three marks begin lines, in their order."""
+    for text in (front, body):
+        if "<<<<<<<" not in text:
+            continue
+        wanted = list(_CONFLICT_MARKERS)
+        for line in text.splitlines():
+            if wanted and (line == wanted[0] or line.startswith(wanted[0] + " ")):
+                wanted.pop(0)
+        if not wanted:
+            defects.append(Defect("merge-conflict", "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))
+            return

@@ -139,6 +139,7 @@ class _Reader:
         self.flow = False
 
     def read(self, inner: str) -> Properties:
+        event: Any  # the stubs know neither marks nor tags
         for event in yaml.parse(inner, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.ScalarEvent):
                 self._scalar(event)

@@ -19,7 +19,7 @@ from index.chunk import Sizes, sizes
 from index.embed import Embedder
 from index.index import Index, fingerprint
 from index.model import Scope
-from index.store import StoreDamaged
+from index.store import StoreDamaged, discard
 
 log = logging.getLogger(__name__)
 
@@ -146,9 +146,12 @@ class Shelf:
 
     def _others(self) -> list[Path]:
         """The folders of builds that nobody uses."""
-        builds = [getattr(self, "live", None), self._making, *(build for _, build in self._retired)]
-        used = {build.folder for build in builds if build}
+        used = self._used()
         return sorted(folder for folder in self._root.iterdir() if folder.is_dir() and folder not in used)
+
+    def _used(self) -> set[Path]:
+        builds = [getattr(self, "live", None), self._making, *(build for _, build in self._retired)]
+        return {build.folder for build in builds if build}
 
     def switch(self, build: Build) -> None:
         """Put `build` in place of the one in use, which is removed."""
@@ -204,7 +207,7 @@ class Shelf:
     def _make(self) -> Build:
         self._embedder.wait()  # dimensions are the encoder's; without one the index is made for words alone
         made = self._wanted()
-        taken = {folder.name for folder in self._root.iterdir()}
+        taken = {folder.name for folder in (*self._root.iterdir(), *self._used())}  # also when it was taken away
         name = next(name for n in range(1, len(taken) + 2) if (name := f"{made.made_by[:12]}-{n}") not in taken)
         folder = self._root / name
         folder.mkdir(mode=0o700)
@@ -216,14 +219,13 @@ class Shelf:
         return build
 
     def _open(self, folder: Path, made: Made) -> Build:
-        uri = f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
         indexes: dict[Scope, Index] = {}
         try:
             for scope in SCOPES:
                 indexes[scope] = Index.open(
                     scope,
                     folder,
-                    uri=uri,
+                    uri=self._uri(folder),
                     options=self._settings.options,
                     dimensions=made.dimensions,
                     embedder=self._embedder,
@@ -242,8 +244,13 @@ class Shelf:
         _write(self._root / "current", build.folder.name)
 
     def _drop(self, folder: Path) -> None:
-        # On an object store the chunks of a dropped build stay: a bucket's owner sets how long old objects live.
+        if self._settings.uri:
+            for scope in SCOPES:
+                discard(f"{self._uri(folder)}/{scope}.lance", self._settings.options)
         shutil.rmtree(folder, ignore_errors=True)
+
+    def _uri(self, folder: Path) -> str:
+        return f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
 
 
 def _numbers(cut: Sizes) -> list[int]:

@@ -13,14 +13,14 @@ from functools import partial
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import path_id
-from index.index import Prepared
-from index.model import Document, Stat
+from index.index import Index, Prepared
+from index.model import Document, Entry, Stat
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
-from syncd.place import place
+from syncd.place import Place, place
 from syncd.plan import Moved, Plan, Removed, Seen, below, plan, survey
 from syncd.shelf import Build
 from syncd.vault import Listing, Vault
@@ -95,24 +95,20 @@ class Sweep:
         missing: list[str] = []
         embedding = all(index.comparable for index in aim.build.indexes.values())
         for scope, index in aim.build.indexes.items():
-            files = {path: stat for path, stat in listing.files.items() if place(path, self._inbox).scope == scope}
-            found = survey(files, index.manifest.copy(), under=aim.under, embedded=embedding)
-            suspects += found.suspects
+            files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
+            manifest = index.manifest.copy()
+            found = survey(files, manifest, under=aim.under, embedded=embedding)
+            late = _nameless(files.keys() - set(found.suspects), manifest) if scope == "captures" and aim.live else []
+            suspects += found.suspects + late
             missing += [path for path in found.missing if listing.gone(path)]
-            outcome.unchanged += found.unchanged
-            skipped = {path: why for path, why in listing.skipped.items() if place(path, self._inbox).scope == scope}
+            outcome.unchanged += found.unchanged - len(late)
             if aim.under is None:
                 index.drop_orphans()
-                index.skip(skipped)
-            else:
-                looked = partial(below, folders=aim.under)
-                index.skip({path: why for path, why in skipped.items() if looked(path)}, of=looked)
-        if aim.live:
-            suspects += self._unadopted(aim, listing, set(suspects))
+            self._skip(aim, index, {p: why for p, why in listing.skipped.items() if self._place(p).scope == scope})
         if aim.under is None:
             self._tries.clear()
         gone = self._believed(aim, listing, missing)
-        suspects.sort(key=lambda path: (place(path, self._inbox).scope == "vault", -listing.files[path].mtime_ns))
+        suspects.sort(key=lambda path: (self._place(path).scope == "vault", -listing.files[path].mtime_ns))
         self._work(aim, suspects, gone, outcome, progress)
         if aim.under is None and aim.live and not self._agenda.stopped:
             self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
@@ -120,6 +116,9 @@ class Sweep:
             if listing.complete:
                 self._absence.listed()
         return outcome
+
+    def _place(self, path: str) -> Place:
+        return place(path, self._inbox)
 
     def _look(self, under: frozenset[str] | None) -> Listing:
         if under is None or len(under) > MANY:
@@ -132,12 +131,11 @@ class Sweep:
             frozenset().union(*(look.unread for look in looks)),
         )
 
-    def _unadopted(self, aim: Aim, listing: Listing, known: set[str]) -> list[str]:
-        """Notes of the inbox that answer to no id of their own: perhaps they may be given one now."""
-        manifest = aim.build.indexes["captures"].manifest
-        looked = manifest.copy() if aim.under is None else aim.under
-        entries = (entry for path in looked if path not in known and (entry := manifest.get(path)))
-        return [entry.path for entry in entries if entry.id == path_id(entry.path) and entry.path in listing.files]
+    def _skip(self, aim: Aim, index: Index, skipped: dict[str, str]) -> None:
+        """Remember what this look found that is no note to read."""
+        looked = partial(below, folders=aim.under or ("",))
+        left_out = {path: why for path, why in skipped.items() if looked(path)}
+        index.skip(left_out, lambda path: self._place(path).workspace, of=looked)
 
     def _fresh(self, path: str) -> Stat | None:
         """The stat of the note at `path` now; None when there is none, or one that is too large to be read."""
@@ -274,11 +272,7 @@ class Sweep:
         """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
-        if (
-            not (raw or aim.accept)
-            and 0 <= age < FINAL
-            and path in aim.build.indexes[place(path, self._inbox).scope].manifest
-        ):
+        if not (raw or aim.accept) and 0 <= age < FINAL and path in aim.build.indexes[self._place(path).scope].manifest:
             self._agenda.again(path, FINAL - age)
             return None, stat
         document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
@@ -311,6 +305,11 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     digests = {entry.digest for path, entry in entries.items() if path not in missing} - {""}
     found = ((path, entry) for path in missing if (entry := entries.get(path)))
     return {path for path, entry in found if entry.stat in stats or entry.digest in digests}
+
+
+def _nameless(paths: Iterable[str], manifest: Mapping[str, Entry]) -> list[str]:
+    """Those of these known notes of the inbox that claim no id: they were not quiet yet when they were read."""
+    return [path for path in paths if (entry := manifest.get(path)) and entry.id == path_id(path)]
 
 
 def _dated(document: Document, stat: Stat) -> bool:

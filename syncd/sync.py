@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 BUILDING = "index: being built anew; searches are answered from the one before"
 LOST = "index: its files were taken away, and it is being built anew; until then searches fail or miss notes"
+ROUNDS, FEW = 5, 10  # looks at what changed while an index was built, until it is no more than so many notes
 PAUSE = 5.0, 30.0  # seconds before a failed pass is made again: after an expected failure, after a defect
 AGAIN = {"build": 30.0, "embed": 30.0, "root": 1.0}  # seconds between two tries of what did not come about
 
@@ -109,8 +110,7 @@ class Sync:
             aim = Aim(self.shelf.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
             outcome = self._sweep.run(aim, progress)
             if paths is None and not self._agenda.stopped:
-                self.ready.set()
-                self.shelf.filled()
+                self._listed(self.shelf.live)
             outcome.seconds = round(time.monotonic() - started, 3)
             return outcome
 
@@ -137,10 +137,12 @@ class Sync:
     def _build(self, build: Build, progress: Progress | None) -> Outcome:
         aim = Aim(build, live=False, beside=None if self.shelf.lost() else self.shelf.live)
         outcome = self._sweep.run(aim, progress)
-        while not self._agenda.stopped:
+        for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
+            if self._agenda.stopped:
+                break
             more = self._sweep.run(aim)
             outcome.add(replace(more, unchanged=0))
-            if not more.changes:
+            if more.changes <= FEW:
                 break
         if self._agenda.stopped:
             return outcome
@@ -149,9 +151,15 @@ class Sync:
                 stack.enter_context(index.still())
             self._sweep.run(aim)
             self.shelf.switch(build)
-        self.ready.set()
+        self._listed(build)
         self._agenda.list_all()  # a pass over a build that does not answer yet gives no note its id
         return outcome
+
+    def _listed(self, build: Build) -> None:
+        for index in build.indexes.values():
+            index.listed = True
+        self.shelf.filled()
+        self.ready.set()
 
     def _work(self) -> None:
         """The thread: wait until there is something to do, and do it."""
@@ -181,10 +189,10 @@ class Sync:
 
     def _wanted(self) -> str:
         """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
+        if "vault" in self._trouble:
+            return "root" if self._may("root") and self.vault.root.is_dir() else ""
         if self._may("build") and (self.shelf.lost() or (self.ready.is_set() and self.shelf.outdated())):
             return "build"
-        if self._may("root") and "vault" in self._trouble and self.vault.root.is_dir():
-            return "root"
         if self._may("embed") and self._unembedded():
             return "embed"
         return "held" if self._absence.due() else ""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from index.embed import Embedder, EmbedSettings
 from index.encoders import Bundled
-from index.errors import MemexError, Unavailable
+from index.errors import Unavailable
 from index.model import Query
 from syncd import absence, sweep, sync
 from syncd.config import SyncSettings
@@ -22,6 +23,7 @@ from syncd.names import printable
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 from vault_fixtures import gnarly
+from vault_fixtures.zoo import BOMBS
 
 
 @pytest.fixture
@@ -47,15 +49,12 @@ def quick(module, **values):
 def manifest(root: Path) -> dict[bytes, str]:
     """The digest of every file below `root`, links and devices by what they are."""
     found = {}
-    for folder, _, names in os.walk(os.fsencode(root)):
-        for name in names:
-            path = os.path.join(folder, name)
-            there = os.lstat(path)
-            if stat.S_ISREG(there.st_mode) and there.st_size < 1 << 30:
-                with open(path, "rb") as file:
-                    found[path] = hashlib.sha256(file.read()).hexdigest()
-            else:
-                found[path] = f"{there.st_mode:o} {there.st_size}"
+    for path in root.rglob("*"):
+        there = path.lstat()
+        regular = stat.S_ISREG(there.st_mode) and there.st_size < 1 << 30
+        found[os.fsencode(path)] = (
+            hashlib.sha256(path.read_bytes()).hexdigest() if regular else f"{there.st_mode:o} {there.st_size}"
+        )
     return found
 
 
@@ -84,6 +83,10 @@ def documents(encoder: FakeEncoder) -> int:
 # (a) every shape that a file can have
 
 
+def scope_of(path: str) -> str:
+    return "captures" if path.startswith("Captures/default/") else "vault"
+
+
 def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     gnarly.build(world.vault)
     shapes = gnarly.made(world.vault)
@@ -99,7 +102,7 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
         for shape in shapes
         if shape.outcome == "indexed"
         and shape.word
-        and shape.path not in world.found(shape.word, mode="text", limit=50)
+        and shape.path not in world.found(shape.word, mode="text", limit=50, scope=scope_of(shape.path))
     ]
     assert unfound == ["Bodies/open html.md"]  # what an open comment hides is no text
     for shape in shapes:
@@ -119,7 +122,8 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
 
 
 def test_no_bomb_takes_a_second(world):
-    bombs = [shape for shape in gnarly.SHAPES if shape.path.startswith(("Frontmatter/", "Bodies/", "Encodings/"))]
+    beasts = {f"Frontmatter/{beast.name}.md" for beast in BOMBS}
+    bombs = [one for one in gnarly.SHAPES if one.path in beasts or one.path.startswith(("Bodies/", "Encodings/"))]
     gnarly.build(world.vault, bombs)
     world.app.sync.run([""])
     slowest = 0.0
@@ -597,7 +601,6 @@ def test_a_moved_folder_embeds_nothing_and_trips_no_brake(tmp_path):
             assert documents(world.encoder) == asked
             assert {path.rpartition("/")[2]: own for path, own in ids(world).items()} == before
             # A copy, then the original goes, as programs move between disks.
-            import shutil
 
             shutil.copytree(world.vault / "New", world.vault / "Third")
             shutil.rmtree(world.vault / "New")
@@ -626,3 +629,327 @@ def test_of_two_notes_with_one_id_the_better_one_answers_to_it(world):
     (world.vault / "A.md").unlink()
     world.run()
     assert ids(world) == {"A copy.md": "same"}
+
+
+# (f) rebuilding while life goes on
+
+
+def capturing(world: World, stop: threading.Event, kept: dict[str, str], errors: list[BaseException]) -> None:
+    workspace = world.app.desk.workspace("default")
+    number = 0
+    while not stop.is_set():
+        text = f"capture {number} while the index is built: a merlin, unique{number}"
+        try:
+            kept[workspace.capture(text).record.path] = text
+        except Exception as error:  # noqa: BLE001 - told at the end
+            errors.append(error)
+        number += 1
+        time.sleep(0.01)
+
+
+def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_path):
+    for number in range(250):
+        world.write(f"n/{number:03}.md", f"# Head\n\nnote {number} about the merlin, word{number}\n")
+    with world.serving():
+        world.settled()
+        stop, kept, errors = threading.Event(), {}, []
+        writer = threading.Thread(target=capturing, args=(world, stop, kept, errors))
+        writer.start()
+        built: list[object] = []
+        builder = threading.Thread(
+            target=lambda: built.append(world.app.operations["index"]({"full": True}, lambda _: None))
+        )
+        builder.start()
+        edits = 0
+        try:
+            while builder.is_alive():
+                assert "n/007.md" in world.found("word7", mode="text")
+                world.write(f"edit/{edits}.md", f"an edit {edits} meanwhile\n")
+                edits += 1
+                time.sleep(0.02)
+        finally:
+            builder.join()
+            stop.set()
+            writer.join()
+        assert built and built[0]["failed"] == 0
+        assert errors == []
+        assert kept
+        for path, text in kept.items():
+            assert (world.vault / path).read_bytes().endswith(text.encode())
+            number = text.rpartition("unique")[2]
+            assert path in world.found(f"unique{number}", mode="text"), path
+        world.settled()
+        until(lambda: len(indexed(world)) == 250 + edits + len(kept))
+        assert not any("index:" in told for told in world.app.degraded())
+    assert world.dump() == world.rebuilt(tmp_path / "other")
+    world.app.shelf.tidy(grace=0)
+    assert len([one for one in (world.state / "index").iterdir() if one.is_dir()]) == 1
+
+
+class Slow(FakeEncoder):
+    """Takes its time over documents in bulk, until it is let go."""
+
+    def __init__(self, *args, **named):
+        super().__init__(*args, **named)
+        self.pause = 0.0
+        self.urgent = 0.0
+
+    def encode(self, texts, *, kind, urgent):
+        if kind == "document" and not urgent and len(texts) > 4:
+            time.sleep(self.pause)
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+
+def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
+    world = World(tmp_path)
+    try:
+        for number in range(300):
+            world.write(f"n/{number:03}.md", f"note {number} about the whinchat, word{number}\n")
+        world.run()
+        old = world.app.shelf.live.folder
+        slow = Slow(32, identity="new")
+        slow.pause = 0.3
+        world.reopen(embedder=fake_embedder(slow))
+        with world.serving():
+            until(lambda: any("another encoder" in told or "anew" in told for told in world.app.degraded()))
+            answer = world.app.operations["search"]({"query": "word7", "scope": "vault"}, lambda _: None)
+            assert answer["mode"] == "text"
+            assert answer["degraded"]
+            assert answer["hits"][0]["path"] == "n/007.md"
+            until(lambda: documents(slow) > 100)
+            # What is saved meanwhile is found before it is done; captures wait for it.
+            world.write("Saved.md", "saved in between, a stonechat\n")
+            until(lambda: world.found("stonechat", mode="text") == ["Saved.md"], 3)
+            with pytest.raises(Unavailable):
+                world.app.desk.workspace("default").capture("not embedded as the index asks for")
+            assert world.app.shelf.live.folder == old
+        done = documents(slow)
+        assert done < 300
+        resumed = Slow(32, identity="new")
+        world.reopen(embedder=fake_embedder(resumed))  # interrupted, and gone on with
+        assert world.app.shelf.live.folder == old
+        with world.serving():
+            until(lambda: world.app.shelf.live.made.identity == "new")
+            until(lambda: not world.app.degraded())
+            world.settled()
+            assert documents(resumed) < 301 - 50
+            answer = world.app.operations["search"]({"query": "word7", "scope": "vault"}, lambda _: None)
+            assert (answer["mode"], answer["degraded"]) == ("hybrid", [])
+            assert world.app.desk.workspace("default").capture("embedded again").created
+        world.app.shelf.tidy(grace=0)
+        assert not old.exists()
+    finally:
+        world.close()
+
+
+def test_a_build_that_can_not_be_made_keeps_no_edit_out(world, tmp_path):
+    many(world)
+    world.run()
+    world.reopen(embedder=fake_embedder(FakeEncoder(32, identity="new")))
+    remove(world)  # held: so no new index may be made
+    with world.serving():
+        until(lambda: held(world))
+        world.write("Edit.md", "the whimbrel\n")
+        until(lambda: world.found("whimbrel", mode="text") == ["Edit.md"], 10)
+        world.app.operations["index"]({"accept_removals": True}, lambda _: None)
+        assert world.app.shelf.live.made.identity == "new"
+        assert len(indexed(world)) == 16
+
+
+def test_a_rebuild_without_an_encoder_does_not_throw_the_vectors_away(world):
+    world.write("a.md", "the whimbrel\n")
+    world.run()
+    world.app.embedder.close()
+    with pytest.raises(Unavailable, match="no vectors"):
+        world.app.operations["index"]({"full": True}, lambda _: None)
+    assert world.app.shelf.slots["vault"].index.wordbound == 0
+
+
+# (g) an encoder that breaks
+
+
+class Breakable(FakeEncoder):
+    broken = False
+
+    def encode(self, texts, *, kind, urgent):
+        if self.broken:
+            raise Unavailable("the model server is away")
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+
+def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
+    encoder = Breakable()
+    embedder = Embedder(
+        EmbedSettings(encoders=(Bundled(),)), cache=Path("unused"), load=lambda *_: encoder, retry_s=(0.2, 0.2)
+    )
+    embedder.start()
+    assert embedder.wait(5)
+    world = World(tmp_path, embedder=embedder)
+    try:
+        world.write("Early.md", "the dotterel\n")
+        with world.serving():
+            world.settled()
+            encoder.broken = True
+            answer = world.app.operations["search"]({"query": "dotterel", "scope": "all"}, lambda _: None)
+            assert answer["mode"] == "text"
+            assert any("model server is away" in told for told in answer["degraded"])
+            assert [hit["path"] for hit in answer["hits"]] == ["Early.md"]
+            before = manifest(world.vault)
+            with pytest.raises(Unavailable):
+                world.app.desk.workspace("default").capture("refused")
+            assert manifest(world.vault) == before
+            world.write("Late.md", "the dotterel, late\n")
+            until(lambda: len(world.found("dotterel", mode="text")) == 2)
+            world.settled()
+            assert any("words only" in told for told in world.app.degraded())
+            encoder.broken = False
+            until(lambda: not world.app.degraded())
+            answer = world.app.operations["search"]({"query": "dotterel", "scope": "all"}, lambda _: None)
+            assert (answer["mode"], answer["degraded"], len(answer["hits"])) == ("hybrid", [], 2)
+            assert world.app.desk.workspace("default").capture("taken").created
+        assert world.dump() == world.rebuilt(tmp_path / "other")
+    finally:
+        world.close()
+
+
+# (h) nobody waits behind a bulk run
+
+
+def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
+    slow = Slow()
+    slow.pause = 0.4
+    world = World(tmp_path, embedder=fake_embedder(slow))
+    try:
+        for number in range(480):
+            world.write(f"n/{number:03}.md", f"note {number} about the garganey, word{number}\n")
+        with ended(world):
+            until(lambda: documents(slow) > 48)
+            begun = time.monotonic()
+            captured = world.app.desk.workspace("default").capture("a capture in a hurry, a smew")
+            took = time.monotonic() - begun
+            world.write("Saved.md", "a save in a hurry, a goosander\n")
+            until(lambda: world.found("goosander", mode="text") == ["Saved.md"], 4)
+            assert world.found("smew", mode="text", scope="captures") == [captured.record.path]
+            assert not world.app.sync.ready.is_set(), "the bulk run was over too soon to tell"
+            assert world.app.sync.pending > 0
+            slow.pause = 0.0
+        assert took < 0.4
+        assert len(indexed(world)) == 482
+    finally:
+        world.close()
+
+
+@contextmanager
+def ended(world: World):
+    """The pipe running, from before its first listing until it has nothing left to do."""
+
+    with ExitStack() as running:
+        world.app._start(running)
+        yield
+        assert world.app.sync.ready.wait(60)
+        world.settled()
+
+
+# Rest
+
+
+def test_a_pipe_with_nothing_to_do_does_nothing(world):
+    """Also with notes that can't be given vectors, a vault that is away, and removals that are held."""
+    many(world)
+    world.run()
+    late = fake_embedder(FakeEncoder())
+    late.close()
+    world.reopen(embedder=late)
+    world.write("Words.md", "by words only\n")
+    world.run()
+    world.reopen()
+
+    def passes(seconds: float) -> int:
+        count = 0
+        real = world.app.vault.listing
+
+        def listing(under=""):
+            nonlocal count
+            count += 1
+            return real(under)
+
+        world.app.vault.listing = listing
+        time.sleep(seconds)
+        world.app.vault.listing = real
+        return count
+
+    remove(world, 30)
+    (world.vault / "Words.md").unlink()
+    with world.serving():
+        until(lambda: held(world))
+        assert world.app.shelf.slots["vault"].index.wordbound == 1
+        assert passes(1.5) <= 2
+        assert world.app.sync.pending == 0
+        world.vault.rename(world.vault.with_name("away"))
+        world.app._check_root()
+        until(lambda: any("vault missing" in told for told in world.app.degraded()))
+        begun = time.process_time()
+        assert passes(1.5) <= 2
+        assert time.process_time() - begun < 0.5
+        world.vault.with_name("away").rename(world.vault)
+
+
+def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_with_nothing(world):
+
+    many(world)
+    with world.serving():
+        world.settled()
+        (world.state / "index").rename(world.state / "taken")
+        shutil.rmtree(world.state / "taken", ignore_errors=True)
+        seen = []
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            try:
+                answer = world.app.operations["search"]({"query": "stork", "scope": "all", "limit": 50}, lambda _: None)
+            except Unavailable as error:
+                seen.append(error.message)
+                continue
+            assert len(answer["hits"]) == 40 or answer["degraded"]
+            if len(answer["hits"]) == 40 and not answer["degraded"] and world.app.shelf.live.whole():
+                break
+            time.sleep(0.05)
+        assert world.app.shelf.live.whole()
+        assert world.app.desk.workspace("default").capture("kept in the new one").created
+        world.settled()
+    world.reopen()
+    assert len(indexed(world)) == 41
+
+
+@pytest.mark.parametrize(
+    "harm",
+    ["vault.lance", "vault.db", "vault.lance and vault.db", "current", "torn current", "made.json", "everything"],
+)
+def test_an_index_harmed_before_the_start_is_mended_and_says_so(world, harm):
+
+    many(world)
+    world.run()
+    live = world.app.shelf.live.folder
+    world.close()
+    for part in harm.split(" and "):
+        match part:
+            case "everything":
+                shutil.rmtree(live.parent)
+            case "current":
+                (live.parent / "current").unlink()
+            case "torn current":
+                (live.parent / "current").write_bytes(b"\xff\0")
+            case "made.json":
+                (live / "made.json").write_text('{"iden')
+            case _:
+                shutil.rmtree(live / part) if (live / part).is_dir() else (live / part).write_bytes(b"torn" * 9)
+    world.app = world._open()
+    before = world.app.operations["search"]({"query": "stork", "scope": "all", "limit": 50}, lambda _: None)
+    assert len(before["hits"]) == 40 or before["degraded"], harm
+    world.app.sync.run()
+    after = world.app.operations["search"]({"query": "stork", "scope": "all", "limit": 50}, lambda _: None)
+    assert len(after["hits"]) == 40
+    assert not after["degraded"]
+    world.reopen()
+    world.app.sync.run()
+    assert not world.app.degraded()
+    assert len(world.found("stork", limit=50)) == 40

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from index.embed import Embedder, EmbedSettings, opened
 from index.encoders import Encoder, EncoderSettings, Kind
+from syncd.adopt import adopt
 from syncd.app import App, Ready
 from syncd.config import ServerSettings, Settings, VaultSettings
 from tests.fakes import FakeEncoder
@@ -57,6 +59,7 @@ def main() -> None:
         sys.stdout.write(json.dumps({"url": told.url, "key": told.key_file.read_text().strip()}) + "\n")
         sys.stdout.flush()
 
+    adopt(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=embedder) as app:
         app.serve(ready)
 
