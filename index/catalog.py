@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ TERMS: Final = 500  # values in one IN list
 IDLE: Final = 4  # connections that are kept for the next reader
 DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
+
+log = logging.getLogger(__name__)
 
 
 class Catalog:
@@ -293,9 +296,12 @@ def _opened(path: Path) -> tuple[sqlite3.Connection, bool]:
         if version == VERSION and writer.execute("pragma quick_check(1)").fetchall() == [("ok",)]:
             return writer, False
         writer.close()
+        if version:
+            log.warning("%s is damaged or of another version, and made again from the files", path)
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode not in DAMAGE:
             raise unavailable(error) from error
+        log.warning("%s is damaged, and made again from the files: %s", path, error)
     for leftover in ("", "-wal", "-shm"):
         path.with_name(path.name + leftover).unlink(missing_ok=True)
     writer = _connection(path)
@@ -318,7 +324,7 @@ def _insert(writer: sqlite3.Connection, document: Document, stat: Stat, chunks: 
     values = row(document, stat, chunks, embedded=embedded)
     names = ", ".join(f":{name}" for name in values)
     writer.execute(f"insert into documents ({', '.join(values)}) values ({names})", values)  # noqa: S608 - our columns
-    tags = {(document.path, document.workspace, fold(tag), tag) for tag in document.tags}
+    tags = {(document.workspace, fold(tag), tag, document.path) for tag in document.tags}
     writer.executemany("insert into tags values (?, ?, ?, ?)", tags)
     links = [
         (document.path, n, link.kind, link.target, link.subpath, link.display, link.line)

@@ -24,6 +24,7 @@ Load: TypeAlias = Callable[[EncoderSettings, Path], Encoder]
 PROBE = "A capture is a note that an agent wrote; its owner decides whether it stays."
 SAME = 0.99  # cosine of two encoders' vectors of PROBE from which they count as one model
 WINDOW = 512  # texts that are sorted by length before batches are cut: equal lengths waste no padding
+LOADED_S = 15.0  # what closing waits for a load under way
 RETRY_S = (5.0, 60.0)  # first and longest pause before a broken encoder is tried again
 
 log = logging.getLogger(__name__)
@@ -108,6 +109,8 @@ class Embedder:
             self._closed = True
             self.state, self.problem, self._current = "broken", "the encoder is closed", None
             self._changed.notify_all()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(LOADED_S)  # a thread that is in a library's code when the process ends aborts it
         for encoder in list(self._encoders.values()):
             encoder.close()
 

@@ -284,6 +284,17 @@ class Index:
         return self._catalog.counts()
 
     @property
+    def listed(self) -> bool:
+        """Whether all notes have been indexed once."""
+        return self._catalog.complete
+
+    @listed.setter
+    def listed(self, value: bool) -> None:
+        with self.lock:
+            if self._catalog.complete != value:
+                self._catalog.complete = value
+
+    @property
     def generation(self) -> int:
         """Grows with every change made findable."""
         return self._catalog.generation

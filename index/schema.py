@@ -13,8 +13,9 @@ from typing import Any, Final
 from index.identity import path_id, stem
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 1  # of what follows
+VERSION: Final = 2  # of what follows
 
+# Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
 create table documents (
   path text primary key, key text not null unique, stem text not null, claimed text,
@@ -37,8 +38,8 @@ create view records as select key,
   path, scope, workspace, namespace, type, title, digest, content_hash, collection, tags, aliases, summary, source,
   metadata, created_at, updated_at, version, chunks, defects, writable, claimed from documents;
 create table tags (
-  path text not null references documents (path) on delete cascade,
   workspace text not null, key text not null, tag text not null,
+  path text not null references documents (path) on delete cascade,
   primary key (workspace, key, tag, path)) without rowid;
 create index tags_path on tags (path);
 create table links (

@@ -106,10 +106,11 @@ def serve(
     stop: threading.Event | None = None,
     clock: Callable[[], int] = now_ms,
 ) -> None:
-    """Serve until `stop` is set, or SIGTERM or SIGINT when this is the main thread; blocks until all is put away.
+    """Serve until `stop` is set; blocks until all is put away. Without `stop`, the main thread serves until SIGTERM or SIGINT.
 
     `on_bound` is told the address once requests are answered. Unavailable when the address can't be had."""
     own = settings.server
+    signals = _signals if stop is None else contextlib.nullcontext
     stop = stop or threading.Event()
     with contextlib.closing(_bound(own)) as listener:
         port = int(listener.getsockname()[1])
@@ -131,7 +132,7 @@ def serve(
         )
         url = f"http://{bracketed(own.host)}:{port}"
         server = _Server(config, guard, stop, lambda: on_bound(url))
-        with _signals(stop):
+        with signals(stop):
             asyncio.run(server.serve(sockets=[listener]))
 
 

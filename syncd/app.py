@@ -29,6 +29,7 @@ from syncd.owner import Operation, operations
 from syncd.place import place
 from syncd.repo import Repo
 from syncd.shelf import Shelf, ShelfSettings
+from syncd.state import claim
 from syncd.sync import Sync
 from syncd.vault import Vault
 from syncd.watch import Watch
@@ -54,7 +55,7 @@ class App:
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
         self.settings = settings
         state = settings.state
-        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        claim(state, settings.vault.path)
         with ExitStack() as opened:
             self.lock = Lock.acquire(state)
             opened.callback(self.lock.release)
@@ -112,7 +113,7 @@ class App:
         indexes = {scope: slot.index for scope, slot in self.shelf.slots.items()}
         counts = {scope: index.counts for scope, index in indexes.items()}
         return {
-            "ready": self.sync.ready.is_set(),
+            "ready": self.sync.ready.is_set() or (self.watch is None and all(one.listed for one in indexes.values())),
             "pending": self.sync.pending,
             "generation": sum(index.generation for index in indexes.values()),
             "captures": {"documents": counts["captures"][0], "chunks": counts["captures"][1]},
@@ -228,7 +229,7 @@ def _static_keys() -> dict[str, str]:
     return {surface: secret for surface, secret in named.items() if secret}
 
 
-def bridge(url: str, key: str, workspace: str) -> int:
+def bridge(url: str, key: str, workspace: str | None) -> int:
     """Be an MCP server on stdin and stdout that carries everything to the daemon at `url`."""
     from mcp_server.bridge import run  # noqa: PLC0415 - as above
 

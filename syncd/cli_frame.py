@@ -20,6 +20,7 @@ from syncd.config import Settings, load
 from syncd.state import remembered
 
 STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
+EMBEDDING = ("search", "capture", "index", "status")  # what waits for the encoder, where no daemon has it loaded
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]
 
@@ -198,6 +199,8 @@ def _alone(
 
     adopt(chosen, now=now())
     with App.open(chosen) as app:
+        if operation in EMBEDDING:
+            app.embedder.wait()
         return app.operations[operation](given, progress)
 
 

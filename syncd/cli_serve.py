@@ -106,7 +106,12 @@ def demo(folder: str | None, port: int | None) -> None:
 
 
 @click.command(cls=Command)
-@click.option("--workspace", "-w", shell_complete=workspaces, help="The workspace the client works in.")
+@click.option(
+    "--workspace",
+    "-w",
+    shell_complete=workspaces,
+    help="The workspace the client works in; else the key's only one, or default.",
+)
 @click.option(
     "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
 )
@@ -122,7 +127,7 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
         raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
     from syncd.app import bridge
 
-    bridge(url, key, workspace or os.environ.get("MEMEX_WORKSPACE") or "default")
+    bridge(url, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
 
 
 def running(state: Path) -> str:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from index.errors import Conflict, NotFound, Unavailable
 from index.identity import path_id
 from index.index import Prepared
-from index.model import Document, Stat
+from index.model import Document, Entry, Stat
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso
@@ -87,16 +87,16 @@ class Sweep:
         embedding = all(index.comparable for index in aim.build.indexes.values())
         for scope, index in aim.build.indexes.items():
             files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
-            found = survey(files, index.manifest.copy(), under=aim.under, embedded=embedding)
-            suspects += found.suspects
+            manifest = index.manifest.copy()
+            found = survey(files, manifest, under=aim.under, embedded=embedding)
+            late = _nameless(files.keys() - set(found.suspects), manifest) if scope == "captures" and aim.live else []
+            suspects += found.suspects + late
             missing += [path for path in found.missing if listing.gone(path)]
-            outcome.unchanged += found.unchanged
+            outcome.unchanged += found.unchanged - len(late)
             if aim.under is None:
                 index.drop_orphans()
                 left_out = {path: why for path, why in listing.skipped.items() if self._place(path).scope == scope}
                 index.skip(left_out, workspace=lambda path: self._place(path).workspace)
-        if aim.live and aim.under is None:
-            suspects += self._unadopted(aim, listing, set(suspects))
         gone = self._believed(aim, listing, missing)
         suspects.sort(key=lambda path: (self._place(path).scope == "vault", -listing.files[path].mtime_ns))
         self._work(aim, suspects, gone, outcome, progress)
@@ -120,12 +120,6 @@ class Sweep:
             all(look.complete for look in looks),
             frozenset().union(*(look.unread for look in looks)),
         )
-
-    def _unadopted(self, aim: Aim, listing: Listing, known: set[str]) -> list[str]:
-        """Notes of the inbox that answer to no id of their own: perhaps they may be given one now."""
-        manifest = aim.build.indexes["captures"].manifest.copy()
-        waiting = (path for path, entry in manifest.items() if entry.id == path_id(path))
-        return [path for path in waiting if path in listing.files and path not in known]
 
     def _believed(self, aim: Aim, listing: Listing, missing: list[str]) -> list[str]:
         if not aim.live:
@@ -229,6 +223,11 @@ class Sweep:
             return document, stat  # it has its defect already
         stat = self._vault.replace(document.path, raw, digest=document.digest)
         return parse(raw, document.path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox), stat
+
+
+def _nameless(paths: Iterable[str], manifest: Mapping[str, Entry]) -> list[str]:
+    """Those of these known notes of the inbox that claim no id: they were not quiet yet when they were read."""
+    return [path for path in paths if (entry := manifest.get(path)) and entry.id == path_id(path)]
 
 
 def _dated(document: Document, stat: Stat) -> bool:

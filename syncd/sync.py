@@ -105,7 +105,7 @@ class Sync:
             aim = Aim(self.shelf.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
             outcome = self._sweep.run(aim, progress)
             if paths is None and not self._agenda.stopped:
-                self.ready.set()
+                self._listed(self.shelf.live)
             outcome.seconds = round(time.monotonic() - started, 3)
             return outcome
 
@@ -143,8 +143,13 @@ class Sync:
                 stack.enter_context(index.still())
             self._sweep.run(aim)
             self.shelf.switch(build)
-        self.ready.set()
+        self._listed(build)
         return outcome
+
+    def _listed(self, build: Build) -> None:
+        for index in build.indexes.values():
+            index.listed = True
+        self.ready.set()
 
     def _work(self) -> None:
         """The thread: wait until there is something to do, and do it."""

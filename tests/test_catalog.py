@@ -295,6 +295,17 @@ def test_it_is_all_there_when_it_is_opened_again(tmp_path):
     again.close()
 
 
+def test_a_catalog_with_tags_and_links_is_whole_when_it_is_opened_again(tmp_path):
+    catalog = Catalog.open(tmp_path / "captures.db")
+    links = (Link("wikilink", "B", "", None, 3), Link("embed", "C.png", "", None, 4))
+    write(catalog, document(tags=("heron", "a/b"), links=links), document("Captures/default/B.md", tags=("heron",)))
+    catalog.skip({"Big.md": "larger than 5000000 bytes"})
+    catalog.close()
+    again = Catalog.open(tmp_path / "captures.db")
+    assert not again.fresh and len(again.manifest()) == 2
+    again.close()
+
+
 def _old(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("pragma user_version = 999")

@@ -9,11 +9,8 @@ longest: beyond RUN_TOKENS that costs more than it saves."""
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # read at the first call: our threads are enough
 
 import numpy as np
 import onnxruntime

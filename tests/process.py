@@ -1,0 +1,191 @@
+"""A daemon in a process of its own, driven from outside only: files, the command line, REST."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+ROOT = Path(__file__).parents[1]
+
+
+class Failed(Exception):
+    """A command ended with another exit code than 0."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        super().__init__(f"exit code {code}\n{out}\n{err}")
+        self.code, self.out, self.err = code, out, err
+
+
+class Memex:
+    """A vault, a state folder and an empty home; `models` is where the built encoder is taken from."""
+
+    def __init__(self, folder: Path, *, models: Path | None = None, vault: Path | None = None) -> None:
+        self.folder = folder
+        self.vault, self.state, self.home = vault or folder / "vault", folder / "state", folder / "home"
+        for made in (self.vault, self.home, self.state):
+            made.mkdir(parents=True, exist_ok=True)
+        self.state.chmod(0o700)
+        if models is not None:
+            shutil.copytree(models, self.state / "models", copy_function=_linked)
+        self.log = folder / "serve.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+
+    # Commands, each a process of its own
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of a person who has set nothing."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+        return kept | {"HOME": str(self.home), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
+        """`memex WORDS`, begun."""
+        command = [sys.executable, "-m", "syncd.cli", *words, "--vault", str(self.vault), "--state", str(self.state)]
+        return subprocess.Popen(command, env=self.environ, cwd=self.home, **options)
+
+    def run(self, *words: str, stdin: bytes = b"") -> str:
+        """What `memex WORDS` prints. Raises Failed."""
+        pipe = subprocess.PIPE
+        with self.start(*words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+            out, err = (text.decode() for text in process.communicate(stdin, timeout=300))
+        if process.returncode:
+            raise Failed(process.returncode, out, err)
+        return out
+
+    def json(self, *words: str) -> Any:
+        """What `memex WORDS --json` answers."""
+        return json.loads(self.run(*words, "--json"))
+
+    def found(self, query: str, *words: str) -> list[str]:
+        """The paths that `memex search` finds, best first."""
+        return [hit["path"] for hit in self.json("search", query, *words)]
+
+    # The daemon
+
+    def serve(self, *, wait: bool = True) -> float:
+        """Start the daemon; the seconds until it was ready (or, without `wait`, until it answered)."""
+        begun = time.monotonic()
+        with self.log.open("ab") as log:
+            self.process = self.start("serve", "--port", "0", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.until(lambda: self._bound(self.process), 60)
+        if wait:
+            self.settled(300)
+        return time.monotonic() - begun
+
+    def _bound(self, process: subprocess.Popen[bytes] | None) -> bool:
+        assert process is not None
+        assert process.poll() is None, self.said
+        with contextlib.suppress(OSError, ValueError):
+            told = json.loads((self.state / "daemon.json").read_text())
+            self.url = told["url"] if told["pid"] == process.pid else ""
+        return bool(self.url)
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, float]:
+        """Signal the daemon; its exit code, and the seconds it took."""
+        assert self.process is not None
+        begun = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        self.process, self.url = None, ""
+        return code, time.monotonic() - begun
+
+    @property
+    def said(self) -> str:
+        """All that the daemon has said."""
+        return self.log.read_text()
+
+    @property
+    def key(self) -> str:
+        return (self.state / "key").read_text().strip()
+
+    def rest(self, method: str, path: str, *, workspace: str = "default", **options: Any) -> httpx2.Response:
+        """One request of an agent."""
+        headers = {"authorization": f"Bearer {self.key}", "x-memory-workspace": workspace}
+        return httpx2.request(method, self.url + path, headers=headers, timeout=120, trust_env=False, **options)
+
+    def capture(self, content: str, **more: Any) -> str:
+        """The id of a capture that was acknowledged."""
+        answer = self.rest("POST", "/capture", json={"content": content, **more})
+        assert answer.status_code in (200, 201), answer.text
+        return str(answer.json()["id"])
+
+    def readyz(self) -> dict[str, Any]:
+        return dict(self.rest("GET", "/readyz").json())
+
+    def settled(self, within: float = 30.0) -> None:
+        """Wait until the daemon is ready and knows of nothing that can't be found yet."""
+
+        def calm() -> bool:
+            state = self.readyz()
+            return bool(state["ready"]) and state["pending"] == 0
+
+        self.until(calm, within)
+
+    def until(self, true: Callable[[], Any], within: float = 15.0) -> Any:
+        """What `true` gives once it is not false."""
+        end = time.monotonic() + within
+        while not (value := true()):
+            assert time.monotonic() < end, f"it did not come about in {within:g} s\n{self.said}"
+            time.sleep(0.05)
+        return value
+
+    # The person's side
+
+    def write(self, path: str, text: str | bytes) -> Path:
+        file = self.vault / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return file
+
+    def git(self, *words: str) -> str:
+        name = ("-c", "user.name=Tester", "-c", "user.email=t@example.org", "-c", "core.quotepath=off")
+        command = ["git", *name, "-c", "commit.gpgsign=false", *words]
+        environ = self.environ | {"GIT_CONFIG_NOSYSTEM": "1"}
+        return subprocess.run(command, cwd=self.vault, env=environ, check=True, capture_output=True, text=True).stdout
+
+    def commit(self, message: str) -> str:
+        """Commit everything; the commit."""
+        if not (self.vault / ".git").exists():
+            self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", message)
+        return self.git("rev-parse", "HEAD").strip()
+
+
+@contextmanager
+def daemon(folder: Path, models: Path, *, vault: Path | None = None) -> Iterator[Memex]:
+    """A Memex whose daemon, if one is started, is gone in the end."""
+    memex = Memex(folder, models=models, vault=vault)
+    try:
+        yield memex
+    finally:
+        if memex.process is not None:
+            memex.stop(signal.SIGKILL)
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every file and folder below `folder`: size and time of change."""
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")
+    }
+
+
+def _linked(source: str, target: str) -> str:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+    return target
