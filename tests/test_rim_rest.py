@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
@@ -427,3 +428,23 @@ def test_twenty_clients_at_once_lose_and_double_nothing(rim, work):
 
 def test_the_collections_are_those_of_the_model():
     assert get_args(thoughts_schema.Collection) == COLLECTIONS
+
+
+def test_the_lines_of_the_readme_work_as_they_stand(rim, work, tmp_path):
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    lines = readme.split("<!-- curl:")[1].split("```sh\n")[1].split("```")[0]
+    key = tmp_path / "key"
+    key.write_text(rim.secrets[work.name] + "\n")
+    lines = lines.replace("KEY_FILE", str(key)).replace("http://127.0.0.1:8765", rim.url)
+    script = "\n".join(
+        f"{line}{'; echo' if line.startswith(('post /', 'curl')) else ''}" for line in lines.splitlines()
+    )
+    shown = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, check=True).stdout
+    made, found, listed, whole, gone, health = map(json.loads, shown.splitlines())
+    assert made["title"] == "Heat pump"
+    assert made["tags"] == ["home"]
+    assert found["results"][0]["document_id"] == listed["results"][0]["id"] == whole["id"] == made["id"]
+    assert whole["content"] == "# Heat pump\n\nThe filter is due in May."
+    assert gone["deleted"] is True
+    assert health["status"] == "ok"
+    assert list(work.folder.iterdir()) == []
