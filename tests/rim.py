@@ -188,7 +188,7 @@ def _listen(opened: ExitStack, rim: Rim, work: Callable[[Callable[[str], None], 
     def serving() -> None:
         try:
             work(told, stop)
-        except BaseException as error:  # noqa: BLE001 - raised again where the test sees it
+        except BaseException as error:
             errors.append(error)
         finally:
             bound.set()

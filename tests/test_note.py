@@ -1,3 +1,5 @@
+"""syncd/note.py: laws of splitting, editing and composing, held for any text."""
+
 import json
 
 import pytest

@@ -644,7 +644,7 @@ def capturing(world: World, stop: threading.Event, kept: dict[str, str], errors:
         text = f"capture {number} while the index is built: a merlin, unique{number}"
         try:
             kept[workspace.capture(text).record.path] = text
-        except Exception as error:  # noqa: BLE001 - told at the end
+        except Exception as error:
             errors.append(error)
         number += 1
         time.sleep(0.01)
