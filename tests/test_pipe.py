@@ -897,12 +897,14 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
         world.vault.with_name("away").rename(world.vault)
 
 
-def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_with_nothing(world):
+@pytest.mark.parametrize("part", ["", "vault.lance", "vault.db", "captures.lance"])
+def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_with_nothing(world, part):
 
     many(world)
     with world.serving():
         world.settled()
-        (world.state / "index").rename(world.state / "taken")
+        live = world.app.shelf.live.folder
+        ((live / part) if part else live.parent).rename(world.state / "taken")
         shutil.rmtree(world.state / "taken", ignore_errors=True)
         seen = []
         end = time.monotonic() + 30
