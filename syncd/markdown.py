@@ -19,6 +19,7 @@ from index.model import Block, BlockKind, Callout, Defect, Heading, Link, Task
 from syncd.inline import COMMENT, scan
 
 DEEPEST = 60  # containers within containers; what lies deeper is searchable, but its links are not seen
+MOST_LINES = 100_000
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _NOT_LINE_END = re.compile(r"[^\r\n]+")
@@ -59,12 +60,13 @@ def outline(body: str) -> Outline:
     """Everything the body holds. Never raises: what the grammar can't read is outlined as paragraphs."""
     reader = _Reader(body)
     try:
-        tokens = _GRAMMAR.parse(body)
+        tokens = _GRAMMAR.parse(body) if len(reader.starts) <= MOST_LINES else None
+        why = f"it has more than {MOST_LINES:,} lines"
     except (RecursionError, IndexError, RuntimeError, ValueError) as error:
+        tokens, why = None, type(error).__name__
+    if tokens is None:
         tokens = _paragraphs(body)
-        reader.defect(
-            "unread-markdown", f"its structure could not be read ({type(error).__name__}); its text is searched"
-        )
+        reader.defect("unread-markdown", f"its structure is not read ({why}); its text is searched")
     return reader.read(tokens)
 
 
