@@ -22,6 +22,7 @@ DEEPEST = 60  # containers within containers; what lies deeper is searchable, bu
 MOST_LINES = 100_000
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_BARE_CR = re.compile(r"\r(?!\n)")
 _NOT_LINE_END = re.compile(r"[^\r\n]+")
 _QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _CALLOUT = re.compile(r"\[!([^\]|\r\n]+)(?:\|[^\]\r\n]*)?\]([+-]?)[ \t]*(.*)")
@@ -236,11 +237,12 @@ def _starts(text: str) -> list[int]:
 
 
 def _without(text: str, hidden: list[tuple[int, int]]) -> str:
-    """`text` less the hidden spans, of which only the line ends stay."""
+    """`text` less the hidden spans, of which only the line ends stay: it has as many lines as before."""
+    blank = " " if hidden and _BARE_CR.search(text) else ""  # so that no CR and LF come together to one line end
     parts, at = [], 0
     for start, end in sorted(hidden):
         if end > at:
-            parts += [text[at : max(at, start)], _NOT_LINE_END.sub("", text[max(at, start) : end])]
+            parts += [text[at : max(at, start)], _NOT_LINE_END.sub(blank, text[max(at, start) : end])]
             at = end
     return "".join([*parts, text[at:]]) if parts else text
 
