@@ -67,7 +67,7 @@ INVALID = (
     _fenced("complex key", "? [a, b]\n: c", None),
     _fenced("lone surrogate", r'title: "\ud800"', None),
     Beast("never closed", b"---\ntitle: x\n", OPEN),
-    Beast("only a fence", b"---\n", OPEN),
+    Beast("only a fence", b"---\n", None),
 )
 
 ODD = (
@@ -77,7 +77,7 @@ ODD = (
     _fenced("date key", "2026-01-01: a"),
     _fenced("null and bool keys", "null: a\ntrue: b\n~: c", None),
     _fenced("keys of a reader's own", "content: a\nhandler: b\nself: c\nmetadata: d"),
-    _fenced("hash tag", "tags: #foo"),
+    _fenced("hash tag", "tags: #foo", None),
     _fenced("words that look like more", "a: no\nb: on\nc: 012\nd: 12:30:45\ne: 1.10\nf: 1e3\ng: 0x1F\nh: ~"),
     _fenced("ids as written", "id: 007\naliases: [yes, 1.0]"),
     _fenced("unquoted link", "up: [[X]]"),
