@@ -200,11 +200,11 @@ class Index:
                     entry = self.manifest[path]
                     self.manifest[path] = Entry(path, entry.id, entry.digest, stat, entry.embedded)
 
-    def skip(self, skipped: Mapping[str, str]) -> None:
-        """Remember what can't be indexed, and why: the whole list, in place of the one before."""
+    def skip(self, skipped: Mapping[str, str], workspace: Callable[[str], str]) -> None:
+        """Remember what can't be indexed, and why, in place of the list before; `workspace` of a path sees it too."""
         with self.lock:
             if skipped != self._catalog.skipped():
-                self._catalog.skip(skipped)
+                self._catalog.skip(skipped, workspace=workspace)
 
     def forget(self) -> None:
         """Take every digest as unknown: the next listing reads every file again."""

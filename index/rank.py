@@ -29,7 +29,7 @@ NAMED = 0.9  # the score from which a note is one that the query names exactly
 RUN = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
-HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)
+HEADING = re.compile(r"\n#{1,6} +(.+?)[ #]*$", re.MULTILINE)  # begins with what is rare, so that it is found fast
 FLAT = str.maketrans({**dict.fromkeys("!\"#$%&'()*+,.:;<=>?@[\\]^`{}~’‘“”", None), **dict.fromkeys("-_/|–—\t", " ")})
 
 # The scaffolding of a question: an answer holds none of it.
@@ -145,7 +145,7 @@ def _named(cue: Cue, match: Match) -> tuple[float, bool]:
     """How much the query and one of the passage's names (title, alias, heading) are the same words; whether title or alias is it."""
     title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
     own = [title, *title.split(ALIAS)] if ALIAS in title else [title]
-    inside = HEADING.findall(match.text, match.cut) if "#" in match.text else ()
+    inside = HEADING.findall(f"\n{match.text[match.cut :]}") if "#" in match.text else ()
     most = 0.0
     for head in (*own, *trail, *inside):
         if grams := _grams(head):

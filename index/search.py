@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.embed import Embedder
     from index.store import Store
 
-POOL: Final = 40  # passages that each leg gives at least; from 30 to 100 no measured ranking changes
+POOL: Final = 30  # passages that each leg gives at least; from 30 to 100 no measured ranking changes
 WIDEST: Final = 800  # passages that each leg gives at most
 SPARE: Final = 10  # documents ranked beyond the limit, for those that vanish meanwhile
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -75,8 +76,11 @@ def payload(value: BaseModel) -> tuple[dict[str, Any], str]:
         return data, json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
+@cache
 def schema(model: type[BaseModel], *, output: bool = False) -> dict[str, Any]:
-    """The model's JSON schema, small: definitions in place, no titles, and (input) no `null` beside a type."""
+    """The model's JSON schema, small: definitions in place, no titles, and (input) no `null` beside a type.
+
+    Made once, as it costs milliseconds: not to be changed."""
     full = model.model_json_schema(mode="serialization" if output else "validation")
     definitions = full.pop("$defs", {})
     small = _small(full, definitions, output=output)

@@ -106,7 +106,12 @@ def demo(folder: str | None, port: int | None) -> None:
 
 
 @click.command(cls=Command)
-@click.option("--workspace", "-w", shell_complete=workspaces, help="The workspace the client works in; else the key's only one, or default.")
+@click.option(
+    "--workspace",
+    "-w",
+    shell_complete=workspaces,
+    help="The workspace the client works in; else the key's only one, or default.",
+)
 @click.option(
     "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
 )

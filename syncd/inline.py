@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -34,6 +35,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _NUMBER = re.compile(r"[0-9]+")
 _LINE_END = re.compile(r"[\r\n]")
+_MOST_OPEN = 1_000  # brackets within brackets
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class _Scanner:
         self.links: list[tuple[int, Link]] = []
         self.tags: list[tuple[int, str]] = []
         self.hidden: list[tuple[int, int]] = []
-        self.openers: list[tuple[int, int]] = []  # "[" and "![" that wait for their "]"
+        self.openers: deque[tuple[int, int]] = deque(maxlen=_MOST_OPEN)  # "[" and "![" that wait for their "]"
         self.ticks: dict[int, list[int]] | None = None  # length of a run of backticks -> where such runs begin
         self.arrows = True  # False once no "-->" is left
         self.bracket = -1  # the end of the last escaped bracket: a tag may follow it

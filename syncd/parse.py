@@ -28,7 +28,8 @@ CONFLICT_COPY = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
-_TEMPLATE = re.compile(r"\{\{[^\r\n]*?\}\}|<%[^\r\n]*?%>")
+_LATE = re.compile(r"\s+?^---[ \t]*(?:\r\n|\n|\r)[^\s:#-][^\r\n:]{0,200}:(?:\s|\Z)", re.MULTILINE)
+_TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -101,6 +102,8 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
         body = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if unclosed(text):
         defects.append(Defect("unclosed-frontmatter", "the properties have no closing `---`: they count as text"))
+    elif not front and _LATE.match(body):
+        defects.append(Defect("late-frontmatter", "blank lines stand before the properties: they count as text"))
     elif front.removeprefix("\ufeff"):
         opening = front.removeprefix("\ufeff")[3:]
         if opening[0] in " \t":

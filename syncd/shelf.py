@@ -19,7 +19,7 @@ from index.chunk import Sizes, sizes
 from index.embed import Embedder
 from index.index import Index, fingerprint
 from index.model import Scope
-from index.store import StoreDamaged
+from index.store import StoreDamaged, discard
 
 log = logging.getLogger(__name__)
 
@@ -167,14 +167,13 @@ class Shelf:
         return build
 
     def _open(self, folder: Path, made: Made) -> Build:
-        uri = f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
         indexes: dict[Scope, Index] = {}
         try:
             for scope in SCOPES:
                 indexes[scope] = Index.open(
                     scope,
                     folder,
-                    uri=uri,
+                    uri=self._uri(folder),
                     options=self._settings.options,
                     dimensions=made.dimensions,
                     embedder=self._embedder,
@@ -191,8 +190,13 @@ class Shelf:
         _write(self._root / "current", build.folder.name)
 
     def _drop(self, folder: Path) -> None:
-        # On an object store the chunks of a dropped build stay: a bucket's owner sets how long old objects live.
+        if self._settings.uri:
+            for scope in SCOPES:
+                discard(f"{self._uri(folder)}/{scope}.lance", self._settings.options)
         shutil.rmtree(folder, ignore_errors=True)
+
+    def _uri(self, folder: Path) -> str:
+        return f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
 
 
 def _numbers(cut: Sizes) -> list[int]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 
 from index.errors import Conflict, NotFound, Unavailable
 from index.identity import path_id
-from index.identity import path_id
 from index.index import Prepared
 from index.model import Document, Entry, Stat
 from syncd.absence import FINAL, Absence
@@ -19,7 +18,7 @@ from syncd.agenda import Agenda
 from syncd.capture import iso
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
-from syncd.place import place
+from syncd.place import Place, place
 from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
 from syncd.shelf import Build
 from syncd.vault import Listing, Vault
@@ -87,7 +86,7 @@ class Sweep:
         missing: list[str] = []
         embedding = all(index.comparable for index in aim.build.indexes.values())
         for scope, index in aim.build.indexes.items():
-            files = {path: stat for path, stat in listing.files.items() if place(path, self._inbox).scope == scope}
+            files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
             manifest = index.manifest.copy()
             found = survey(files, manifest, under=aim.under, embedded=embedding)
             late = _nameless(files.keys() - set(found.suspects), manifest) if scope == "captures" and aim.live else []
@@ -96,13 +95,10 @@ class Sweep:
             outcome.unchanged += found.unchanged - len(late)
             if aim.under is None:
                 index.drop_orphans()
-                index.skip(
-                    {path: why for path, why in listing.skipped.items() if place(path, self._inbox).scope == scope}
-                )
-        if aim.live and aim.under is None:
-            suspects += self._unadopted(aim, listing, set(suspects))
+                left_out = {path: why for path, why in listing.skipped.items() if self._place(path).scope == scope}
+                index.skip(left_out, workspace=lambda path: self._place(path).workspace)
         gone = self._believed(aim, listing, missing)
-        suspects.sort(key=lambda path: (place(path, self._inbox).scope == "vault", -listing.files[path].mtime_ns))
+        suspects.sort(key=lambda path: (self._place(path).scope == "vault", -listing.files[path].mtime_ns))
         self._work(aim, suspects, gone, outcome, progress)
         if aim.under is None and aim.live and not self._agenda.stopped:
             self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
@@ -110,6 +106,9 @@ class Sweep:
             if listing.complete:
                 self._absence.listed()
         return outcome
+
+    def _place(self, path: str) -> Place:
+        return place(path, self._inbox)
 
     def _look(self, under: frozenset[str] | None) -> Listing:
         if under is None or len(under) > MANY:
@@ -121,12 +120,6 @@ class Sweep:
             all(look.complete for look in looks),
             frozenset().union(*(look.unread for look in looks)),
         )
-
-    def _unadopted(self, aim: Aim, listing: Listing, known: set[str]) -> list[str]:
-        """Notes of the inbox that answer to no id of their own: perhaps they may be given one now."""
-        manifest = aim.build.indexes["captures"].manifest.copy()
-        waiting = (path for path, entry in manifest.items() if entry.id == path_id(path))
-        return [path for path in waiting if path in listing.files and path not in known]
 
     def _believed(self, aim: Aim, listing: Listing, missing: list[str]) -> list[str]:
         if not aim.live:
@@ -208,11 +201,7 @@ class Sweep:
         """The document at `path`; None when it is to be looked at again, because an editor may be in the middle of it."""
         raw, stat = self._vault.read(path)
         age = time.time() - stat.mtime_ns / 1e9
-        if (
-            not (raw or aim.accept)
-            and 0 <= age < FINAL
-            and path in aim.build.indexes[place(path, self._inbox).scope].manifest
-        ):
+        if not (raw or aim.accept) and 0 <= age < FINAL and path in aim.build.indexes[self._place(path).scope].manifest:
             self._agenda.again(path, FINAL - age)
             return None, stat
         document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)

@@ -107,7 +107,8 @@ class Vault:
         """The bytes of one state of a file, and its stat: never half of one state and half of the next."""
         self._check(path, reading=True)
         for pause in _PATIENCE:
-            time.sleep(pause)
+            if pause:
+                time.sleep(pause)
             with self._told(path), self._file(path) as file:
                 data, was = self._bytes(file)
                 found = self._found(path)

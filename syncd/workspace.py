@@ -96,15 +96,22 @@ class Workspace:
         content_hash = hashlib.sha256(body).hexdigest()
         if again := self._again(content_hash, now):
             return again
-        identity = str(uuid.uuid4())
-        own = properties_of(
-            id=identity, created_at=now, source=source, collection=collection, title=title, tags=tags, metadata=rest
+        own = partial(
+            properties_of,
+            id=str(uuid.uuid4()),
+            created_at=now,
+            source=source,
+            collection=collection,
+            tags=tags,
+            metadata=rest,
         )
-        raw = encode(_composed(own, content))
         stem_of = title or title_of(content)
+        wanted = free_name(stem_of, now, lambda _: False)
         avoid: set[str] = set()
         while True:
             name = free_name(stem_of, now, lambda folded: folded in avoid or self._tools.taken(folded))
+            # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
+            raw = encode(_composed(own(title=title or (wanted if name != wanted else None)), content))
             document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=self._tools.inbox)
             # Cut and embed before anything is written: a capture that can't be made findable is refused.
             index = self._index

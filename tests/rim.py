@@ -1,23 +1,62 @@
-"""A rim that really listens: the desk, its keys, and clients for every way in."""
+"""A daemon that really listens: a vault, the App on it, its keys, and clients for every way in. Only the model is faked."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
+import numpy as np
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 
+from index.encoders import Kind
 from mcp_server.server import now_ms, serve
-from syncd.config import McpSettings, SearchSettings, ServerSettings, Settings, VaultSettings
+from syncd.config import McpSettings, ServerSettings
 from syncd.keys import Keys
-from syncd.ledger import Ledger
-from tests.fakes_desk import FakeDesk
+from syncd.workspace import Desk, Workspace
+from tests.fakes import FakeEncoder, fake_embedder
+from tests.world import World
 
+T = TypeVar("T")
 STATIC_MCP, STATIC_REST = "kb-mcp-secret", "kb-rest-secret"
+SLOW, CRASH = "slowpoke", "crashpad"  # words that make the encoder wait, or fail as a bug would
+
+
+class MoodyEncoder(FakeEncoder):
+    """A model that takes its time over one word, until `gate` is opened, and has a bug at another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.waiting = threading.Semaphore(0)  # released once for each call that begins to wait
+
+    def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
+        if any(CRASH in text for text in texts):
+            raise RuntimeError("secret of /home/owner/vault")
+        if any(SLOW in text for text in texts):
+            self.waiting.release()
+            assert self.gate.wait(30), "nobody opened the gate"
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Whoever asks about SLOW waits until the end of this block."""
+        self.waiting = threading.Semaphore(0)
+        self.gate.clear()
+        try:
+            yield
+        finally:
+            self.gate.set()
 
 
 @dataclass
@@ -25,9 +64,22 @@ class Rim:
     """A running server. `secrets` has a key of each kind by name."""
 
     url: str
-    desk: FakeDesk
+    world: World
+    encoder: MoodyEncoder
     secrets: dict[str, str] = field(default_factory=dict)
     stop: Callable[[], None] = lambda: None
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def desk(self) -> Desk:
+        return self.world.app.desk
+
+    def space(self) -> Space:
+        """A new workspace, and a key that is bound to it."""
+        name = f"space {next(self._numbers)}"
+        self.desk.create_workspace(name)
+        _, self.secrets[name] = self.desk.keys.create(name, workspaces=(name,), now=now_ms())
+        return Space(self, name)
 
     def headers(self, key: str = "full", **more: str) -> dict[str, str]:
         named = {name.replace("_", "-"): value for name, value in more.items()}
@@ -37,56 +89,124 @@ class Rim:
         headers = (self.headers(key) if key else {}) | options.pop("headers", {})
         return httpx2.request(method, self.url + path, headers=headers, timeout=30, **options)
 
+    def files(self) -> dict[str, bytes]:
+        """Every file of the vault."""
+        root = self.world.vault
+        return {str(file.relative_to(root)): file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()}
+
+
+@dataclass(frozen=True)
+class Space:
+    """A workspace as a client with its own key sees it."""
+
+    rim: Rim
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        return self.rim.world.vault / "Captures" / self.name
+
+    @property
+    def tools(self) -> Workspace:
+        return self.rim.desk.workspace(self.name)
+
+    def rest(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        return self.rim.rest(method, path, key=self.name, **options)
+
+    def capture(self, content: str, **more: Any) -> dict[str, Any]:
+        """What became of a capture that must work."""
+        answer = self.rest("POST", "/capture", json={"content": content, **more})
+        assert answer.status_code == 200, answer.text
+        told: dict[str, Any] = answer.json()
+        return told
+
+    def file_of(self, id: str) -> Path:
+        """The file that holds a note."""
+        return self.rim.world.vault / self.tools.get(id).record.path
+
+    @contextmanager
+    def clock(self, now: Callable[[], int]) -> Iterator[None]:
+        """Captures of all workspaces are made at `now`."""
+        desk = self.rim.desk
+        before = desk._tools
+        desk._tools = replace(before, now=now)
+        try:
+            yield
+        finally:
+            desk._tools = before
+
 
 @contextmanager
 def running(
-    folder: Path, *, mcp: McpSettings | None = None, make_desk: Callable[[Path, Keys], Any] = FakeDesk, **server: Any
+    folder: Path, *, mcp: McpSettings | None = None, fill: Callable[[World], object] | None = None, **server: Any
 ) -> Iterator[Rim]:
-    """Serve a fresh desk (any that keeps the contract of `syncd.workspace.Desk`) on a free loopback port."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    ledger = Ledger.open(folder / "ledger.db")
-    keys = Keys(ledger, static={"mcp": STATIC_MCP, "rest": STATIC_REST})
-    desk = make_desk(folder / "vault", keys)
-    settings = Settings(
-        vault=VaultSettings(path=folder / "vault"),
-        state=folder,
-        server=ServerSettings(**{"port": 0, "grace_s": 1.0} | server),
-        mcp=mcp or McpSettings(),
-        search=SearchSettings(),
-    )
-    bound, stop, urls, errors = threading.Event(), threading.Event(), [], []
+    """Serve a vault on a free loopback port, with everything that a daemon runs. `fill` puts notes into it first."""
+    with ExitStack() as opened:
+        rim = _opened(opened, folder, mcp, server)
+        if fill:
+            fill(rim.world)
+        _listen(opened, rim, lambda told, stop: rim.world.app.serve(lambda ready: told(ready.url), stop))
+        assert rim.world.app.sync.ready.wait(60)
+        yield rim
 
-    def on_bound(url: str) -> None:
-        urls.append(url)
+
+@contextmanager
+def unlisted(folder: Path) -> Iterator[Rim]:
+    """Serve a vault that has not been listed yet, and will not be."""
+    with ExitStack() as opened:
+        rim = _opened(opened, folder, None, {})
+        _listen(opened, rim, lambda told, stop: serve(rim.desk, rim.world.app.settings, on_bound=told, stop=stop))
+        yield rim
+
+
+def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: dict[str, Any]) -> Rim:
+    encoder = MoodyEncoder()
+    encoder.gate.set()
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("KB_MCP_API_KEY", STATIC_MCP)
+        environ.setenv("KB_API_KEY", STATIC_REST)
+        world = World(
+            folder,
+            embedder=fake_embedder(encoder),
+            server=ServerSettings(**{"port": 0, "grace_s": 1.0} | server),
+            mcp=mcp or McpSettings(),
+        )
+    opened.callback(world.close)
+    for name in ("default", "work", "secret"):
+        world.app.desk.create_workspace(name)
+    return Rim("", world, encoder, _secrets(world.app.keys))
+
+
+def _listen(opened: ExitStack, rim: Rim, work: Callable[[Callable[[str], None], threading.Event], object]) -> None:
+    bound, stop = threading.Event(), threading.Event()
+    errors: list[BaseException] = []
+
+    def told(url: str) -> None:
+        rim.url = url
         bound.set()
 
-    def work() -> None:
+    def serving() -> None:
         try:
-            serve(desk, settings, on_bound=on_bound, stop=stop)
-        except BaseException as error:  # noqa: BLE001 - raised again where the test sees it
+            work(told, stop)
+        except BaseException as error:
             errors.append(error)
         finally:
             bound.set()
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=serving, daemon=True)
     thread.start()
-    assert bound.wait(20)
-    if not urls:
-        ledger.close()
+    assert bound.wait(30)
+    if not rim.url:
         raise errors[0]
 
     def put_away() -> None:
         stop.set()
-        thread.join(20)
-
-    rim = Rim(urls[0], desk, _secrets(keys), put_away)
-    try:
-        yield rim
-    finally:
-        put_away()
-        ledger.close()
+        thread.join(30)
         assert not thread.is_alive()
         assert not errors, errors
+
+    rim.stop = put_away
+    opened.callback(put_away)
 
 
 def _secrets(keys: Keys) -> dict[str, str]:
@@ -110,3 +230,30 @@ def _secrets(keys: Keys) -> dict[str, str]:
     made["bad"] = made["full"][:-1] + ("0" if made["full"][-1] != "0" else "1")
     made["nonsense"] = "mx_nosuch_secret"
     return made
+
+
+@asynccontextmanager
+async def client(
+    rim: Rim, *, key: str = "full", mode: str = "legacy", path: str = "/mcp", way: str = "http", **headers: str
+) -> AsyncIterator[Client]:
+    """An MCP client of the ecosystem, by HTTP, SSE or the bridge, in one of the protocol's two eras."""
+    sent = rim.headers(key, **headers)
+    if way == "stdio":
+        workspace = headers.get("X_Memory_Workspace")
+        code = f"import sys; from mcp_server.bridge import run; sys.exit(run({rim.url!r}, {rim.secrets[key]!r}, workspace={workspace!r}))"
+        async with Client(StdioServerParameters(command=sys.executable, args=["-c", code], cwd="."), mode=mode) as made:
+            yield made
+    elif way == "sse":
+        async with Client(sse_client(rim.url + "/sse", headers=sent), mode=mode) as made:
+            yield made
+    else:
+        async with (
+            httpx2.AsyncClient(headers=sent, timeout=30) as http,
+            Client(streamable_http_client(rim.url + path, http_client=http), mode=mode) as made,
+        ):
+            yield made
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns."""
+    return asyncio.run(asyncio.wait_for(work, 60))

@@ -243,7 +243,13 @@ def test_all_that_it_writes_is_in_the_vault_and_the_state_folder(memex, tmp_path
 def killed_in_bulk(memex: Memex, count: int, *, kills: int) -> None:
     """Index `count` notes with captures arriving, killed again and again; nothing acknowledged may be missing."""
     acknowledged: dict[str, str] = {}
-    wild = ["plain words about avocets", "日本語のメモ🦩", "a\r\nb\x00c\u2028d\n", "---\nid: forged\n---\nbody", "  \n# T\n"]
+    wild = [
+        "plain words about avocets",
+        "日本語のメモ🦩",
+        "a\r\nb\x00c\u2028d\n",
+        "---\nid: forged\n---\nbody",
+        "  \n# T\n",
+    ]
     notes(memex, count, words=300)
     memex.serve(wait=False)
     for round_ in range(kills):

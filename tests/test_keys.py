@@ -151,7 +151,7 @@ def test_many_threads_make_keys_and_none_is_lost(keys):
                 _, secret = keys.create(f"{number}-{turn}", workspaces=None, now=NOW)
                 assert keys.authenticate(secret, now=NOW)
                 keys.flush()
-        except BaseException as error:  # noqa: BLE001 - told by the main thread
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]

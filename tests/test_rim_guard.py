@@ -16,9 +16,10 @@ import pytest
 
 from index.errors import Unavailable
 from mcp_server.address import hosts, origins
+from mcp_server.operation import READERS
 from mcp_server.server import now_ms
 from syncd.config import ServerSettings
-from tests.rim import running
+from tests.rim import SLOW, running
 
 ROUTES = [
     *(("POST", "/capture"), ("POST", "/search"), ("GET", "/thought/x"), ("DELETE", "/thought/x"), ("GET", "/thoughts")),
@@ -61,7 +62,7 @@ def request(rim, *lines, method="POST", path="/capture", body=b'{"content": "x"}
 
 
 def count(rim):
-    return sum(len(rim.desk.workspace(name).records) for name in rim.desk.workspaces())
+    return sum(1 for _ in rim.world.vault.rglob("*.md"))
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
@@ -166,13 +167,17 @@ def test_an_id_of_another_workspace_is_as_unknown_as_none(rim):
     assert rim.desk.workspace("secret").get(note)
 
 
+def holds(workspace, note):
+    return note in {record.id for record in workspace.recent(500)}
+
+
 def test_the_workspace_is_the_header_or_the_only_one_or_default(rim):
     def where(key, **headers):
         answer = rim.rest("POST", "/capture", key=key, json={"content": f"where {key} {headers}"}, headers=headers)
         if answer.status_code != 200:
             return answer.status_code
         note = answer.json()["id"]
-        return next(name for name in rim.desk.workspaces() if note in rim.desk.workspace(name).records)
+        return next(name for name in rim.desk.workspaces() if holds(rim.desk.workspace(name), note))
 
     assert where("work") == "work"
     assert where("full") == where("two") == "default"
@@ -361,23 +366,21 @@ def test_aborted_uploads_do_not_stop_the_others(rim):
 
 
 def test_health_answers_while_all_threads_are_busy(rim):
-    space = rim.desk.workspace("work")
-    space.slow = 1.0
+    asked = {"query": f"where is the {SLOW} now"}
     threads = [
-        threading.Thread(target=rim.rest, args=("POST", "/search"), kwargs={"key": "work", "json": {"query": "x"}})
+        threading.Thread(target=rim.rest, args=("POST", "/search"), kwargs={"key": "work", "json": asked})
         for _ in range(40)
     ]
-    try:
+    with rim.encoder.held():
         for thread in threads:
             thread.start()
-        time.sleep(0.3)
+        for _ in range(READERS):
+            assert rim.encoder.waiting.acquire(timeout=20)
         started = time.monotonic()
         assert rim.rest("GET", "/healthz", key=None).status_code == 200
         assert time.monotonic() - started < 1.0
-    finally:
-        space.slow = 0.0
-        for thread in threads:
-            thread.join()
+    for thread in threads:
+        thread.join()
 
 
 @pytest.mark.parametrize("path", ["/sse", "/mcp"])
@@ -425,12 +428,12 @@ def test_a_stop_does_not_wait_for_listeners(tmp_path):
 def test_a_stop_waits_for_work_under_way(tmp_path):
     answers = []
     with running(tmp_path / "state", grace_s=8.0) as rim:
-        rim.desk.workspace("default").slow = 1.0
-        thread = threading.Thread(
-            target=lambda: answers.append(rim.rest("POST", "/capture", json={"content": "just in time"}).status_code)
-        )
+        rim.encoder.gate.clear()
+        sent = {"content": f"the {SLOW} is just in time"}
+        thread = threading.Thread(target=lambda: answers.append(rim.rest("POST", "/capture", json=sent).status_code))
         thread.start()
-        time.sleep(0.3)
+        assert rim.encoder.waiting.acquire(timeout=20)
+        threading.Timer(1.0, rim.encoder.gate.set).start()
     thread.join(10)
     assert answers == [200]
 
@@ -492,16 +495,12 @@ def test_a_listed_origin_is_let_in_but_needs_a_key_too(tmp_path):
 def test_a_signal_stops_a_server_in_the_main_thread(tmp_path, number):
     code = textwrap.dedent(
         f"""
-        import os, pathlib, sys, threading
-        from mcp_server.server import serve
-        from syncd.config import *
-        from syncd.keys import Keys
-        from syncd.ledger import Ledger
-        from tests.fakes_desk import FakeDesk
-        state = pathlib.Path({str(tmp_path / "state")!r}); state.mkdir(mode=0o700)
-        ledger = Ledger.open(state / "ledger.db")
-        settings = Settings(vault=VaultSettings(path=state), state=state, server=ServerSettings(port=0))
-        serve(FakeDesk(state / "v", Keys(ledger)), settings, on_bound=lambda url: print(url, flush=True))
+        import pathlib
+        from syncd.config import ServerSettings
+        from tests.world import World
+        world = World(pathlib.Path({str(tmp_path)!r}), server=ServerSettings(port=0))
+        world.app.serve(lambda ready: print(ready.url, flush=True))
+        world.close()
         print("put away", flush=True)
         """
     )

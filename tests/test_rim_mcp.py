@@ -2,19 +2,17 @@
 
 import asyncio
 import json
-import sys
-from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.sse import sse_client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from mcp_server.tools import FAMILIES
 from syncd.config import McpSettings
-from tests.rim import running
+from tests.rim import CRASH, SLOW, client, run, running
+from tests.world import until
 
 MODES = ("legacy", "2026-07-28")
 TOOLS = ["capture_thought", "semantic_search", "get_thought", "delete_thought", "list_recent"]
@@ -25,29 +23,6 @@ WAYS = [*((way, mode) for way in ("http", "sse", "stdio") for mode in MODES)]
 def rim(tmp_path_factory):
     with running(tmp_path_factory.mktemp("rim") / "state") as served:
         yield served
-
-
-@asynccontextmanager
-async def client(rim, *, key="full", mode="legacy", path="/mcp", way="http", **headers):
-    sent = rim.headers(key, **headers)
-    if way == "stdio":
-        workspace = headers.get("X_Memory_Workspace")
-        code = f"import sys; from mcp_server.bridge import run; sys.exit(run({rim.url!r}, {rim.secrets[key]!r}, workspace={workspace!r}))"
-        async with Client(StdioServerParameters(command=sys.executable, args=["-c", code], cwd="."), mode=mode) as made:
-            yield made
-    elif way == "sse":
-        async with Client(sse_client(rim.url + "/sse", headers=sent), mode=mode) as made:
-            yield made
-    else:
-        async with (
-            httpx2.AsyncClient(headers=sent, timeout=30) as http,
-            Client(streamable_http_client(rim.url + path, http_client=http), mode=mode) as made,
-        ):
-            yield made
-
-
-def run(work):
-    return asyncio.run(asyncio.wait_for(work, 60))
 
 
 def failed(result):
@@ -62,8 +37,10 @@ def failed(result):
 
 @pytest.mark.parametrize(("way", "mode"), WAYS)
 def test_every_tool_works_on_every_transport_and_era(rim, way, mode):
+    space = rim.space()
+
     async def work():
-        async with client(rim, way=way, mode=mode, X_Memory_Workspace="work") as mcp:
+        async with client(rim, key=space.name, way=way, mode=mode) as mcp:
             assert [tool.name for tool in (await mcp.list_tools()).tools] == TOOLS
             text = f"over {way} in {mode}: 日本語 \u2028 line"
             made = await mcp.call_tool("capture_thought", {"content": text, "metadata": {"n": 1}})
@@ -88,7 +65,7 @@ def test_every_tool_works_on_every_transport_and_era(rim, way, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_family_has_an_endpoint_of_its_own(rim, mode):
     async def work():
-        async with client(rim, mode=mode, path="/mcp/thoughts") as mcp:
+        async with client(rim, key=rim.space().name, mode=mode, path="/mcp/thoughts") as mcp:
             assert [tool.name for tool in (await mcp.list_tools()).tools] == TOOLS
             assert (await mcp.call_tool("list_recent", {})).structured_content["results"] == []
 
@@ -268,62 +245,55 @@ def test_a_session_belongs_to_the_key_that_opened_it(rim):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_slow_call_ends_with_a_retryable_error(rim, mode, monkeypatch):
-    operation = FAMILIES["thoughts"][1]
-    space = rim.desk.workspace("work")
-    space.slow = 1.5
+def test_a_slow_call_ends_with_a_retryable_error(rim, mode):
+    (operation,) = (one for one in FAMILIES["thoughts"] if one.name == "semantic_search")
     before = operation.seconds
     object.__setattr__(operation, "seconds", 0.3)
     try:
 
         async def work():
             async with client(rim, mode=mode, X_Memory_Workspace="work") as mcp:
-                return await mcp.call_tool("semantic_search", {"query": "x"})
+                return await mcp.call_tool("semantic_search", {"query": f"where is the {SLOW} now"})
 
-        shown = failed(run(work()))
+        with rim.encoder.held():
+            shown = failed(run(work()))
     finally:
         object.__setattr__(operation, "seconds", before)
-        space.slow = 0.0
     assert (shown["code"], shown["retryable"]) == ("UNAVAILABLE", True)
 
 
 def test_a_write_whose_caller_leaves_is_completed(rim):
-    space = rim.desk.workspace("work")
-    space.slow = 0.5
+    space = rim.space()
 
     async def work():
-        async with client(rim, mode="2026-07-28", X_Memory_Workspace="work") as mcp:
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(mcp.call_tool("capture_thought", {"content": "the caller left"}), 0.2)
-        await asyncio.sleep(0.8)
+        async with client(rim, key=space.name, mode="2026-07-28") as mcp:
+            call = asyncio.create_task(mcp.call_tool("capture_thought", {"content": f"the caller of {SLOW} left"}))
+            await asyncio.to_thread(rim.encoder.waiting.acquire, timeout=20)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
 
-    try:
+    with rim.encoder.held():
         run(work())
-    finally:
-        space.slow = 0.0
-    assert any(record.title == "the caller left" for record in space.records.values())
+    until(lambda: [record.title for record in space.tools.recent()] == [f"the caller of {SLOW} left"])
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_crash_tells_nothing(rim, mode):
-    space = rim.desk.workspace("work")
-
-    def crash(query):
-        raise RuntimeError("secret of /home/owner/vault")
-
-    space.search = crash
+    space = rim.space()
 
     async def work():
-        async with client(rim, mode=mode, X_Memory_Workspace="work") as mcp:
-            return await mcp.call_tool("semantic_search", {"query": "x"})
+        async with client(rim, key=space.name, mode=mode) as mcp:
+            return [
+                await mcp.call_tool("semantic_search", {"query": f"where is the {CRASH} now"}),
+                await mcp.call_tool("capture_thought", {"content": f"this is the {CRASH}"}),
+            ]
 
-    try:
-        result = run(work())
-    finally:
-        del space.search
-    assert failed(result)["code"] == "UNAVAILABLE"
-    assert "secret" not in str(result)
-    assert "home" not in str(result)
+    for result in run(work()):
+        assert failed(result)["code"] == "UNAVAILABLE"
+        assert "secret" not in str(result)
+        assert "home" not in str(result)
+    assert list(space.folder.iterdir()) == []
 
 
 def test_twenty_clients_on_all_ways_lose_and_double_nothing(rim):

@@ -313,6 +313,16 @@ def test_a_write_that_fails_half_way_changes_nothing(store):
     assert [passage.text for passage in store.passages("a")] == ["old"], "the delete was taken back"
 
 
+def test_maintenance_first_takes_back_what_was_left_half_written(store):
+    store.replace({"a": [row("a", 0, "old")]})
+    store._table._undo = store._ask(store._table.version())
+    store._ask(store._table._writer.delete("doc_id IN ('a')"))  # and here the disk was full
+    store.maintain()
+    assert [passage.text for passage in store.passages("a")] == ["old"]
+    store.replace({"a": [row("a", 0, "new")]})
+    assert [passage.text for passage in store.passages("a")] == ["new"]
+
+
 # Maintenance
 
 
@@ -413,7 +423,7 @@ def test_reads_and_writes_go_on_during_maintenance(store):
     threads = [threading.Thread(target=work) for work in (reads, reads, writes)]
     for thread in threads:
         thread.start()
-    for _ in range(4):
+    for _ in range(2):
         store.maintain()
     stop.set()
     for thread in threads:

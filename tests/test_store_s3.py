@@ -14,7 +14,9 @@ from moto.server import ThreadedMotoServer
 
 from index.model import Filter
 from index.store import Store, StoreDamaged, discard
+from syncd.config import IndexSettings
 from tests.chunked import DIMENSIONS, row, unit
+from tests.world import World
 
 BUCKET = "memex-index"
 
@@ -56,7 +58,9 @@ OTHER = """
 import json, sys
 from index.model import Filter
 from index.store import Store
+from syncd.config import IndexSettings
 from tests.chunked import DIMENSIONS, row, unit
+from tests.world import World
 store = Store.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
 assert not store.fresh and not store.healed
 near, words = store.legs(vector=unit("text 3"), words="third", filter=Filter(workspace="w0"), pool=5)
@@ -123,3 +127,25 @@ def test_a_table_whose_versions_are_gone_is_not_taken_for_an_empty_one(options):
     store = opened(options, "torn")
     assert store.fresh and store.count() == 0
     store.close()
+
+
+def test_a_whole_daemon_keeps_its_chunks_there(options, tmp_path):
+    on_s3 = IndexSettings(uri=f"s3://{BUCKET}/daemon", storage_options=options)
+    world = World(tmp_path, index=on_s3)
+    try:
+        world.write("Note.md", "the shoveler in the vault\n")
+        world.run()
+        kept = world.app.desk.workspace("default").capture("a shoveler was seen at dawn").record
+        assert world.found("shoveler vault", scope="vault") == ["Note.md"]
+        world.reopen()
+        world.run()
+        assert kept.path in world.found("shoveler dawn", scope="captures")
+        world.app.operations["index"]({"full": True}, lambda _: None)
+        assert kept.path in world.found("shoveler dawn", scope="captures")
+        assert world.dump() == {scope: slot.index.dump() for scope, slot in world.app.shelf.slots.items()}
+        assert not list((world.state / "index").rglob("*.lance"))
+        world.app.shelf.tidy(grace=0)
+        keys = [one["Key"] for one in _client(options).list_objects_v2(Bucket=BUCKET, Prefix="daemon/")["Contents"]]
+        assert {key.split("/")[1] for key in keys} == {world.app.shelf.live.folder.name}
+    finally:
+        world.close()

@@ -1,0 +1,274 @@
+"""What an agent can reach: every route and tool, over the wire, with keys of every reach, against what they must not show.
+
+The same calls are also made on a vault without the secret notes: but for ids and times the answers must be the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from index.identity import path_id
+from tests.rim import client, run, running
+
+NOW = 1_700_000_000_000
+TITLE = "Garden plan"  # of a note outside the inbox, and of one that an agent captures
+SHARED = "The same words stand in both."  # in a note outside the inbox, and captured by an agent
+ID = "11111111-2222-4333-8444-555555555555"
+WAYS = [("http", "legacy", "/mcp"), ("http", "2026-07-28", "/mcp/thoughts"), ("sse", "legacy", "/sse")]
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
+
+
+def word(kind: str) -> str:
+    """A word that stands in one place only."""
+    return f"xq{kind}zy"
+
+
+def notes(folder: str, kind: str) -> dict[str, str]:
+    """A note with a secret in every part: in its name, properties and text."""
+    s = {
+        part: word(kind + part) for part in ("name", "title", "tag", "alias", "key", "value", "source", "head", "body")
+    }
+    text = (
+        f"---\ntitle: {s['title']}\ntags: [{s['tag']}]\naliases: [{s['alias']}]\n{s['key']}: {s['value']}\n"
+        f"source: {s['source']}\nid: {ID[:-1]}{len(kind)}\nsummary: {word(kind + 'sum')}\n---\n"
+        f"# {s['head']}\n\nThe safe is opened with {s['body']}. #{word(kind + 'inline')}\n\n"
+        f"[[{word(kind + 'link')}]] ![[{word(kind + 'embed')}]] %%{word(kind + 'comment')}%%\n\n"
+        f"```\n{word(kind + 'code')}\n```\n\n- [ ] {word(kind + 'task')}\n\n> [!note] {word(kind + 'callout')}\n"
+    )
+    return {f"{folder}{s['name']}.md": text}
+
+
+OUTSIDE = {
+    **notes("", "root"),
+    **notes(f"{word('folder')}/Diary/", "deep"),
+    **notes("Captures/Reports/", "report"),
+    **notes("Captures/reports/", "small"),
+    **notes("Captures/", "beside"),
+    **notes(".obsidian/", "hidden"),
+    **notes("Captures/work/.trash/", "trash"),
+    f"{word('folder')}/Broken {word('brokenname')}.md": f"---\n{word('broken')}: [\n---\n{word('brokenbody')}\n",
+    f"{word('canvasname')}.canvas": f'{{"nodes": [{{"text": "{word("canvas")}"}}]}}',
+    f"Diary/{TITLE}.md": f"{word('garden')}\n",
+    "Diary/Shared.md": f"---\nid: {ID}\n---\n{SHARED}",
+}
+SECRETS = sorted(set(re.findall(r"xq\w+zy", json.dumps(OUTSIDE))))
+
+
+@dataclass
+class Probe:
+    """All that was said to and by a server."""
+
+    rim: object
+    heard: list[tuple[str, str]] = field(default_factory=list)
+
+    def rest(self, method, path, *, key, **options):
+        answer = self.rim.rest(method, path, key=key, **options)
+        head = "\n".join(f"{name}: {value}" for name, value in answer.headers.items() if name != "date")
+        self.hear(f"{key} {method} {path} {options}", f"{answer.status_code} {head}\n{answer.text}")
+        return answer
+
+    def hear(self, asked, answer):
+        self.heard.append((asked, answer))
+
+    def leaks(self):
+        """Secrets that were told and not said by the caller itself."""
+        return [
+            (asked, secret)
+            for asked, answer in self.heard
+            for secret in SECRETS
+            if secret in answer.casefold() and secret not in asked
+        ]
+
+    def told(self):
+        """What was heard, but for ids, times and sizes."""
+        return [(UUID.sub("ID", asked), settled(answer)) for asked, answer in self.heard]
+
+
+def settled(answer):
+    answer = UUID.sub("ID", answer)
+    answer = re.sub(r"content-length: \d+|mcp-session-id: \S+", "", answer)
+    answer = re.sub(
+        r'\\?"generation\\?": ?\d+|\\?"vault\\?": ?\{[^}]*\}', "", answer
+    )  # counts, which readyz is to tell
+    answer = re.sub(r"\b1[67]\d{11}\b|\"updated_at\":null", "TIME", answer)
+    # Scores depend on how far the full-text index has been built, and documents of one score come in any order.
+    return sorted(re.split(r"[{}]", re.sub(r'\\*"score\\*": ?[\d.e-]+', "", answer)))
+
+
+def ids():
+    """Whatever might be taken for the id of a note outside the inbox."""
+    known = [ID, *(f"{ID[:-1]}{n}" for n in range(1, 9))]
+    for path in OUTSIDE:
+        known += [path_id(path), path_id(f"Captures/work/{path}"), path.replace("/", "%2F"), f"..%2F..%2F{path}"]
+    return known
+
+
+SEARCHES = [
+    one | {"top_k": 50}
+    for one in (
+        {"query": "the safe is opened with"},
+        {"query": " ".join(SECRETS)[:1_900]},
+        *({"query": " ".join(some), "mode": "text"} for some in (SECRETS[n::4] for n in range(4))),
+        *({"query": SHARED, "mode": mode, "detail": "full"} for mode in ("hybrid", "vector", "text")),
+        *({"query": "safe", "tags": [tag]} for tag in SECRETS if "tag" in tag or "inline" in tag),
+        *({"query": "safe", "source": source} for source in SECRETS if "source" in source),
+        *(
+            {"query": "safe", "namespace": one}
+            for one in ("", "..", "../..", word("folder"), "Reports", "default", "Diary")
+        ),
+        *({"query": "safe", "collection": one} for one in ("documents", "memory", "workspace", "vault")),
+        {"query": "safe", "scope": "vault"},
+        {"query": "safe", "scope": "all", "workspace": ""},
+        {"query": "safe", "since": 0, "until": 8_000_000_000_000},
+    )
+]
+LISTS = [{}, {"limit": 200, "detail": "full"}, {"limit": 200, "before": 8_000_000_000_000}, {"scope": "vault"}]
+CAPTURES = [
+    {"content": f"# {TITLE}\n\nmine"},
+    {"content": "another text", "metadata": {"title": TITLE}},
+    {"content": SHARED},
+    {"content": f"![[{TITLE}]] and [[Shared]] are links to notes of the vault"},
+    *(
+        {"content": f"escape {n}", "namespace": one}
+        for n, one in enumerate(("..", "../../Diary", "/Diary", "Reports", "a/../.."))
+    ),
+    {"content": "escape by title", "metadata": {"title": "../../Diary/Mine"}},
+    {"content": "escape by source", "source": "../../Diary/Mine.md"},
+    *({"content": "owned", "metadata": {name: "x"}} for name in ("promote", "id", "path", "workspace", "review")),
+]
+WORKSPACES = [None, "work", "default", "", ".", "..", "../Diary", "Reports", "reports", "Captures", "Diary", "/", "work/..",
+              word("folder"), ".obsidian", "work/.trash", "*", "vault"]  # fmt: skip
+
+
+def every_route(probe, key):
+    """Each route of REST, and of what is described, with all that might lead out of the inbox."""
+    described = probe.rest("GET", "/openapi.json", key=key).json()
+    for path in ("/healthz", "/readyz"):
+        probe.rest("GET", path, key=key)
+        probe.rest("GET", path, key=None)
+    for path, methods in described["paths"].items():
+        for method in ("get", "post", "delete", "put", "patch", "head", "options"):
+            filled = path.replace("{id}", "x")
+            assert method not in methods or path in ("/healthz", "/readyz") or methods[method]["responses"]
+            if (method, filled) != ("delete", "/thoughts"):
+                probe.rest(method.upper(), filled, key=key, **({"json": {}} if method == "post" else {}))
+    made = []
+    for sent in CAPTURES:
+        answer = probe.rest("POST", "/capture", key=key, json=sent)
+        if answer.status_code == 200:
+            made.append(answer.json()["id"])
+    for sent in SEARCHES:
+        probe.rest("POST", "/search", key=key, json=sent)
+    for sent in LISTS:
+        probe.rest("GET", "/thoughts", key=key, params=sent)
+    for id in (*ids(), *made):
+        probe.rest("GET", f"/thought/{id}", key=key)
+    for id in ids():
+        assert probe.rest("DELETE", f"/thought/{id}", key=key).status_code == 404
+    for name in WORKSPACES:
+        headers = {} if name is None else {"X-Memory-Workspace": name}
+        probe.rest("POST", "/search", key=key, json={"query": "the safe is opened with"}, headers=headers)
+        probe.rest("GET", "/thoughts", key=key, headers=headers)
+        probe.rest("GET", f"/thought/{ID}", key=key, headers=headers)
+        if name in ("work", "default", None):
+            continue
+        assert probe.rest("POST", "/capture", key=key, json={"content": "x"}, headers=headers).status_code == 404
+    for path in (
+        *(f"/{path}" for path in OUTSIDE),
+        "/Captures/",
+        "/thought/..%2f..%2fDiary",
+        "/mcp/vault",
+        "/mcp/kb",
+        "/vault",
+    ):
+        probe.rest("GET", path, key=key)
+        probe.rest("POST", path, key=key, json={"query": "safe"})
+    for body in (b"{", b'{"query": "safe', b"[]", b"null", b"\xff"):
+        for path in ("/capture", "/search", "/mcp"):
+            probe.rest("POST", path, key=key, content=body, headers={"content-type": "application/json"})
+    for id in made:
+        probe.rest("DELETE", f"/thought/{id}", key=key)
+
+
+def every_tool(probe, key):
+    """Each tool of each endpoint, in both eras, and what else a protocol can ask for."""
+
+    async def through(way, mode, path):
+        async with client(probe.rim, key=key, way=way, mode=mode, path=path) as mcp:
+
+            async def ask(name, work):
+                try:
+                    answer = (await work).model_dump_json(by_alias=True)
+                except Exception as error:
+                    answer = str(error)
+                probe.hear(f"{key} {way} {mode} {path} {name}", answer)
+                return answer
+
+            await ask("list", mcp.list_tools())
+            await ask("resources", mcp.list_resources())
+            await ask("templates", mcp.list_resource_templates())
+            await ask("prompts", mcp.list_prompts())
+            for uri in (f"note://work/Diary/{TITLE}", "file:///etc/passwd", f"note://work/../../Diary/{TITLE}"):
+                await ask(uri, mcp.read_resource(uri))
+            made = []
+            for sent in CAPTURES:
+                answer = json.loads(await ask(f"capture {sent}", mcp.call_tool("capture_thought", sent)))
+                made += [answer["structuredContent"]["id"]] if answer.get("structuredContent") else []
+            for sent in SEARCHES:
+                await ask(f"search {sent}", mcp.call_tool("semantic_search", sent))
+            for sent in LISTS:
+                await ask(f"list {sent}", mcp.call_tool("list_recent", sent))
+            for id in (*ids(), *made):
+                await ask(f"get {id}", mcp.call_tool("get_thought", {"id": id}))
+                await ask(f"delete {id}", mcp.call_tool("delete_thought", {"id": id}))
+            for tool in ("kb_search", "memory.search", "vault_search", "semantic-search"):
+                await ask(tool, mcp.call_tool(tool, {"query": "safe"}))
+
+    for way, mode, path in WAYS:
+        run(through(way, mode, path))
+
+
+def outside(rim):
+    """Every file and folder but the workspaces' own notes."""
+    inside = re.compile(r"Captures/(work|default|secret)/[^.]")
+    folders = {str(one.relative_to(rim.world.vault)) for one in rim.world.vault.rglob("*") if one.is_dir()}
+    return {path: raw for path, raw in rim.files().items() if not inside.match(path)}, folders
+
+
+def probed(folder: Path, key: str, *, secrets: bool):
+    """All that a key of this reach can learn of a vault, and whether anything beyond its workspaces changed."""
+
+    def fill(world):
+        for path, text in OUTSIDE.items() if secrets else ():
+            world.write(path, text)
+        world.write("Captures/work/Kept.md", f"---\nid: {ID[::-1]}\ncreated_at: {NOW}\n---\nA capture about a safe.\n")
+        for name in ("Diary", "Captures/Reports"):
+            (world.vault / name).mkdir(parents=True, exist_ok=True)
+        (world.vault / "Captures/work/Link.md").symlink_to(f"../../Diary/{TITLE}.md")
+        (world.vault / "Captures/work/Linked").symlink_to("../../Diary")
+
+    with running(folder, fill=fill) as rim:
+        probe = Probe(rim)
+        if secrets:
+            told = rim.world.found("the safe is opened with", scope="all", limit=50)
+            assert len([path for path in told if path in OUTSIDE]) >= 4  # the owner does find them
+        before = outside(rim)
+        every_route(probe, key)
+        every_tool(probe, key)
+        assert outside(rim) == before
+    return probe
+
+
+def test_law_1_captures_only(tmp_path):
+    """No route and no tool returns a byte of a note outside the inbox, or lets such a note make a difference."""
+    full = probed(tmp_path / "full", "work", secrets=True)
+    assert full.leaks() == []
+    bare = probed(tmp_path / "bare", "work", secrets=False)
+    for one, other in zip(full.told(), bare.told(), strict=True):
+        assert one == other
+
+
+def test_law_1_captures_only_whatever_workspaces_a_key_sees(tmp_path):
+    assert probed(tmp_path, "full", secrets=True).leaks() == []
