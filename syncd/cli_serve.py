@@ -125,7 +125,7 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
         key = key or file.read_text().strip()
     except OSError as error:
         raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
-    from syncd.app import bridge
+    from syncd.stdio import bridge
 
     bridge(url, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
 
