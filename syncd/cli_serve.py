@@ -155,6 +155,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stopping)
     adopt(chosen, now=now())
+    talk(f"memex: opening {chosen.vault.path}")
     with App.open(chosen) as app:
 
         def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here

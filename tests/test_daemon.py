@@ -296,16 +296,18 @@ def test_killed_in_the_middle_of_a_bulk_index_it_converges(tmp_path, bundled, mo
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_killed_again_and_again_it_converges(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex:
-        killed_in_bulk(memex, 1500, kills=8)
+        killed_in_bulk(memex, 600, kills=6)
         state = memex.readyz()
-        assert memex.json("index", "--full")["added"] == 1500 + state["captures"]["documents"]
+        assert memex.json("index", "--full")["added"] == 600 + state["captures"]["documents"]
         after = memex.readyz()
         assert (after["vault"], after["captures"]) == (state["vault"], state["captures"])
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_checkout_of_a_thousand_files_and_back(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex:
         notes(memex, 1000)
