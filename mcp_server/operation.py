@@ -88,13 +88,17 @@ class Desktop:
 
     async def status(self, caller: Caller | None) -> dict[str, Any]:
         """The state of the daemon, as far as the caller may know it."""
+        return await anyio.to_thread.run_sync(lambda: self.desk.status(self._visible(caller)), abandon_on_cancel=True)
+
+    def _visible(self, caller: Caller | None) -> frozenset[str] | None:
+        """The workspaces whose notes' paths may be told; None = all paths of the vault, for its owner."""
         if caller is None:
-            visible: frozenset[str] | None = frozenset()
-        else:
-            visible = None if caller.key.may("admin") else self._visible(caller)
-
-        return await anyio.to_thread.run_sync(self.desk.status, visible, abandon_on_cancel=True)
-
-    def _visible(self, caller: Caller) -> frozenset[str]:
-        bound = caller.key.workspaces
-        return frozenset(self.desk.workspaces()) if bound is None else bound
+            return frozenset()
+        if caller.key.may("admin"):
+            return None
+        if caller.key.workspaces is not None:
+            return caller.key.workspaces
+        try:
+            return frozenset(self.desk.workspaces())
+        except Unavailable:  # the vault is away, and the status says so
+            return frozenset()

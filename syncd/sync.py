@@ -188,7 +188,9 @@ class Sync:
             try:
                 self.vault.reopen()
             except MemexError as error:
-                self._trouble["vault"] = f"vault missing: {error.message}; the index is kept"
+                log.warning("%s", error)
+                # Told to whoever asks how the daemon is, so without the path.
+                self._trouble["vault"] = "vault missing: its folder is gone or can't be opened; the index is kept"
                 return False
         self._trouble.pop("vault", None)
         return True

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
@@ -349,6 +350,7 @@ def test_health_is_told_to_anybody_and_paths_only_to_those_who_may_see_them(tmp_
     def fill(world):
         for path in ("Diary/Mine.md", "Captures/Reports/Bad.md", "Captures/work/Bad.md", "Captures/secret/Bad.md"):
             world.write(path, "---\nbroken: [\n---\n")
+        (world.vault / "Captures/work/Link.md").symlink_to("Bad.md")  # not indexed, and so a defect too
 
     with running(tmp_path, fill=fill) as rim:
         assert rim.rest("GET", "/healthz", key=None).json() == {"status": "ok", "degraded": []}
@@ -361,9 +363,30 @@ def test_health_is_told_to_anybody_and_paths_only_to_those_who_may_see_them(tmp_
             return {one["path"] for one in state["defects"]}
 
         assert paths(None) == set()
-        assert paths("work") == {"Captures/work/Bad.md"}
-        assert paths("full") == {"Captures/work/Bad.md", "Captures/secret/Bad.md"}
+        assert paths("work") == {"Captures/work/Bad.md", "Captures/work/Link.md"}
+        assert paths("full") == paths("work") | {"Captures/secret/Bad.md"}
         assert paths("owner") == paths("full") | {"Diary/Mine.md", "Captures/Reports/Bad.md"}
+
+
+def test_a_vault_that_is_gone_is_told_without_its_path(tmp_path):
+    with running(tmp_path) as rim:
+        space = rim.space()
+        told = space.capture("still in the index")
+        rim.world.vault.rename(tmp_path / "elsewhere")
+        rim.world.app.sync.want_listing()
+        until(lambda: any("vault" in one for one in rim.rest("GET", "/healthz", key=None).json()["degraded"]))
+        answers = [
+            rim.rest("GET", "/healthz", key=None),
+            *(rim.rest("GET", "/readyz", key=key) for key in (None, space.name, "full")),
+            space.rest("GET", f"/thought/{told['id']}"),
+            space.rest("POST", "/capture", json={"content": "lost?"}),
+        ]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 503, 503]
+        for answer in answers:
+            assert str(tmp_path) not in answer.text
+            assert tmp_path.name not in answer.text
+        (tmp_path / "elsewhere").rename(rim.world.vault)
+        until(lambda: space.rest("GET", f"/thought/{told['id']}").status_code == 200)
 
 
 def test_a_daemon_is_not_ready_before_the_first_listing(tmp_path):
@@ -405,3 +428,23 @@ def test_twenty_clients_at_once_lose_and_double_nothing(rim, work):
 
 def test_the_collections_are_those_of_the_model():
     assert get_args(thoughts_schema.Collection) == COLLECTIONS
+
+
+def test_the_lines_of_the_readme_work_as_they_stand(rim, work, tmp_path):
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    lines = readme.split("<!-- curl:")[1].split("```sh\n")[1].split("```")[0]
+    key = tmp_path / "key"
+    key.write_text(rim.secrets[work.name] + "\n")
+    lines = lines.replace("KEY_FILE", str(key)).replace("http://127.0.0.1:8765", rim.url)
+    script = "\n".join(
+        f"{line}{'; echo' if line.startswith(('post /', 'curl')) else ''}" for line in lines.splitlines()
+    )
+    shown = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, check=True).stdout
+    made, found, listed, whole, gone, health = map(json.loads, shown.splitlines())
+    assert made["title"] == "Heat pump"
+    assert made["tags"] == ["home"]
+    assert found["results"][0]["document_id"] == listed["results"][0]["id"] == whole["id"] == made["id"]
+    assert whole["content"] == "# Heat pump\n\nThe filter is due in May."
+    assert gone["deleted"] is True
+    assert health["status"] == "ok"
+    assert list(work.folder.iterdir()) == []

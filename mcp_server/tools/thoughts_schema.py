@@ -42,7 +42,7 @@ class CaptureThought(Given):
     """What `capture_thought` takes."""
 
     content: str = Field(min_length=1, description="The note, in Markdown; kept byte for byte")
-    source: str | None = Field(None, max_length=1_000, description="Where it comes from, e.g. claude-code, voice-memo")
+    source: str | None = Field(None, max_length=500, description="Where it comes from, e.g. claude-code, voice-memo")
     metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(_parsed)] = Field(
         None, description='Own properties, e.g. {"project": "alpha"}; `title` and `tags` become the note\'s'
     )
@@ -73,7 +73,7 @@ class SemanticSearch(Given):
     )
     collection: Collection | None = None
     namespace: str | None = Field(None, min_length=1, max_length=200)
-    source: str | None = Field(None, min_length=1, max_length=1_000, description="Only notes of this source")
+    source: str | None = Field(None, min_length=1, max_length=500, description="Only notes of this source")
     since: Time | None = Field(None, description="Created at or after, epoch ms")
     until: Time | None = Field(None, description="Created before, epoch ms")
     detail: Detail = Field("concise", description="full: each document whole, however long")

@@ -1,0 +1,73 @@
+"""syncd/absence.py: which absences may be believed."""
+
+import time
+
+import pytest
+
+from syncd import absence
+from syncd.absence import Absence
+
+MANY = [f"n{number}.md" for number in range(30)]
+
+
+@pytest.fixture
+def head():
+    return ["aaa"]
+
+
+@pytest.fixture
+def absences(tmp_path, head):
+    return Absence(lambda: head[0], tmp_path / "head", share=0.5)
+
+
+def test_a_missing_note_is_believed_once_it_stays_missing(absences, monkeypatch):
+    gone, wait = absences.believe(["a.md"], 100, at_once=False)
+    assert gone == []
+    assert 0 < wait["a.md"] <= absence.FINAL
+    monkeypatch.setattr(absence, "FINAL", 0.0)
+    assert absences.believe(["a.md"], 100, at_once=False) == (["a.md"], {})
+
+
+def test_a_note_that_comes_back_starts_anew(absences):
+    absences.believe(["a.md"], 100, at_once=False)
+    absences.seen(["a.md"])
+    time.sleep(0.01)
+    _, wait = absences.believe(["a.md"], 100, at_once=False)
+    assert wait["a.md"] > absence.FINAL - 0.01
+
+
+def test_at_a_start_a_small_absence_is_believed_at_once(absences):
+    assert absences.believe(["a.md"], 100, at_once=True) == (["a.md"], {})
+
+
+def test_a_mass_removal_is_held_also_at_a_start(absences):
+    absences.listed()
+    assert absences.believe(MANY, 40, at_once=True) == ([], {})
+    assert absences.held == 30
+
+
+def test_a_mass_removal_that_git_made_is_believed(absences, head):
+    absences.listed()
+    head[0] = "bbb"
+    assert absences.believe(MANY, 40, at_once=True)[0] == MANY
+
+
+def test_a_mass_removal_that_a_person_agrees_to_is_held_no_longer(absences):
+    absences.believe(MANY, 40, at_once=True)
+    absences.accept(MANY)
+    assert absences.held == 0
+
+
+def test_a_mass_removal_that_lasts_is_believed(absences, monkeypatch):
+    absences.believe(MANY, 40, at_once=False)
+    monkeypatch.setattr(absence, "CERTAIN", 0.0)
+    monkeypatch.setattr(absence, "FINAL", 0.0)
+    assert absences.believe(MANY, 40, at_once=False)[0] == MANY
+    assert absences.held == 0
+
+
+def test_notes_that_come_back_end_the_holding(absences):
+    absences.believe(MANY, 40, at_once=False)
+    absences.seen(MANY[:25])
+    absences.believe(MANY[25:], 40, at_once=False)
+    assert absences.held == 0
