@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_real_vault_is_indexed_searched_and_left_as_it_is(tmp_path, bundled, m
         count = len([path for path in memex.vault.rglob("*.md") if not hidden(path.relative_to(memex.vault))])
         state = memex.readyz()
         assert (state["vault"]["documents"], state["degraded"]) == (count, [])
-        print(f"{name}: {count} notes, {state['vault']['chunks']} chunks, ready in {seconds:.1f} s")
+        sys.stdout.write(f"{name}: {count} notes, {state['vault']['chunks']} chunks, ready in {seconds:.1f} s" + "\n")
         for query, path in searches.items():
             assert path in memex.found(query)[:5], query
         assert memex.git("status", "--porcelain") == ""
@@ -88,10 +89,13 @@ def test_a_real_vault_is_indexed_searched_and_left_as_it_is(tmp_path, bundled, m
         memex.write("New.md", "written just before the lights went out: pangolins\n")
         memex.stop(signal.SIGKILL)
         seconds = memex.serve()
-        print(f"{name}: ready again in {seconds:.1f} s")
+        sys.stdout.write(f"{name}: ready again in {seconds:.1f} s" + "\n")
         assert memex.readyz()["vault"]["documents"] == count + 1
         assert memex.found("pangolins", "--mode", "text") == ["New.md"]
-        assert memex.rest("GET", f"/thought/{id}").json()["content"] == "次の会議で予算の承認を得る。\n\n- 資料を準備する\n"
+        assert (
+            memex.rest("GET", f"/thought/{id}").json()["content"]
+            == "次の会議で予算の承認を得る。\n\n- 資料を準備する\n"
+        )
         assert memex.git("status", "--porcelain") == "?? Captures/\n?? New.md\n"
         assert "Traceback" not in memex.said
 
