@@ -62,7 +62,7 @@ def test_everything_that_a_record_has_comes_back(catalog):
         expected = {"id": "my-id", "chunks": 7}.get(field.name, getattr(given, field.name, None))
         assert getattr(record, field.name) == expected, field.name
     assert record == catalog.at(given.path) == catalog.records([path_id(given.path)])[path_id(given.path)]
-    assert catalog.manifest() == {given.path: Entry(given.path, path_id(given.path), "d1", STAT, embedded=False)}
+    assert catalog.manifest() == {given.path: Entry(given.path, "my-id", "d1", STAT, embedded=False)}
     assert catalog.dump()["links"] == [
         (given.path, 0, "wikilink", "B", "#h", "shown", 3),
         (given.path, 1, "embed", "C.png", "", None, -1),
