@@ -184,7 +184,10 @@ class Store:
     def _settle(self, *, indices: bool = False, forget: bool = False) -> None:
         if self._table.folder:
             tops = (*heal.ROWS, "_indices") if indices else heal.ROWS
-            known = heal.settle(self._table.folder, self._durable, tops=tops)
+            try:
+                known = heal.settle(self._table.folder, self._durable, tops=tops)
+            except OSError as error:
+                raise unavailable(error) from error
             self._durable = known if forget else self._durable | known
 
     def _read(self, work: Coroutine[Any, Any, T]) -> T:

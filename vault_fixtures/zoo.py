@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-BAD, OPEN = "bad-frontmatter", "unclosed-frontmatter"
+BAD, OPEN, LARGE = "bad-frontmatter", "unclosed-frontmatter", "frontmatter-too-large"
 LIMIT = 64 * 1024  # bytes of frontmatter that are still read
 
 
@@ -37,10 +37,10 @@ BOMBS = (
     _fenced("20,000 closed brackets", "x: " + "[" * 20_000 + "]" * 20_000, BAD),
     _fenced("1,000 braces", "x: " + "{a: " * 1_000 + "1" + "}" * 1_000, BAD),
     _fenced("1,000 levels of list", "x: " + "- " * 1_000 + "y", BAD),
-    _fenced("100,000 keys", "\n".join(f"k{n}: {n}" for n in range(100_000)), BAD),
-    _fenced("6,000 short values", "x: [" + "1," * 6_000 + "1]", BAD),
-    _fenced("a 4 MB scalar", "x: " + "y" * 4_000_000, BAD),
-    _fenced("a little over the limit", "x: " + "y" * LIMIT, BAD),
+    _fenced("100,000 keys", "\n".join(f"k{n}: {n}" for n in range(100_000)), LARGE),
+    _fenced("6,000 short values", "x: [" + "1," * 6_000 + "1]", LARGE),
+    _fenced("a 4 MB scalar", "x: " + "y" * 4_000_000, LARGE),
+    _fenced("a little over the limit", "x: " + "y" * LIMIT, LARGE),
 )  # fmt: skip
 
 INVALID = (
@@ -94,7 +94,7 @@ ODD = (
     _fenced("JSON", '{"title": "x", "tags": ["a"]}'),
     Beast("empty", b"---\n---\n"),
     Beast("blank line inside", b"---\n\n---\n"),
-    Beast("blank line before", b"\n---\ntitle: x\n---\n"),
+    Beast("blank line before", b"\n---\ntitle: x\n---\n", "late-frontmatter"),
     Beast("blank before the fence", b" ---\ntitle: x\n---\n"),
     Beast("blanks after the fences", b"---  \ntitle: x\n---  \n", None),
     Beast("four dashes", b"----\ntitle: x\n----\n"),
