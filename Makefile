@@ -1,11 +1,11 @@
 # make setup   the set-up alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
-# make test-all  with the slow proofs                     make faults | bench | lint | golden | clean
+# make test-all  with the slow proofs                     make faults | bench | clients | lint | golden | clean
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup run test test-all faults bench lint format golden clean distclean
+.PHONY: setup run test test-all faults bench clients lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works.
 PY := .venv/bin/python
@@ -62,6 +62,12 @@ faults: setup
 bench: setup
 	$(PY) -m tests.bench $(ARGS)
 
+# Public MCP clients of both protocol eras, on a running daemon; needs npm, and brings its own Node.
+clients: setup
+	@if ! command -v npm >/dev/null; then echo "make clients needs npm (Node.js): https://nodejs.org" >&2; exit 1; fi
+	cd tests/clients && npm ci --no-audit --no-fund
+	$(PY) -m pytest tests/test_clients.py $(ARGS)
+
 golden: setup
 	GOLDEN=write $(PY) -m pytest -q -k golden $(ARGS)
 	git diff --stat -- tests
@@ -71,4 +77,4 @@ clean:
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv
+	rm -rf .venv tests/clients/node_modules

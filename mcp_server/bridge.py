@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import re
 import sys
 import threading
@@ -47,6 +48,7 @@ class _Bridge:
         kinds = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
         self._headers: Headers = {name.encode(): value.encode() for name, value in (headers | kinds).items()}
         self._out = out
+        self._nowhere = os.open(os.devnull, os.O_WRONLY)
         self._hello: Message | None = None  # the handshake, to be repeated
         self._opening = asyncio.Lock()
         self._session: bytes | None = None
@@ -207,8 +209,11 @@ class _Bridge:
 
     def _write(self, message: Message) -> None:
         # ASCII only, so that no character can be taken for the end of the line
-        self._out.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-        self._out.flush()
+        try:
+            self._out.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+            self._out.flush()
+        except BrokenPipeError:  # the client is gone, and so will stdin be; there is nobody to tell
+            os.dup2(self._nowhere, self._out.fileno())
 
 
 class _Answered(Exception):

@@ -229,10 +229,3 @@ def _static_keys() -> dict[str, str]:
     """Keys that the environment gives, by surface."""
     named = {"mcp": os.environ.get("KB_MCP_API_KEY"), "rest": os.environ.get("KB_API_KEY")}
     return {surface: secret for surface, secret in named.items() if secret}
-
-
-def bridge(url: str, key: str, workspace: str | None) -> int:
-    """Be an MCP server on stdin and stdout that carries everything to the daemon at `url`."""
-    from mcp_server.bridge import run  # noqa: PLC0415 - as above
-
-    return run(url, key, workspace=workspace)

@@ -125,7 +125,7 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
         key = key or file.read_text().strip()
     except OSError as error:
         raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
-    from syncd.app import bridge
+    from syncd.stdio import bridge
 
     bridge(url, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
 
@@ -155,6 +155,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stopping)
     adopt(chosen, now=now())
+    talk(f"memex: opening {chosen.vault.path}")
     with App.open(chosen) as app:
 
         def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here

@@ -20,13 +20,24 @@ if TYPE_CHECKING:
 
 ANY = "what did we decide"
 WORKSPACE = "default"
+SOON_S = 1.0  # a first listing that takes no longer needs no word
 PATIENCE_S = 60.0  # for the first listing, before the search is made without it
 
 
 def brief(chosen: Settings, ready: Ready) -> None:
-    """Two lines: for a log as well as for a person."""
+    """A few lines: for a log as well as for a person."""
     talk(f"memex: serving {chosen.vault.path} at {ready.url}")
     talk(f"memex: your key is in {ready.key_file}; `memex serve --connect` prints how to connect")
+    if not ready.first_listing(SOON_S):
+        talk("memex: indexing; searches find what is done so far, and `memex status` tells how far that is")
+    ready.first_listing(None)
+    try:
+        now = control.call(chosen.state, "status", {}, timeout=60)
+    except MemexError:
+        return  # it was stopped meanwhile
+    told = ", ".join(f"{now[scope]['documents']} notes in the {scope}" for scope in ("vault", "captures"))
+    mending = f"; {len({one['path'] for one in now['defects']})} want mending: memex status" if now["defects"] else ""
+    talk(f"memex: ready: {told}{mending}")
 
 
 def tell(chosen: Settings, ready: Ready, query: str = "") -> None:

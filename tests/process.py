@@ -42,6 +42,7 @@ class Memex:
         self.log = folder / "serve.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.url = ""
+        self.client = httpx2.Client(timeout=120, trust_env=False)
 
     # Commands, each a process of its own
 
@@ -78,6 +79,7 @@ class Memex:
     def serve(self, *, wait: bool = True) -> float:
         """Start the daemon; the seconds until it was ready (or, without `wait`, until it answered)."""
         begun = time.monotonic()
+        self.client = httpx2.Client(timeout=120, trust_env=False)
         with self.log.open("ab") as log:
             self.process = self.start("serve", "--port", "0", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.until(lambda: self._bound(self.process), 60)
@@ -114,7 +116,7 @@ class Memex:
     def rest(self, method: str, path: str, *, workspace: str = "default", **options: Any) -> httpx2.Response:
         """One request of an agent."""
         headers = {"authorization": f"Bearer {self.key}", "x-memory-workspace": workspace}
-        return httpx2.request(method, self.url + path, headers=headers, timeout=120, trust_env=False, **options)
+        return self.client.request(method, self.url + path, headers=headers, **options)
 
     def capture(self, content: str, **more: Any) -> str:
         """The id of a capture that was acknowledged."""

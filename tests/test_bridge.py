@@ -215,3 +215,28 @@ def test_what_was_asked_before_the_end_of_input_is_answered(rim):
         host.child.stdin.close()
         told = sorted(host.hear()["id"] for _ in range(5))
     assert told == [0, 1, 2, 3, 4]
+
+
+def test_a_client_that_leaves_before_its_answer_ends_it_quietly(rim):
+    space = rim.desk.workspace("work")
+    space.slow = 0.5
+    code = f"from mcp_server.bridge import run; run({rim.url!r}, {rim.secrets['full']!r}, workspace='work')"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe) as child:
+        params = {"name": "semantic_search", "arguments": {"query": "x"}, "_meta": META}
+        child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode())
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.close()
+        time.sleep(0.2)
+        child.stdin.close()
+        assert child.stderr.read() == b""
+        assert child.wait(10) == 0
+    space.slow = 0.0
+
+
+def test_the_bridge_loads_nothing_that_it_does_not_need():
+    script = "import sys, syncd.cli, syncd.stdio, mcp_server.bridge; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    heavy = {"lancedb", "pyarrow", "numpy", "mcp", "starlette", "uvicorn", "onnxruntime", "watchdog", "sqlite3"}
+    assert not heavy & set(done.stdout.split())

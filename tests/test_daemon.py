@@ -286,26 +286,28 @@ def killed_in_bulk(memex: Memex, count: int, *, kills: int) -> None:
         assert memex.rest("GET", f"/thought/{id}").json()["content"] == content
     for number in range(0, count, max(1, count // 20)):
         assert memex.found(f"zq{number}x", "--mode", "text") == [f"Notes/{number % 7}/Note {number}.md"]
-    unchanged = memex.json("index")
-    assert (unchanged["added"], unchanged["modified"], unchanged["removed"], unchanged["failed"]) == (0, 0, 0, 0)
-    rebuilt = memex.json("index", "--full")
-    after = memex.readyz()
-    assert rebuilt["added"] == count + state["captures"]["documents"]
-    assert (after["vault"], after["captures"]) == (state["vault"], state["captures"])
+    again = memex.json("index")
+    assert (again["added"], again["modified"], again["removed"], again["failed"]) == (0, 0, 0, 0)
 
 
 def test_killed_in_the_middle_of_a_bulk_index_it_converges(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex:
-        killed_in_bulk(memex, 250, kills=1)
+        killed_in_bulk(memex, 100, kills=1)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_killed_again_and_again_it_converges(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex:
-        killed_in_bulk(memex, 1500, kills=8)
+        killed_in_bulk(memex, 600, kills=6)
+        state = memex.readyz()
+        assert memex.json("index", "--full")["added"] == 600 + state["captures"]["documents"]
+        after = memex.readyz()
+        assert (after["vault"], after["captures"]) == (state["vault"], state["captures"])
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_checkout_of_a_thousand_files_and_back(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex:
         notes(memex, 1000)

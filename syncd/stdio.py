@@ -1,0 +1,12 @@
+"""The second composition root: starts the stdio bridge of the rim, and loads nothing else.
+
+Law, tested: a host that starts `memex mcp` does not wait for the stores to be imported."""
+
+from __future__ import annotations
+
+
+def bridge(url: str, key: str, workspace: str | None) -> int:
+    """Be an MCP server on stdin and stdout that carries everything to the daemon at `url`."""
+    from mcp_server.bridge import run  # noqa: PLC0415 - the rim is imported only where it is used
+
+    return run(url, key, workspace=workspace)
