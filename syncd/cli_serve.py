@@ -10,6 +10,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from importlib.resources import as_file, files
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from syncd.app import Ready
 
 # ruff: noqa: PLC0415 - the stores, the rim and Git take longer to import than the daemon to answer
+ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one wish, told twice
 DEMO = "how do we keep the battery boxes cool in summer"
 
 
@@ -146,10 +148,15 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     from syncd.app import App
 
     stop = threading.Event()
+    since = 0.0
 
     def stopping(number: int, _: FrameType | None) -> None:
+        nonlocal since
         if stop.is_set():
+            if time.monotonic() - since < ONE_STOP_S:
+                return
             raise KeyboardInterrupt
+        since = time.monotonic()
         talk(f"memex: {signal.Signals(number).name}, stopping")
         stop.set()
 

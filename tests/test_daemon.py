@@ -215,6 +215,14 @@ def test_a_stop_lets_a_capture_in_flight_finish(memex):
         assert memex.rest("GET", f"/thought/{id}").json()["content"] == content
 
 
+def test_a_stop_that_is_told_twice_at_once_is_one_stop(memex):
+    memex.process.send_signal(signal.SIGTERM)
+    time.sleep(0.05)
+    assert memex.stop()[0] == 0
+    assert "Traceback" not in memex.said
+    memex.serve()
+
+
 def test_all_that_it_writes_is_in_the_vault_and_the_state_folder(memex, tmp_path):
     """Last of the shared daemon: after all that the tests before made it do."""
     temporary = tmp_path / "tmp"
