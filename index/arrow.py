@@ -13,10 +13,13 @@ import pyarrow.compute as pc
 
 from index.errors import InvalidArgument
 from index.model import Filter
+from index.resident import Rows
 from index.rows import Match, Row
 
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
 PLAIN: Final = COLUMNS[:-1]  # all but the vector
+KEY: Final = ("doc_id", "ord")
+SHOWN: Final = (*KEY, "workspace", "heading", "cut", "text")
 LENGTH: Final = 1_000.0  # most of a vector's values: 16 bits hold them
 
 
@@ -50,14 +53,15 @@ def point(vector: np.ndarray, dimensions: int) -> np.ndarray:
     return np.asarray(vector, np.float32)
 
 
-def matches(answer: pa.Table | None, restriction: Filter) -> list[Match]:
-    """The rows of one leg, best first, each once, and only those of the workspace that was asked."""
-    if answer is None:
-        return []
+def matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = None) -> list[Match]:
+    """The rows of one leg, best first, each once, and only those of the workspace that was asked.
+
+    With `rows`, the answer holds no more than `KEY`, and they fill in the rest."""
     found: dict[tuple[str, int], Match] = {}
-    for values in answer.to_pylist():
+    for values in answer.to_pylist() if answer is not None else ():
         score, distance = values.pop("_score", None), values.pop("_distance", None)
-        match = Match(**values, value=max(-1.0, 1.0 - distance) if score is None else score)
+        value = max(-1.0, 1.0 - distance) if score is None else score
+        match = rows.match(values["doc_id"], values["ord"], value) if rows is not None else Match(**values, value=value)
         if restriction.workspace is None or match.workspace == restriction.workspace:
             found.setdefault((match.doc_id, match.ord), match)
     return sorted(found.values(), key=lambda match: (-match.value, match.doc_id, match.ord))
@@ -69,14 +73,28 @@ def rows(table: pa.Table) -> list[Row]:
     return sorted(found, key=lambda row: row.ord)
 
 
+def whole(table: pa.Table) -> Iterator[Row]:
+    """The rows of a table that holds all of `COLUMNS`, in no order."""
+    for piece in table.to_batches(max_chunksize=1_000):
+        column = piece.column("vector")
+        there = iter(_matrix(column))
+        plain = piece.select(list(PLAIN)).to_pylist()
+        for values, has in zip(plain, column.is_valid().to_pylist(), strict=True):
+            yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(there) if has else None)
+
+
 def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
     """The digests and vectors that `Table.with_vectors` found."""
     for piece in table.to_batches():
-        column = piece.column("vector")
-        matrix = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1).astype(np.float32)
-        yield from zip(piece.column("digest").to_pylist(), matrix, strict=True)
+        yield from zip(piece.column("digest").to_pylist(), _matrix(piece.column("vector")), strict=True)
 
 
 def tally(table: pa.Table) -> dict[str, int]:
     """How many rows each document has."""
     return {item["values"]: item["counts"] for item in pc.value_counts(table["doc_id"]).to_pylist()}
+
+
+def _matrix(column: pa.FixedSizeListArray) -> np.ndarray:
+    """The vectors that are there: the empty ones are left out."""
+    flat: np.ndarray = column.flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(-1, column.type.list_size).astype(np.float32)

@@ -196,10 +196,14 @@ class Catalog:
             rows = [(path, workspace(path), reason) for path, reason in skipped.items()]
             writer.executemany("insert into skipped values (?, ?, ?)", rows)
 
-    def forget(self) -> None:
-        """Take every digest as unknown: the next listing finds all files changed."""
+    def forget(self, keys: Iterable[str] | None = None) -> None:
+        """Take the digests of these documents as unknown (None: of all): the next listing finds their files changed."""
+        unknown = "update documents set digest = '', size = -1, mtime_ns = -1, ino = -1"
         with self._transaction() as writer:
-            writer.execute("update documents set digest = '', size = -1, mtime_ns = -1, ino = -1")
+            if keys is None:
+                writer.execute(unknown)
+            else:
+                writer.executemany(f"{unknown} where key = ?", [(key,) for key in keys])
 
     @property
     def generation(self) -> int:

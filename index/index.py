@@ -168,18 +168,14 @@ class Index:
                 return stale
             rows: dict[str, tuple[Row, ...]] = {path_id(path): () for path in gone}
             rows.update((path_id(one.document.path), tuple(_rows(one))) for one in ready)
-            self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
-            # Until the catalog follows, what is new stands for nothing.
-            self._orphans = {path_id(one.document.path) for one in ready if one.document.path not in self.manifest}
             try:
+                self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
                 self._catalog.write(
                     upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready],
                     removes=gone,
                 )
             except BaseException:
-                for one in ready:
-                    if entry := self.manifest.get(one.document.path):
-                        self.manifest[entry.path] = replace(entry, digest="")  # read again at the next pass
+                self._doubt([*gone, *(one.document.path for one in ready)])
                 raise
             self._orphans = set()
             for path in gone:
@@ -189,6 +185,13 @@ class Index:
                 own = one.document.claimed_id or path_id(path)
                 self._know(Entry(path, own, one.document.digest, one.stat, one.vectors is not None))
             return stale
+
+    def _doubt(self, paths: Collection[str]) -> None:
+        """Nobody knows which rows these have: what is known is read again at the next look, what is new stands for nothing."""
+        self._orphans |= {path_id(path) for path in paths if path not in self.manifest}
+        for path in paths:
+            if entry := self.manifest.get(path):
+                self.manifest[path] = replace(entry, digest="")
 
     def touch(self, stats: Mapping[str, Stat]) -> None:
         """Remember that these files have the same bytes and a new stat."""
@@ -200,10 +203,20 @@ class Index:
                     entry = self.manifest[path]
                     self.manifest[path] = Entry(path, entry.id, entry.digest, stat, entry.embedded)
 
-    def skip(self, skipped: Mapping[str, str], workspace: Callable[[str], str]) -> None:
-        """Remember what can't be indexed, and why, in place of the list before; `workspace` of a path sees it too."""
+    def skip(
+        self,
+        skipped: Mapping[str, str],
+        workspace: Callable[[str], str],
+        *,
+        of: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """Remember what can't be indexed, and why, in place of all that was known `of` such paths.
+
+        The `workspace` of a path sees it too."""
         with self.lock:
-            if skipped != self._catalog.skipped():
+            before = self._catalog.skipped()
+            skipped = {path: why for path, why in before.items() if not of(path)} | dict(skipped)
+            if skipped != before:
                 self._catalog.skip(skipped, workspace=workspace)
 
     def forget(self) -> None:
@@ -216,8 +229,10 @@ class Index:
         """After a crash, an undone capture or a repair: what only one of the two holds is made again, or removed."""
         held, known = self._store.documents(), self._catalog.chunks()
         self._orphans = held.keys() - known.keys()
-        if self._store.healed or any(held.get(key, 0) != chunks for key, chunks in known.items()):
-            self._catalog.forget()
+        differ = [key for key, chunks in known.items() if held.get(key, 0) != chunks]
+        if self._store.healed or differ:
+            self._catalog.forget(None if self._store.healed else differ)
+        self.mending = bool(self._store.healed or differ or self._catalog.fresh)
 
     def drop_orphans(self) -> None:
         """Remove the rows that no document stands for."""

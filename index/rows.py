@@ -73,24 +73,42 @@ def encodable(name: str, *texts: str) -> None:
             raise InvalidArgument(f"{name}: there is half a character (a lone surrogate) after {at}") from error
 
 
-def where(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
-    """The condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
-    equal = {
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A filter in the form in which rows are compared with it."""
+
+    equal: Mapping[str, str]  # field → its value
+    tags: frozenset[str] | None  # all of them; empty = no row has what was asked for
+    since: int | None
+    until: int | None
+
+
+def wanted(restriction: Filter) -> Wanted:
+    """What a row must have to pass `restriction`."""
+    given = {
         "workspace": restriction.workspace,
         "namespace": restriction.namespace,
         "collection": restriction.collection,
         "type": restriction.type,
         "source": restriction.source,
     }
-    parts = [f"{column} = {quote(value)}" for column, value in equal.items() if value is not None]
-    tags = sorted({tag_key(tag) for tag in restriction.tags} - {""})
-    encodable("the filter", *(value for value in equal.values() if value is not None), *tags)
-    if restriction.tags:
-        parts.append(f"array_has_all(tags, {quote(tags)})" if tags else "false")
-    if restriction.since is not None:
-        parts.append(f"created_at >= {quote(_bounded(restriction.since))}")
-    if restriction.until is not None:
-        parts.append(f"created_at < {quote(_bounded(restriction.until))}")
+    equal = {name: value for name, value in given.items() if value is not None}
+    tags = frozenset(map(tag_key, restriction.tags)) - {""} if restriction.tags else None
+    encodable("the filter", *equal.values(), *sorted(tags or ()))
+    since, until = (None if time is None else _bounded(time) for time in (restriction.since, restriction.until))
+    return Wanted(equal, tags, since, until)
+
+
+def where(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
+    """The condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
+    asked = wanted(restriction)
+    parts = [f"{column} = {quote(value)}" for column, value in asked.equal.items()]
+    if asked.tags is not None:
+        parts.append(f"array_has_all(tags, {quote(sorted(asked.tags))})" if asked.tags else "false")
+    if asked.since is not None:
+        parts.append(f"created_at >= {quote(asked.since)}")
+    if asked.until is not None:
+        parts.append(f"created_at < {quote(asked.until)}")
     return " AND ".join(parts) or None
 
 

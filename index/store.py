@@ -20,6 +20,7 @@ from index.errors import InvalidArgument, Unavailable
 from index.gate import Gate
 from index.heal import StoreDamaged
 from index.model import Filter
+from index.resident import Rows
 from index.rows import Match, Row, checked, encodable
 from index.table import discard
 
@@ -39,6 +40,9 @@ class Store:
         self._table = table.Table(uri, dimensions=dimensions)
         self._gate = Gate()
         self._writing, self._keeping = threading.Lock(), threading.Lock()
+        self._recalling = threading.Lock()
+        self._missed: list[Mapping[str, Sequence[Row]]] | None = None  # written while the rows are being recalled
+        self._unsure = False  # a write failed: until the next one has not, the table may hold more than readers see
         self._durable: set[str] = set()
         self._unpruned = 0
         self._loop = Loop()
@@ -74,12 +78,19 @@ class Store:
         if not documents:
             return
         with self._writing:
+            held, unsure = self._held(), self._unsure
+            rows = None if held is None else held.replaced(documents)
+            self._unsure = True
             written = self._ask(self._table.swap(list(documents), batch))
             if written is None:
+                self._unsure = unsure
                 return
             reader, removed = written
             self._settle()
-            self._table.show(reader)
+            self._table.show(reader, rows if rows is None or len(rows) <= upkeep.OUTGROWN else None)
+            self._unsure = False
+            if self._missed is not None:
+                self._missed.append(dict(documents))
             self._work = self._work.plus(added=batch.num_rows, removed=removed, now=time.monotonic())
 
     def legs(
@@ -95,8 +106,16 @@ class Store:
             raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
         encodable("the query", words or "")
         point = None if vector is None else arrow.point(vector, self._table.dimensions)
-        near, found = self._read(self._table.legs(point, words, filter, pool))
-        return arrow.matches(near, filter), arrow.matches(found, filter)
+        with self._gate.entered():
+            seen = self._table.seen
+            if seen.rows is None:
+                self._recall()
+                answers = self._ask(self._table.legs(seen, point, words, filter, pool))
+                return arrow.matches(answers[0], filter), arrow.matches(answers[1], filter)
+            # One after the other: side by side they would keep each other waiting for longer than they take.
+            nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
+            found = self._ask(self._table.legs(seen, None, words, filter, pool))[1]
+        return nearest, arrow.matches(found, filter, seen.rows)
 
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
         """The vectors of the texts with these digests, as far as they are stored."""
@@ -141,7 +160,7 @@ class Store:
             if not prune or not self._prune(version):
                 warmed = self._ask(self._table.warmed())
                 with self._writing:
-                    self._ask(self._table.renew(warmed))
+                    self._ask(self._table.renew(warmed, self._held()))
             with self._writing:
                 rows, now = self._ask(self._table.count()), time.monotonic()
                 self._work = upkeep.Work(rows=rows, commits=0, dirty=0, written=now, kept=now, took=now - began)
@@ -174,7 +193,7 @@ class Store:
                     with self._gate.drained(DRAIN) as alone:
                         if alone:
                             self._ask(self._table.optimize(drop=True))
-                            self._ask(self._table.renew(warmed))
+                            self._ask(self._table.renew(warmed, self._held()))
                             self._settle(forget=True)
                             self._unpruned = 0
                     return alone
@@ -184,8 +203,41 @@ class Store:
     def _settle(self, *, indices: bool = False, forget: bool = False) -> None:
         if self._table.folder:
             tops = (*heal.ROWS, "_indices") if indices else heal.ROWS
-            known = heal.settle(self._table.folder, self._durable, tops=tops)
+            try:
+                known = heal.settle(self._table.folder, self._durable, tops=tops)
+            except OSError as error:
+                raise unavailable(error) from error
             self._durable = known if forget else self._durable | known
+
+    def _held(self) -> Rows | None:
+        """The rows that are in memory, if they are sure to be those of the newest version."""
+        if self._unsure:
+            self._missed = None
+            return None
+        return self._table.seen.rows
+
+    def _recall(self) -> None:
+        """Begin to take the rows into memory, if they are few enough; no search and no write waits for it."""
+        if self._work.rows <= upkeep.HELD and self._recalling.acquire(blocking=False):
+            threading.Thread(target=self._recalled, name="recall", daemon=True).start()
+
+    def _recalled(self) -> None:
+        try:
+            with self._writing:
+                self._missed = []
+            answer = self._read(self._table.whole())
+            rows = Rows.of(arrow.whole(answer), len(answer), self._table.dimensions)
+            del answer
+            with self._writing:
+                missed, self._missed = self._missed, None
+                for documents in missed or ():
+                    rows = rows.replaced(documents)
+                if missed is not None and len(rows) <= upkeep.OUTGROWN:
+                    self._table.show(self._table.seen.reader, rows)
+        except Unavailable:  # the searches say so
+            self._missed = None
+        finally:
+            self._recalling.release()
 
     def _read(self, work: Coroutine[Any, Any, T]) -> T:
         with self._gate.entered():

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -22,9 +23,10 @@ from lancedb.table import AsyncTable
 from lancedb.util import value_to_sql
 
 from index import heal, upkeep
-from index.arrow import PLAIN, schema, tally
+from index.arrow import COLUMNS, KEY, PLAIN, SHOWN, schema, tally
 from index.heal import StoreDamaged
 from index.model import Filter
+from index.resident import Rows
 from index.rows import where
 
 NAME: Final = "chunks"
@@ -50,12 +52,18 @@ VECTORS: Final[
 KINDS: Final[dict[str, upkeep.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
 NPROBES: Final = 20
 
-SHOWN: Final = ("doc_id", "ord", "workspace", "heading", "cut", "text")
-
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
 SEGMENTS: Final = 6  # of the vector index, before it is made anew
 KEEP, DROP = timedelta(days=7), timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What readers are shown: one version of the table, and its rows where they are at hand."""
+
+    reader: AsyncTable
+    rows: Rows | None
 
 
 class Table:
@@ -64,6 +72,7 @@ class Table:
     fresh: bool  # made just now
     healed: bool  # gone back to an older version: rows may be missing
     kind: upkeep.VectorIndex  # of the vector index that readers use
+    seen: Seen  # a search takes it once
 
     def __init__(self, uri: str, *, dimensions: int) -> None:
         self.dimensions = dimensions
@@ -100,16 +109,17 @@ class Table:
             await _answers(table, index.columns[0])
         return db
 
-    async def renew(self, db: Any) -> None:
-        """Take both handles to the newest version, through the connection `db`."""
-        self._writer, self._reader = await db.open_table(NAME), await db.open_table(NAME)
+    async def renew(self, db: Any, rows: Rows | None = None) -> None:
+        """Take both handles to the newest version, whose rows are `rows`, through the connection `db`."""
+        self._writer, reader = await db.open_table(NAME), await db.open_table(NAME)
         self._db = db
-        statistics = await self._reader.index_stats(VECTOR_INDEX)
+        statistics = await reader.index_stats(VECTOR_INDEX)
         self.kind = KINDS[statistics.index_type] if statistics else "none"
+        self.show(reader, rows)
 
-    def show(self, reader: AsyncTable) -> None:
-        """Let readers use `reader` from now on."""
-        self._reader = reader
+    def show(self, reader: AsyncTable, rows: Rows | None) -> None:
+        """Let readers use these from now on."""
+        self.seen = Seen(reader, rows)
 
     async def swap(self, ids: Sequence[str], batch: Any) -> tuple[AsyncTable, int] | None:
         """Replace the rows of these documents; return a reader of the result and the number of rows removed.
@@ -142,10 +152,11 @@ class Table:
             self._writer, self._undo = writer, None
 
     async def legs(
-        self, point: np.ndarray | None, words: str | None, restriction: Filter, pool: int
+        self, seen: Seen, point: np.ndarray | None, words: str | None, restriction: Filter, pool: int
     ) -> tuple[Any, Any]:
-        """The rows nearest to `point` and those that hold `words`, from one version, side by side."""
-        reader, condition = self._reader, where(restriction, value_to_sql)
+        """The rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand."""
+        reader, condition = seen.reader, where(restriction, value_to_sql)
+        columns = SHOWN if seen.rows is None else KEY
         legs: dict[str, Any] = {}
         if point is not None:
             near = reader.query().nearest_to(point).column("vector").distance_type("cosine")
@@ -153,7 +164,7 @@ class Table:
         if words and words.strip():
             legs["_score"] = reader.query().nearest_to_text(words, columns="text")
         asked = [
-            (leg.where(condition) if condition else leg).select([*SHOWN, value]).limit(pool).to_arrow()
+            (leg.where(condition) if condition else leg).select([*columns, value]).limit(pool).to_arrow()
             for value, leg in legs.items()
         ]
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
@@ -161,8 +172,12 @@ class Table:
 
     async def select(self, columns: Sequence[str], condition: str | None = None) -> Any:
         """These columns of the rows for which `condition` holds."""
-        query = self._reader.query().select(list(columns))
+        query = self.seen.reader.query().select(list(columns))
         return await (query.where(condition) if condition else query).to_arrow()
+
+    async def whole(self) -> Any:
+        """All that readers see."""
+        return await self.select(COLUMNS)
 
     async def with_vectors(self, digests: Iterable[str]) -> list[Any]:
         """Digest and vector of the rows with these digests that have one."""
@@ -176,12 +191,12 @@ class Table:
 
     async def count(self) -> int:
         """How many rows readers see."""
-        return int(await self._reader.count_rows())
+        return int(await self.seen.reader.count_rows())
 
     async def untidy(self) -> tuple[int, int, int]:
         """How many rows there are, in how many small pieces beyond the first, and how many are not indexed."""
-        stats: Any = await self._reader.stats()  # a dict, whatever its annotation says
-        words = await self._reader.index_stats("text_idx")
+        stats: Any = await self.seen.reader.stats()  # a dict, whatever its annotation says
+        words = await self.seen.reader.index_stats("text_idx")
         pieces = stats["fragment_stats"]["num_small_fragments"]
         return stats["num_rows"], max(0, pieces - 1), (words.num_unindexed_rows or 0) if words else 0
 

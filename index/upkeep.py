@@ -13,7 +13,8 @@ APART, REST = 20.0, 20.0  # between two passes: seconds, and how many times the 
 COMMITS, FEW_COMMITS = 40, 10  # each commit not yet merged makes a search about 0.3 ms slower
 IDLE, ASLEEP = 15.0, 600.0  # seconds without a write after which a few commits, or any, are worth a pass
 DIRTY_SHARE, DIRTY_ROWS = 0.05, 500  # rows written since the last pass: this share of all, and at least this many
-SCAN, LARGE = 4_000, 600_000  # vectors from which an index beats a scan, and from which it must be a smaller one
+HELD, OUTGROWN = 20_000, 25_000  # rows up to which they are taken into memory, and beyond which they are let go
+SCAN, LARGE = HELD, 600_000  # vectors from which an index beats a scan, and from which it must be a smaller one
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def due(work: Work, now: float) -> bool:
 def vector_index(vectors: int) -> VectorIndex:
     """The index that finds 99 % of the ten nearest of `vectors` unit vectors for the least work.
 
-    A scan of all is as quick for a few thousand; scalar quantisation is the quickest up to about a million, where its
+    A few are compared one and all, in memory; scalar quantisation is the quickest up to about a million, where its
     index (one byte a dimension) outgrows the cache; 4-bit RaBitQ is half as large."""
     if vectors < SCAN:
         return "none"

@@ -1,32 +1,41 @@
 """Which absences may be believed: a note that is not there now may be back in a moment, or never have left.
 
 Law: nothing is removed before its absence has lasted; and when much is missing at once nothing is, until Git says that
-it took the notes away, ten minutes have passed, or a person agrees."""
+it took the notes away, ten minutes have passed, or a person agrees. A note that only has another name is not missing."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from syncd.plan import brake
+from syncd.repo import Repo
 
 FINAL = 2.0  # seconds for which a missing or emptied file must stay so: editors remove and make again
 CERTAIN = 600.0  # seconds after which a mass removal is believed
+LOOKS = 2.0, 60.0  # first and longest pause between two looks at what is held
 
 
 class Absence:
     """Remembers since when each path has been missing, and whether the removals are held."""
 
-    def __init__(self, head: Callable[[], str | None], remembered: Path, *, share: float) -> None:
-        self._head, self._file, self._share = head, remembered, share
+    def __init__(self, repo: Repo, remembered: Path, *, share: float) -> None:
+        self._repo, self._file, self._share = repo, remembered, share
         self._since: dict[str, float] = {}
         self._held_since: float | None = None
+        self._head: str | None = None  # where HEAD was when they were held
+        self._look, self._pause = 0.0, LOOKS[0]
 
     @property
     def held(self) -> int:
         """How many removals wait for certainty; 0 when none is held."""
         return len(self._since) if self._held_since is not None else 0
+
+    def due(self) -> bool:
+        """Whether what is held should be looked at again, because it may be believed now."""
+        return self._held_since is not None and (time.monotonic() >= self._look or self._repo.head() != self._head)
 
     def seen(self, paths: Iterable[str]) -> None:
         """These are there."""
@@ -38,16 +47,24 @@ class Absence:
         there = set(missing)
         self._since = {path: since for path, since in self._since.items() if path in there}
 
-    def believe(self, missing: Sequence[str], known: int, *, at_once: bool) -> tuple[list[str], dict[str, float]]:
+    def believe(
+        self,
+        missing: Sequence[str],
+        known: int,
+        *,
+        at_once: bool,
+        elsewhere: Callable[[Collection[str]], set[str]] = lambda _: set(),
+    ) -> tuple[list[str], dict[str, float]]:
         """The paths whose absence is certain, and for each of the others in how many seconds to look again.
 
-        `known` is the number of indexed notes. `at_once` believes a small absence without waiting, as after a start."""
+        `known` is the number of indexed notes, `elsewhere` tells which of them only have another name. `at_once`
+        believes a small absence without waiting, as after a start."""
         now = time.monotonic()
         for path in missing:
             self._since.setdefault(path, now)
-        if brake(len(self._since), known, share=self._share) and not self._moved():
-            self._held_since = now if self._held_since is None else self._held_since
-            if now - self._held_since < CERTAIN:
+        if self._brake(known, elsewhere):
+            self._hold(now)
+            if self._held_since is not None and now - self._held_since < CERTAIN:
                 return [], {}
         self._held_since = None
         gone = [path for path in missing if at_once or now - self._since[path] >= FINAL]
@@ -61,18 +78,36 @@ class Absence:
         self._held_since = None
 
     def listed(self) -> None:
-        """The vault was listed and all was believed: remember where Git's HEAD stands."""
-        head = self._head()
-        if head and self._held_since is None and head != self._last():
-            self._file.write_text(head, "utf-8")
+        """The vault was listed; if nothing is missing, remember where Git's HEAD stands."""
+        head = self._repo.head()
+        if head and not self._since and head != self._last():
+            with suppress(OSError):  # a full disk: then the next checkout is held, which is the safe side
+                self._file.write_text(head, "utf-8")
 
-    def _moved(self) -> bool:
-        """Whether Git itself took the notes away: HEAD is not where it was at the last listing."""
-        head, last = self._head(), self._last()
-        return head is not None and last is not None and head != last
+    def _brake(self, known: int, elsewhere: Callable[[Collection[str]], set[str]]) -> bool:
+        """Whether so much is missing that it may be an accident; each question is only asked if the one before says so."""
+        missing = set(self._since)
+        for explained in (None, elsewhere, self._taken):
+            missing -= explained(missing) if explained else set()
+            if not brake(len(missing), known, share=self._share):
+                return False
+        return True
+
+    def _taken(self, _: Collection[str]) -> set[str]:
+        """The notes that Git itself took away since the last listing."""
+        head, last = self._repo.head(), self._last()
+        return self._repo.removed(last) if head and last and head != last else set()
+
+    def _hold(self, now: float) -> None:
+        if self._held_since is None:
+            self._held_since, self._pause = now, LOOKS[0]
+        self._head = self._repo.head()
+        self._look = min(now + self._pause, self._held_since + CERTAIN)
+        self._pause = min(2 * self._pause, LOOKS[1])
 
     def _last(self) -> str | None:
         try:
-            return self._file.read_text("utf-8").strip() or None
-        except FileNotFoundError:
+            last = self._file.read_text("ascii").strip()
+        except (OSError, ValueError):
             return None
+        return last if last and set(last) <= set("0123456789abcdef") else None

@@ -65,11 +65,13 @@ class Agenda:
         """Wait for a path that is due, a listing that is wanted, or `other` to hold, which is asked now and then.
 
         True when a listing is wanted; the wish is then granted."""
-        with self._changed:
-            while not (self.stopped or self._listing or self._due_in() <= 0 or other()):
+        while True:
+            also = other()  # it may take a while, and hints come in meanwhile
+            with self._changed:
+                if self.stopped or self._listing or self._due_in() <= 0 or also:
+                    wanted, self._listing = self._listing, False
+                    return wanted
                 self._changed.wait(min(self._due_in(), every))
-            wanted, self._listing = self._listing, False
-            return wanted
 
     def due(self) -> list[str]:
         """The paths to look at now, sorted. They are no longer waiting: see `dealing`."""

@@ -138,6 +138,8 @@ class App:
     def degraded(self) -> list[str]:
         """What does not work as it should just now, in sentences."""
         told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
+        if not told and not all(slot.index.listed for slot in self.shelf.slots.values()):
+            told.append("index: the vault is being read for the first time; until then searches miss notes")
         if self.embedder.state != "ready":
             told.append(f"encoder: {self.embedder.problem or 'loading'}; searches use full text only")
         elif self.shelf.outdated():

@@ -19,8 +19,10 @@ from index.model import Block, BlockKind, Callout, Defect, Heading, Link, Task
 from syncd.inline import COMMENT, scan
 
 DEEPEST = 60  # containers within containers; what lies deeper is searchable, but its links are not seen
+MOST_LINES = 100_000
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_BARE_CR = re.compile(r"\r(?!\n)")
 _NOT_LINE_END = re.compile(r"[^\r\n]+")
 _QUOTE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _CALLOUT = re.compile(r"\[!([^\]|\r\n]+)(?:\|[^\]\r\n]*)?\]([+-]?)[ \t]*(.*)")
@@ -59,12 +61,13 @@ def outline(body: str) -> Outline:
     """Everything the body holds. Never raises: what the grammar can't read is outlined as paragraphs."""
     reader = _Reader(body)
     try:
-        tokens = _GRAMMAR.parse(body)
+        tokens = _GRAMMAR.parse(body) if len(reader.starts) <= MOST_LINES else None
+        why = f"it has more than {MOST_LINES:,} lines"
     except (RecursionError, IndexError, RuntimeError, ValueError) as error:
+        tokens, why = None, type(error).__name__
+    if tokens is None:
         tokens = _paragraphs(body)
-        reader.defect(
-            "unread-markdown", f"its structure could not be read ({type(error).__name__}); its text is searched"
-        )
+        reader.defect("unread-markdown", f"its structure is not read ({why}); its text is searched")
     return reader.read(tokens)
 
 
@@ -234,11 +237,12 @@ def _starts(text: str) -> list[int]:
 
 
 def _without(text: str, hidden: list[tuple[int, int]]) -> str:
-    """`text` less the hidden spans, of which only the line ends stay."""
+    """`text` less the hidden spans, of which only the line ends stay: it has as many lines as before."""
+    blank = " " if hidden and _BARE_CR.search(text) else ""  # so that no CR and LF come together to one line end
     parts, at = [], 0
     for start, end in sorted(hidden):
         if end > at:
-            parts += [text[at : max(at, start)], _NOT_LINE_END.sub("", text[max(at, start) : end])]
+            parts += [text[at : max(at, start)], _NOT_LINE_END.sub(blank, text[max(at, start) : end])]
             at = end
     return "".join([*parts, text[at:]]) if parts else text
 

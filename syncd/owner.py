@@ -108,11 +108,12 @@ class _Owner:
         sync = self._app.sync
         if not sync.vault.present():
             raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
-        if given.get("full"):
-            return asdict(sync.rebuild(fresh=True, progress=tell))
-        if sync.shelf.outdated():
-            return asdict(sync.rebuild(fresh=False, progress=tell))
-        return asdict(sync.run(accept=bool(given.get("accept_removals")), progress=tell))
+        accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
+        if not full and not sync.shelf.outdated():
+            return asdict(sync.run(accept=accept, progress=tell))
+        if accept:
+            sync.run(accept=True)  # what is held would keep a new index from being made
+        return asdict(sync.rebuild(fresh=full, progress=tell))
 
     def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return {"name": self._app.desk.create_workspace(given["name"]).name}

@@ -28,7 +28,6 @@ CONFLICT_COPY = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
-_LATE = re.compile(r"\s+?^---[ \t]*(?:\r\n|\n|\r)[^\s:#-][^\r\n:]{0,200}:(?:\s|\Z)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
@@ -102,8 +101,6 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
         body = body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if unclosed(text):
         defects.append(Defect("unclosed-frontmatter", "the properties have no closing `---`: they count as text"))
-    elif not front and _LATE.match(body):
-        defects.append(Defect("late-frontmatter", "blank lines stand before the properties: they count as text"))
     elif front.removeprefix("\ufeff"):
         opening = front.removeprefix("\ufeff")[3:]
         if opening[0] in " \t":
@@ -120,7 +117,9 @@ def _properties(front: str, defects: list[Defect]) -> Properties | None:
     try:
         said = read(front)
     except FrontmatterError as error:
-        defects.append(Defect(error.defect, f"the properties can't be read: {error}"))
+        defects.append(Defect("bad-frontmatter", f"the properties can't be read: {error}"))
+        if error.defect != "bad-frontmatter":
+            defects.append(Defect(error.defect, str(error)))
         if _TEMPLATE.search(front):
             defects.append(Defect("template", "the properties hold a template's placeholders, as in `{{date}}`"))
         return None

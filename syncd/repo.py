@@ -86,6 +86,15 @@ class Repo:
             self._head = (looks, self._ask_head())
         return self._head[1]
 
+    def removed(self, since: str) -> set[str]:
+        """The files that the commit `since`, in hex, has and HEAD has not; none when Git can't tell."""
+        options = ("-r", "-z", "--name-only", "--no-renames", "--diff-filter=D", "--end-of-options")
+        try:
+            told = self._open().git.diff_tree(*options, since, "HEAD", kill_after_timeout=_PATIENCE_S)
+        except _git().exc.GitError:
+            return set()
+        return set(filter(None, str(told).split("\0")))
+
     def busy(self) -> str:
         """What says that the files are not consistent just now, e.g. "index.lock" or "MERGE_HEAD"; "" = nothing."""
         folder = self._folder()

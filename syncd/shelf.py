@@ -55,6 +55,11 @@ class Build:
     folder: Path
     made: Made
     indexes: dict[Scope, Index]
+    marks: Mapping[Path, tuple[int, int]] = field(default_factory=dict)  # its files and folders, as they were opened
+
+    def whole(self) -> bool:
+        """Whether what was opened still lies where it was."""
+        return all(_mark(path) == mark for path, mark in self.marks.items())
 
     def close(self) -> None:
         """Release both."""
@@ -79,9 +84,10 @@ class Shelf:
         self._root, self._embedder, self._settings = root, embedder, settings
         self._switching = threading.Lock()
         self._retired: list[tuple[float, Build]] = []
+        self._making: Build | None = None
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
-        self.live = self._open_current() or self._make()
+        self.live = self._open_current() or self._resumed() or self._make()
         self.slots: dict[Scope, Slot] = {scope: Slot(self.live.indexes[scope]) for scope in SCOPES}
         self._name_current(self.live)
 
@@ -96,18 +102,56 @@ class Shelf:
         """Whether the encoder that is ready, or the sizes set, are not those of the build in use."""
         return self._embedder.state == "ready" and self._wanted() != self.live.made
 
+    def lost(self) -> bool:
+        """Whether somebody took away files of the build in use."""
+        return not self.live.whole()
+
+    def worse(self) -> str:
+        """Why a build that is begun now would lack the vectors that the one in use has, or ""."""
+        if self._embedder.state == "ready" or not self.live.made.identity:
+            return ""
+        return self._embedder.problem or "the encoder is loading"
+
+    def filled(self) -> None:
+        """The build in use holds everything."""
+        self.rebuilt_because = ""
+
     def begin(self, *, fresh: bool) -> Build:
         """A build beside the one in use: the unfinished one of the same make, unless it must be `fresh`."""
+        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._making = None if fresh else self._resumed()
+        for folder in self._others():
+            self._drop(folder)
+        self._making = self._making or self._make()
+        return self._making
+
+    def ended(self, build: Build) -> None:
+        """Nobody works on `build` any more; unless it is in use now, it is taken up again later."""
+        self._making = None
+        if build is not self.live:
+            build.close()
+
+    def _resumed(self) -> Build | None:
+        """The unfinished build of the make that is wanted, if there is one."""
+        self._embedder.wait()
         made = self._wanted()
-        for folder in sorted(self._root.iterdir()):
-            if folder.is_dir() and folder not in {self.live.folder, *(build.folder for _, build in self._retired)}:
-                if not fresh and _read_made(folder) == made:
-                    try:
-                        return self._open(folder, made)
-                    except StoreDamaged:
-                        log.warning("an unfinished index is damaged; starting it again")
-                self._drop(folder)
-        return self._make()
+        for folder in self._others():
+            if _read_made(folder) == made:
+                try:
+                    return self._open(folder, made)
+                except StoreDamaged:
+                    log.warning("an unfinished index is damaged; starting it again")
+                    self._drop(folder)
+        return None
+
+    def _others(self) -> list[Path]:
+        """The folders of builds that nobody uses."""
+        used = self._used()
+        return sorted(folder for folder in self._root.iterdir() if folder.is_dir() and folder not in used)
+
+    def _used(self) -> set[Path]:
+        builds = [getattr(self, "live", None), self._making, *(build for _, build in self._retired)]
+        return {build.folder for build in builds if build}
 
     def switch(self, build: Build) -> None:
         """Put `build` in place of the one in use, which is removed."""
@@ -116,8 +160,8 @@ class Shelf:
             self._name_current(build)
             for scope, slot in self.slots.items():
                 slot.index = build.indexes[scope]
-        self.rebuilt_because = ""
-        self._retired.append((time.monotonic(), old))
+            self._retired.append((time.monotonic(), old))
+        self.filled()
 
     def tidy(self, *, grace: float = 10.0) -> None:
         """Remove builds that were replaced more than `grace` seconds ago: no search still reads them."""
@@ -127,6 +171,8 @@ class Shelf:
         for build in old:
             build.close()
             self._drop(build.folder)
+        if self.live.folder.is_dir() and _current(self._root) != self.live.folder:
+            self._name_current(self.live)
 
     def close(self) -> None:
         """Release everything."""
@@ -145,17 +191,23 @@ class Shelf:
         if not folder or not made:
             return None
         try:
-            return self._open(folder, made)
+            build = self._open(folder, made)
         except StoreDamaged as damage:
-            self.rebuilt_because = f"the index was damaged and is being built anew ({damage})"
+            self.rebuilt_because = f"index: it was damaged and is being built anew ({damage}); searches miss notes"
             log.warning("%s", self.rebuilt_because)
             self._drop(folder)
             return None
+        if any(index.mending for index in build.indexes.values()):
+            self.rebuilt_because = (
+                "index: it was not whole, and the notes are read again; until then searches miss some"
+            )
+            log.warning("%s", self.rebuilt_because)
+        return build
 
     def _make(self) -> Build:
         self._embedder.wait()  # dimensions are the encoder's; without one the index is made for words alone
         made = self._wanted()
-        taken = {folder.name for folder in self._root.iterdir()}
+        taken = {folder.name for folder in (*self._root.iterdir(), *self._used())}  # also when it was taken away
         name = next(name for n in range(1, len(taken) + 2) if (name := f"{made.made_by[:12]}-{n}") not in taken)
         folder = self._root / name
         folder.mkdir(mode=0o700)
@@ -184,7 +236,9 @@ class Shelf:
             for index in indexes.values():
                 index.close()
             raise
-        return Build(folder, made, indexes)
+        own = [folder, *(folder / f"{scope}.db" for scope in SCOPES)]
+        own += [] if self._settings.uri else [folder / f"{scope}.lance" / "chunks.lance" for scope in SCOPES]
+        return Build(folder, made, indexes, {path: mark for path in own if (mark := _mark(path))})
 
     def _name_current(self, build: Build) -> None:
         _write(self._root / "current", build.folder.name)
@@ -205,11 +259,18 @@ def _numbers(cut: Sizes) -> list[int]:
 
 def _current(root: Path) -> Path | None:
     try:
-        name = (root / "current").read_text("utf-8").strip()
-    except FileNotFoundError:
+        name = (root / "current").read_text("ascii").strip()
+    except (FileNotFoundError, ValueError):  # there is none yet, or it was torn
         return None
-    folder = root / name
-    return folder if name and "/" not in name and folder.is_dir() else None
+    return next((folder for folder in root.iterdir() if folder.name == name and folder.is_dir()), None)
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _read_made(folder: Path) -> Made | None:

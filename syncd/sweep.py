@@ -4,14 +4,16 @@ Law: a pass decides from the files alone, so whatever caused it can be late, dou
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 
-from index.errors import Conflict, NotFound, Unavailable
+from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import path_id
-from index.index import Prepared
+from index.index import Index, Prepared
 from index.model import Document, Entry, Stat
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
@@ -19,12 +21,16 @@ from syncd.capture import iso
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
 from syncd.place import Place, place
-from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
+from syncd.plan import Moved, Plan, Removed, Seen, below, plan, survey
 from syncd.shelf import Build
 from syncd.vault import Listing, Vault
 
+log = logging.getLogger(__name__)
+
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
+TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
+POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
 UNADOPTED = frozenset({"bad-id", "conflict-copy", "unclosed-frontmatter"})  # defects of notes that are given no id
 
 Progress = Callable[[int, int, str], None]  # done, total, stage
@@ -65,6 +71,7 @@ class Aim:
     under: frozenset[str] | None = None
     accept: bool = False  # believe every absence
     at_once: bool = False  # believe a small absence without waiting
+    beside: Build | None = None  # while another build is made: the one that answers meanwhile, kept up to date
 
 
 class Sweep:
@@ -75,6 +82,8 @@ class Sweep:
         self._inbox, self._adopt_s = inbox, adopt_s
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
+        self._tries: dict[str, int] = {}  # path → how often it was put off
+        self._poisoned = 0  # notes in a row on which a defect of ours showed
 
     def run(self, aim: Aim, progress: Progress | None = None) -> Outcome:
         """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
@@ -95,8 +104,9 @@ class Sweep:
             outcome.unchanged += found.unchanged - len(late)
             if aim.under is None:
                 index.drop_orphans()
-                left_out = {path: why for path, why in listing.skipped.items() if self._place(path).scope == scope}
-                index.skip(left_out, workspace=lambda path: self._place(path).workspace)
+            self._skip(aim, index, {p: why for p, why in listing.skipped.items() if self._place(p).scope == scope})
+        if aim.under is None:
+            self._tries.clear()
         gone = self._believed(aim, listing, missing)
         suspects.sort(key=lambda path: (self._place(path).scope == "vault", -listing.files[path].mtime_ns))
         self._work(aim, suspects, gone, outcome, progress)
@@ -121,6 +131,17 @@ class Sweep:
             frozenset().union(*(look.unread for look in looks)),
         )
 
+    def _skip(self, aim: Aim, index: Index, skipped: dict[str, str]) -> None:
+        """Remember what this look found that is no note to read."""
+        looked = partial(below, folders=aim.under or ("",))
+        left_out = {path: why for path, why in skipped.items() if looked(path)}
+        index.skip(left_out, lambda path: self._place(path).workspace, of=looked)
+
+    def _fresh(self, path: str) -> Stat | None:
+        """The stat of the note at `path` now; None when there is none, or one that is too large to be read."""
+        found = self._vault.stat(path)
+        return found if found is not None and found.size <= self._vault.max_bytes else None
+
     def _believed(self, aim: Aim, listing: Listing, missing: list[str]) -> list[str]:
         if not aim.live:
             return missing
@@ -131,9 +152,14 @@ class Sweep:
             self._absence.accept(missing)
             return missing
         known = sum(len(index.manifest) for index in aim.build.indexes.values())
-        gone, wait = self._absence.believe(missing, known, at_once=aim.at_once)
+        held = self._absence.held
+        gone, wait = self._absence.believe(
+            missing, known, at_once=aim.at_once, elsewhere=partial(_elsewhere, aim.build, listing)
+        )
         for path, seconds in wait.items():
             self._agenda.again(path, seconds)
+        if held and not self._absence.held and aim.under is not None:
+            self._agenda.list_all()  # this pass saw a part of what was held
         return gone
 
     def _work(
@@ -146,33 +172,74 @@ class Sweep:
                 if self._agenda.stopped:
                     return
                 window = suspects[start : start + WINDOW]
-                self._window(aim, window, left, outcome)
+                try:
+                    self._window(aim, window, left, outcome)
+                except Exception:
+                    for path in suspects[start:] if aim.live else ():
+                        self._agenda.again(path, FINAL)  # they are still pending
+                    raise
                 done(len(window))
                 if progress:
                     progress(start + len(window), len(suspects), "indexing")
-                if aim.live and len(suspects) > WINDOW and (due := self._agenda.due()):
-                    with self._agenda.dealing(len(due)):  # a save does not wait behind a bulk run
-                        outcome.add(self.run(Aim(aim.build, live=True, under=frozenset(due))))
+                if len(suspects) > WINDOW:
+                    self._between(aim, outcome)
         for index in aim.build.indexes.values():
             paths = [path for path in left if path in index.manifest]
             for start in range(0, len(paths), 1000):
-                index.commit([], paths[start : start + 1000], fresh=self._vault.stat)
+                index.commit([], paths[start : start + 1000], fresh=self._fresh)
             outcome.removed += sum(path not in index.manifest for path in paths)
+
+    def _between(self, aim: Aim, outcome: Outcome) -> None:
+        """A save does not wait behind a bulk run."""
+        answering = aim.build if aim.live else aim.beside
+        if answering and (due := self._agenda.due()):
+            with self._agenda.dealing(len(due)):
+                done = self.run(Aim(answering, live=True, under=frozenset(due)))
+            if aim.live:
+                outcome.add(done)
 
     def _window(self, aim: Aim, window: Sequence[str], left: set[str], outcome: Outcome) -> None:
         documents = dict(self._read(aim, window, outcome))
+        try:
+            self._commit(aim, documents, left, outcome)
+        except Unavailable:
+            raise  # no note's fault
+        except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
+            if len(documents) == 1:
+                self._poison(next(iter(documents)), fault, outcome)
+                return
+            for path in documents:  # which one is found out
+                self._window(aim, [path], left, outcome)
+        else:
+            self._poisoned = 0
+
+    def _poison(self, path: str, fault: Exception, outcome: Outcome) -> None:
+        """A note on which a defect of ours shows: it is left out, and named."""
+        log.error("%a can't be indexed", path, exc_info=fault)
+        outcome.failed += 1
+        why = fault.message if isinstance(fault, MemexError) else f"{type(fault).__name__}, see the log"
+        self.failed[path] = f"can't be indexed: {why}"
+        self._poisoned += 1
+        if self._poisoned > POISONED:
+            self._poisoned = 0
+            raise fault
+
+    def _commit(
+        self, aim: Aim, documents: Mapping[str, tuple[Document, Stat]], left: set[str], outcome: Outcome
+    ) -> None:
         for scope, index in aim.build.indexes.items():
             mine = {path: one for path, one in documents.items() if one[0].scope == scope}
             if not mine:
                 continue
             seen = {path: Seen(document.digest, document.claimed_id, stat) for path, (document, stat) in mine.items()}
             absent = {path for path in left if path in index.manifest}
-            planned = plan(seen, absent, index.manifest, embedded=index.comparable)
+            known = {path: entry for path in (*seen, *absent) if (entry := index.manifest.get(path))}
+            planned = plan(seen, absent, known, embedded=index.comparable)
             moved = {change.old: change.new for change in planned.changes if isinstance(change, Moved)}
             changed = [change.path for change in planned.changes if not isinstance(change, Moved | Removed)]
             aged = [path for path in planned.touched if _dated(*mine[path])]
             ready = index.prepare([mine[path] for path in (*moved.values(), *changed, *aged)])
-            stale = index.commit(ready, moved.keys(), fresh=self._vault.stat)
+            stale = index.commit(ready, moved.keys(), fresh=self._fresh)
             index.touch(planned.touched)
             left -= moved.keys()
             for path in stale:
@@ -184,16 +251,20 @@ class Sweep:
             try:
                 document, stat = self._one(aim, path)
             except NotFound:
+                self.failed.pop(path, None)
                 self._agenda.again(path, FINAL)
-            except Conflict:
-                self._agenda.again(path, max(self._adopt_s, FINAL))
             except Unavailable as error:
                 outcome.failed += 1
                 self.failed[path] = error.message
-                if error.retryable:
-                    self._agenda.again(path, FINAL)
+                tries = self._tries.get(path, 0)
+                if error.retryable and tries < TRIES:
+                    self._tries[path] = tries + 1
+                    self._agenda.again(path, FINAL * 2**tries)
+            except Exception as fault:  # noqa: BLE001 - one note must not keep the others out
+                self._poison(path, fault, outcome)
             else:
                 self.failed.pop(path, None)
+                self._tries.pop(path, None)
                 if document is not None:
                     yield path, (document, stat)
 
@@ -219,10 +290,21 @@ class Sweep:
             changes["created_at"] = iso(document.created_at)
         try:
             raw = encode(edit(decode(raw), changes))
+            stat = self._vault.replace(document.path, raw, digest=document.digest)
         except FrontmatterError:
             return document, stat  # it has its defect already
-        stat = self._vault.replace(document.path, raw, digest=document.digest)
+        except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
+            return document, stat  # it is found all the same, and adopted at a later look
         return parse(raw, document.path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox), stat
+
+
+def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
+    """Which of these notes are still there under another name: as the same file, or with the same bytes."""
+    entries = {path: entry for index in build.indexes.values() for path, entry in index.manifest.copy().items()}
+    stats = set(listing.files.values())
+    digests = {entry.digest for path, entry in entries.items() if path not in missing} - {""}
+    found = ((path, entry) for path in missing if (entry := entries.get(path)))
+    return {path for path, entry in found if entry.stat in stats or entry.digest in digests}
 
 
 def _nameless(paths: Iterable[str], manifest: Mapping[str, Entry]) -> list[str]:

@@ -24,7 +24,11 @@ from syncd.vault import Vault
 
 log = logging.getLogger(__name__)
 
+BUILDING = "index: being built anew; searches are answered from the one before"
+LOST = "index: its files were taken away, and it is being built anew; until then searches fail or miss notes"
+ROUNDS, FEW = 5, 10  # looks at what changed while an index was built, until it is no more than so many notes
 PAUSE = 5.0, 30.0  # seconds before a failed pass is made again: after an expected failure, after a defect
+AGAIN = {"build": 30.0, "embed": 30.0, "root": 1.0}  # seconds between two tries of what did not come about
 
 
 class Sync:
@@ -36,11 +40,12 @@ class Sync:
         self.vault, self.shelf = vault, shelf
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._agenda = Agenda(quiet=settings.quiet_s, patience=settings.patience_s)
-        self._absence = Absence(repo.head, state / "head", share=settings.removal_share)
+        self._absence = Absence(repo, state / "head", share=settings.removal_share)
         self._sweep = Sweep(vault, self._agenda, self._absence, inbox=inbox, adopt_s=settings.adopt_s)
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None
         self._trouble: dict[str, str] = {}
+        self._tried = dict.fromkeys(AGAIN, -AGAIN["build"])  # when each was last tried in vain
 
     def hint(self, paths: Iterable[str]) -> None:
         """These paths may have changed."""
@@ -117,24 +122,27 @@ class Sync:
             started = time.monotonic()
             if not self._rooted():
                 raise Unavailable("the vault is missing, so no new index can be made of it")
-            self._trouble["build"] = "index: being built anew; searches are answered from the one before"
+            if not self.shelf.lost() and (problem := self.shelf.worse()):
+                raise Unavailable(f"a new index would have no vectors now, so the one there is stays: {problem}")
+            self._trouble["build"] = LOST if self.shelf.lost() else BUILDING
             build = self.shelf.begin(fresh=fresh)
             try:
                 outcome = self._build(build, progress)
             finally:
                 self._trouble.pop("build", None)
-                if self.shelf.live is not build:
-                    build.close()  # it is taken up again later
+                self.shelf.ended(build)
             outcome.seconds = round(time.monotonic() - started, 3)
             return outcome
 
     def _build(self, build: Build, progress: Progress | None) -> Outcome:
-        aim = Aim(build, live=False)
+        aim = Aim(build, live=False, beside=None if self.shelf.lost() else self.shelf.live)
         outcome = self._sweep.run(aim, progress)
-        while not self._agenda.stopped:
+        for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
+            if self._agenda.stopped:
+                break
             more = self._sweep.run(aim)
             outcome.add(replace(more, unchanged=0))
-            if not more.changes:
+            if more.changes <= FEW:
                 break
         if self._agenda.stopped:
             return outcome
@@ -144,38 +152,67 @@ class Sync:
             self._sweep.run(aim)
             self.shelf.switch(build)
         self._listed(build)
+        self._agenda.list_all()  # a pass over a build that does not answer yet gives no note its id
         return outcome
 
     def _listed(self, build: Build) -> None:
         for index in build.indexes.values():
             index.listed = True
+        self.shelf.filled()
         self.ready.set()
 
     def _work(self) -> None:
         """The thread: wait until there is something to do, and do it."""
-        while True:
-            listing = self._agenda.wait(lambda: self.shelf.outdated() or self._unembedded())
-            if self._agenda.stopped:
-                return
+        while not self._agenda.stopped:
+            due: list[str] = []
             try:
-                if self.shelf.outdated():
-                    self.rebuild(fresh=False)
-                elif listing or self._unembedded():
+                listing = self._agenda.wait(lambda: bool(self._wanted()))
+                if self._agenda.stopped:
+                    return
+                wanted = self._wanted()
+                if wanted == "build":
+                    self._rebuild()
+                elif listing or wanted:
                     self.run()
+                    self._vain("embed", self._unembedded())
                 elif due := self._agenda.due():
                     with self._agenda.dealing(len(due)):
                         self.run(due)
             except MemexError as error:
-                self._failed(f"indexing: {error.message}", PAUSE[0])
                 log.warning("a pass failed and will be made again: %s", error)
+                self._failed(f"indexing: {error.message}", PAUSE[0], due)
             except Exception:  # the top of the loop: the daemon outlives a defect, and says so
                 log.exception("a pass failed")
-                self._failed("indexing: a pass failed unexpectedly; see the log", PAUSE[1])
+                self._failed("indexing: a pass failed unexpectedly; see the log", PAUSE[1], due)
             else:
                 self._trouble.pop("sync", None)
 
-    def _failed(self, sentence: str, pause: float) -> None:
+    def _wanted(self) -> str:
+        """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
+        if "vault" in self._trouble:
+            return "root" if self._may("root") and self.vault.root.is_dir() else ""
+        if self._may("build") and (self.shelf.lost() or (self.ready.is_set() and self.shelf.outdated())):
+            return "build"
+        if self._may("embed") and self._unembedded():
+            return "embed"
+        return "held" if self._absence.due() else ""
+
+    def _may(self, what: str) -> bool:
+        return time.monotonic() - self._tried[what] >= AGAIN[what]
+
+    def _vain(self, what: str, vain: bool) -> None:
+        self._tried[what] = time.monotonic() if vain else -AGAIN[what]
+
+    def _rebuild(self) -> None:
+        """Build anew; while that can't be, the index there is is kept true."""
+        self._vain("build", True)
+        self.rebuild(fresh=self.shelf.lost())
+        self._vain("build", False)
+
+    def _failed(self, sentence: str, pause: float, due: Iterable[str]) -> None:
         self._trouble["sync"] = sentence
+        for path in due:
+            self._agenda.again(path, pause)  # still pending
         self._agenda.rest(pause)
         self._agenda.list_all()
 
@@ -191,6 +228,7 @@ class Sync:
                 log.warning("%s", error)
                 # Told to whoever asks how the daemon is, so without the path.
                 self._trouble["vault"] = "vault missing: its folder is gone or can't be opened; the index is kept"
+                self._vain("root", True)
                 return False
         self._trouble.pop("vault", None)
         return True

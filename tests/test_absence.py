@@ -10,14 +10,28 @@ from syncd.absence import Absence
 MANY = [f"n{number}.md" for number in range(30)]
 
 
+class History:
+    """What Git would say."""
+
+    def __init__(self):
+        self.at, self.taken = "aaa", set()
+
+    def head(self):
+        return self.at
+
+    def removed(self, since):
+        assert since == "aaa"
+        return self.taken
+
+
 @pytest.fixture
 def head():
-    return ["aaa"]
+    return History()
 
 
 @pytest.fixture
 def absences(tmp_path, head):
-    return Absence(lambda: head[0], tmp_path / "head", share=0.5)
+    return Absence(head, tmp_path / "head", share=0.5)
 
 
 def test_a_missing_note_is_believed_once_it_stays_missing(absences, monkeypatch):
@@ -48,8 +62,24 @@ def test_a_mass_removal_is_held_also_at_a_start(absences):
 
 def test_a_mass_removal_that_git_made_is_believed(absences, head):
     absences.listed()
-    head[0] = "bbb"
+    head.at = "bbb"
+    assert absences.believe(MANY, 40, at_once=True) == ([], {})  # a commit that did not take them
+    assert not absences.due()
+    head.at, head.taken = "ccc", {*MANY, "other.md"}
+    assert absences.due()
     assert absences.believe(MANY, 40, at_once=True)[0] == MANY
+
+
+def test_a_note_that_only_has_another_name_is_not_held(absences):
+    assert absences.believe(MANY, 40, at_once=True, elsewhere=lambda paths: set(paths))[0] == MANY
+
+
+def test_what_is_held_is_looked_at_again(absences, monkeypatch):
+    monkeypatch.setattr(absence, "LOOKS", (0.01, 0.01))
+    assert not absences.due()
+    absences.believe(MANY, 40, at_once=True)
+    time.sleep(0.02)
+    assert absences.due()
 
 
 def test_a_mass_removal_that_a_person_agrees_to_is_held_no_longer(absences):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-BAD, OPEN = "bad-frontmatter", "unclosed-frontmatter"
+BAD, OPEN, LARGE = "bad-frontmatter", "unclosed-frontmatter", "frontmatter-too-large"
 LIMIT = 64 * 1024  # bytes of frontmatter that are still read
 
 
@@ -37,10 +37,10 @@ BOMBS = (
     _fenced("20,000 closed brackets", "x: " + "[" * 20_000 + "]" * 20_000, BAD),
     _fenced("1,000 braces", "x: " + "{a: " * 1_000 + "1" + "}" * 1_000, BAD),
     _fenced("1,000 levels of list", "x: " + "- " * 1_000 + "y", BAD),
-    _fenced("100,000 keys", "\n".join(f"k{n}: {n}" for n in range(100_000)), BAD),
-    _fenced("6,000 short values", "x: [" + "1," * 6_000 + "1]", BAD),
-    _fenced("a 4 MB scalar", "x: " + "y" * 4_000_000, BAD),
-    _fenced("a little over the limit", "x: " + "y" * LIMIT, BAD),
+    _fenced("100,000 keys", "\n".join(f"k{n}: {n}" for n in range(100_000)), LARGE),
+    _fenced("6,000 short values", "x: [" + "1," * 6_000 + "1]", LARGE),
+    _fenced("a 4 MB scalar", "x: " + "y" * 4_000_000, LARGE),
+    _fenced("a little over the limit", "x: " + "y" * LIMIT, LARGE),
 )  # fmt: skip
 
 INVALID = (
@@ -67,7 +67,7 @@ INVALID = (
     _fenced("complex key", "? [a, b]\n: c", None),
     _fenced("lone surrogate", r'title: "\ud800"', None),
     Beast("never closed", b"---\ntitle: x\n", OPEN),
-    Beast("only a fence", b"---\n", OPEN),
+    Beast("only a fence", b"---\n", None),
 )
 
 ODD = (
@@ -77,7 +77,7 @@ ODD = (
     _fenced("date key", "2026-01-01: a"),
     _fenced("null and bool keys", "null: a\ntrue: b\n~: c", None),
     _fenced("keys of a reader's own", "content: a\nhandler: b\nself: c\nmetadata: d"),
-    _fenced("hash tag", "tags: #foo"),
+    _fenced("hash tag", "tags: #foo", None),
     _fenced("words that look like more", "a: no\nb: on\nc: 012\nd: 12:30:45\ne: 1.10\nf: 1e3\ng: 0x1F\nh: ~"),
     _fenced("ids as written", "id: 007\naliases: [yes, 1.0]"),
     _fenced("unquoted link", "up: [[X]]"),

@@ -1,0 +1,175 @@
+"""Keep the rows of a small store at hand: compare a vector with all of them, and fill in what a search found.
+
+A `Rows` never changes, so that whoever holds one goes on seeing one state of the store; the next one shares its memory and
+writes only where the one before does not look. Law, tested: a filter lets the same rows pass as `rows.where` does."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.model import Filter
+from index.rows import Match, Row, wanted
+
+EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
+TAGS: Final = len(EQUAL)  # the row of `codes` that stands for a row's tags
+SPARE: Final = 1_024  # rows there is room for beyond half of those that are there; untouched room costs no memory
+FEW: Final = 4  # a filter that lets one row in so many pass: those are gathered before they are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What successive `Rows` share. All of it only grows, but for what none that was shown looks at."""
+
+    vectors: NDArray[np.float32]  # [room, dimensions], of unit length; whatever there was for a row without one
+    codes: NDArray[np.int32]  # [fields, room]: which of `values` each row has
+    created: NDArray[np.int64]  # [room]
+    shown: list[tuple[str, int, str, str, int, bytes]]  # what a match shows; bytes, as one emoji widens a str fourfold
+    values: tuple[dict[str | None, int], ...]  # of each field: its values, numbered as they came
+    tags: dict[tuple[str, ...], int]  # and all that the tags of a row have been
+
+    @classmethod
+    def of(cls, room: int, dimensions: int) -> Memory:
+        """Room for so many rows."""
+        return cls(
+            np.empty((room, dimensions), np.float32),
+            np.empty((TAGS + 1, room), np.int32),
+            np.empty(room, np.int64),
+            [],
+            tuple({} for _ in EQUAL),
+            {},
+        )
+
+    def put(self, at: int, row: Row) -> bool:
+        """Write `row` to place `at`, the first that is free; says whether it can be compared."""
+        self.shown.append((row.doc_id, row.ord, row.workspace, row.heading, row.cut, row.text.encode()))
+        for number, (name, known) in enumerate(zip(EQUAL, self.values, strict=True)):
+            self.codes[number, at] = known.setdefault(getattr(row, name), len(known))
+        self.codes[TAGS, at] = self.tags.setdefault(row.tags, len(self.tags))
+        self.created[at] = row.created_at
+        if row.vector is None:
+            return False
+        vector = row.vector.astype(np.float16).astype(np.float32)  # as it is stored
+        length = float(np.linalg.norm(vector))
+        if length:
+            self.vectors[at] = vector / length
+        return length > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """All rows of one state of a store."""
+
+    dimensions: int
+    live: NDArray[np.bool_]  # which places of the memory hold a row of this state
+    near: NDArray[np.bool_]  # and which of them one with a vector
+    places: Mapping[str, tuple[int, ...]]  # where those of each document are, in their order
+    _memory: Memory = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], count: int, dimensions: int) -> Rows:
+        """These rows, `count` at most, in any order; of two that are the same passage, one."""
+        memory, found = Memory.of(_room(count), dimensions), dict[str, dict[int, int]]()
+        near = np.zeros(count, np.bool_)
+        for at, row in enumerate(rows):
+            near[at] = memory.put(at, row)
+            found.setdefault(row.doc_id, {})[row.ord] = at
+        places = {doc_id: tuple(at for _, at in sorted(own.items())) for doc_id, own in found.items()}
+        live = np.zeros(count, np.bool_)
+        live[[at for own in places.values() for at in own]] = True
+        return cls(dimensions, live, near & live, places, memory)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.live))
+
+    def replaced(self, documents: Mapping[str, Sequence[Row]]) -> Rows:
+        """The state in which these are the rows of these documents.
+
+        Of two states made from one, only the later may be used."""
+        added = sum(map(len, documents.values()))
+        if len(self.live) + added > len(self._memory.created):
+            return self._packed(added).replaced(documents)
+        memory, places, at = self._memory, dict(self.places), len(self.live)
+        del memory.shown[at:]  # of a state that was never shown
+        live, near = (np.concatenate([mask, np.zeros(added, np.bool_)]) for mask in (self.live, self.near))
+        for doc_id, rows in documents.items():
+            for gone in places.pop(doc_id, ()):
+                live[gone] = near[gone] = False
+            if rows:
+                places[doc_id] = tuple(range(at, at + len(rows)))
+            for row in sorted(rows, key=lambda row: row.ord):
+                near[at], live[at] = memory.put(at, row), True
+                at += 1
+        return Rows(self.dimensions, live, near, places, memory)
+
+    def nearest(self, point: NDArray[np.float32], restriction: Filter, pool: int) -> list[Match]:
+        """The `pool` rows nearest to `point` that pass, best first, equals in the order of their ids."""
+        at, length = np.flatnonzero(self.passing(restriction) & self.near), float(np.linalg.norm(point))
+        if not len(at) or not length:
+            return []
+        # Not `@`: it would start a thread a core, which waste more than a comparison this small takes.
+        vectors, unit = self._memory.vectors, np.asarray(point / length, np.float32)
+        if len(at) * FEW < len(self.live):
+            similar = np.einsum("rd,d->r", vectors[at], unit)
+        else:
+            similar = np.einsum("rd,d->r", vectors[: len(self.live)], unit)[at]
+        if len(at) > pool:
+            best = similar >= np.partition(similar, len(at) - pool)[len(at) - pool]
+            at, similar = at[best], similar[best]
+        shown = self._memory.shown
+        ranked = (
+            (-value, *shown[place][:2], place) for value, place in zip(similar.tolist(), at.tolist(), strict=True)
+        )
+        return [self._match(place, max(-1.0, -value)) for value, _, _, place in heapq.nsmallest(pool, ranked)]
+
+    def match(self, doc_id: str, ord: int, value: float) -> Match:
+        """The match that this passage is; it must be there."""
+        shown, place = self._memory.shown, self.places[doc_id]
+        return self._match(place[bisect_left(place, ord, key=lambda at: shown[at][1])], value)
+
+    def passing(self, restriction: Filter) -> NDArray[np.bool_]:
+        """Which places hold a row that `restriction` lets pass."""
+        asked, memory, count = wanted(restriction), self._memory, len(self.live)
+        passing = self.live.copy()
+        for name, value in asked.equal.items():
+            number = EQUAL.index(name)
+            passing &= memory.codes[number, :count] == memory.values[number].get(value, -1)
+        if asked.tags is not None:
+            known = list(memory.tags)  # in one step: a writer may be adding to it
+            held = np.array([bool(asked.tags) and asked.tags.issubset(tags) for tags in known], np.bool_)
+            passing &= held[memory.codes[TAGS, :count]]
+        if asked.since is not None:
+            passing &= memory.created[:count] >= asked.since
+        if asked.until is not None:
+            passing &= memory.created[:count] < asked.until
+        return passing
+
+    def _match(self, at: int, value: float) -> Match:
+        doc_id, ord, workspace, heading, cut, text = self._memory.shown[at]
+        return Match(doc_id, ord, workspace, heading, cut, text.decode(), value)
+
+    def _packed(self, added: int) -> Rows:
+        """The same state in a memory of its own, without what was replaced and with room for `added` rows and more."""
+        kept, old = np.flatnonzero(self.live), self._memory
+        count = len(kept)
+        memory = Memory.of(_room(count + added), self.dimensions)
+        np.take(old.vectors, kept, axis=0, out=memory.vectors[:count])
+        memory.codes[:, :count], memory.created[:count] = old.codes[:, kept], old.created[kept]
+        memory.shown.extend(old.shown[at] for at in kept.tolist())
+        for new, known in zip(memory.values, old.values, strict=True):
+            new.update(known)
+        memory.tags.update(old.tags)
+        moved = (np.cumsum(self.live) - 1).tolist()
+        places = {doc_id: tuple(moved[at] for at in own) for doc_id, own in self.places.items()}
+        return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], places, memory)
+
+
+def _room(rows: int) -> int:
+    """How many rows to make room for where there are so many."""
+    return rows * 3 // 2 + SPARE

@@ -1,0 +1,329 @@
+"""kill -9, full disks and torn files, done to a real daemon; only the model is faked, so that it starts fast."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from index.errors import MemexError, Unavailable
+from syncd import control, sync
+from syncd.adopt import adopt
+from syncd.app import App
+from syncd.config import ServerSettings, Settings, VaultSettings
+from tests.fakes import fake_embedder
+from tests.world import World, until
+
+ROOT = Path(__file__).parents[1]
+
+
+def serve(vault: Path, state: Path) -> None:
+    """The daemon's own process."""
+    settings = Settings(vault=VaultSettings(path=vault), state=state, server=ServerSettings(port=0))
+    adopt(settings, now=time.time_ns() // 1_000_000)
+    with App(settings, embedder=fake_embedder()) as app:
+        app.serve(lambda _: None)
+
+
+class Daemon:
+    """One life of the daemon on a vault, asked through the owner's door."""
+
+    def __init__(self, folder: Path) -> None:
+        self.vault, self.state = folder / "vault", folder / "state"
+        begun = time.monotonic()
+        with (folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.test_faults", str(self.vault), str(self.state)],
+                cwd=ROOT,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                stdout=log,
+                stderr=log,
+            )
+        until(self.ready, 60)
+        self.took = time.monotonic() - begun
+
+    def ready(self) -> bool:
+        assert self.process.poll() is None, (self.vault.parent / "log").read_text()[-4000:]
+        with contextlib.suppress(MemexError):
+            return bool(self.ask("status")["ready"])
+        return False
+
+    def ask(self, operation: str, **given):
+        return control.call(self.state, operation, given, timeout=60)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(45)
+
+
+def killed_under_load(folder: Path, kills: int, *, start: float) -> None:
+    world = World(folder)
+    for number in range(400):
+        world.write(f"n/{number:03}.md", f"---\nid: n-{number}\n---\nnote {number} about the knot, word{number}\n")
+    world.git("init", "-q")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "all")
+    world.close()
+    kept: dict[str, str] = {}
+    chance = random.Random(4711)
+    slowest = 0.0
+    for life in range(kills):
+        daemon = Daemon(folder)
+        slowest = max(slowest, daemon.took)
+        dying = threading.Event()
+
+        def capture(number: int, daemon: Daemon = daemon, dying: threading.Event = dying, life: int = life) -> None:
+            for count in range(1_000):
+                text = f"capture {life}-{number}-{count}\r\n\u2028 of a ruff, \x00 exactly so "
+                try:
+                    path = daemon.ask("capture", content=text)["path"]
+                except MemexError:
+                    assert dying.is_set() or daemon.process.poll() is not None
+                    return
+                kept[path] = text
+
+        def edit(dying: threading.Event = dying, life: int = life) -> None:
+            count = 0
+            while not dying.is_set():
+                number = chance.randrange(400)
+                world.write(f"n/{number:03}.md", f"---\nid: n-{number}\n---\nedited {life} {count} about the knot\n")
+                if count % 7 == 3:
+                    # Git gives up when a file that it listed is gone, as the first name of a new capture soon is.
+                    with contextlib.suppress(subprocess.CalledProcessError):
+                        world.git("add", "-A")
+                        world.git("commit", "-qm", "more")
+                count += 1
+                time.sleep(0.02)
+
+        busy = [threading.Thread(target=capture, args=(number,)) for number in range(2)]
+        busy += [threading.Thread(target=edit)]
+        for thread in busy:
+            thread.start()
+        time.sleep(chance.uniform(0.1, 1.2))
+        dying.set()
+        daemon.kill()
+        for thread in busy:
+            thread.join()
+    daemon = Daemon(folder)
+    slowest = max(slowest, daemon.took)
+    until(lambda: daemon.ask("status")["pending"] == 0)
+    told = daemon.ask("status")
+    assert told["degraded"] == []
+    assert daemon.stop() == 0
+    assert kept
+    for path, text in kept.items():
+        raw = (world.vault / path).read_bytes()
+        assert raw.endswith(b"---\n" + text.encode()), path
+    assert list(world.vault.rglob(".memex-*")) == []
+    world.app = world._open()
+    try:
+        manifest = world.app.shelf.slots["captures"].index.manifest
+        assert kept.keys() <= manifest.keys()
+        before = world.dump()
+        world.run()
+        assert world.dump() == before  # nothing was left to do
+        assert before == world.rebuilt(folder / "other")
+    finally:
+        world.close()
+    sys.stdout.write(f"{kills} kills, {len(kept)} captures acknowledged, slowest start {slowest:.1f} s\n")
+    assert slowest < start
+
+
+def test_killed_under_load_nothing_acknowledged_is_lost(tmp_path):
+    killed_under_load(tmp_path, 2, start=60)  # other tests run beside this one
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_killed_again_and_again_under_load_nothing_acknowledged_is_lost(tmp_path):
+    killed_under_load(tmp_path, int(os.environ.get("MEMEX_KILLS", "20")), start=10)
+
+
+# Full disks
+
+
+@contextmanager
+def small_disk(folder: Path, size: str):
+    folder.mkdir(parents=True, exist_ok=True)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", folder], check=False)
+    if made.returncode:
+        pytest.skip("needs root, to mount a small disk")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@contextmanager
+def filled(folder: Path):
+    """The disk of `folder`, full to the last byte."""
+    filler = folder / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12, 1):
+            with contextlib.suppress(OSError):
+                while file.write(b"\0" * size):
+                    pass
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*.md")}
+
+
+@pytest.mark.faults
+def test_a_full_disk_under_the_vault_refuses_captures_and_leaves_nothing_behind(tmp_path):
+    with small_disk(tmp_path / "vault", "2m"):
+        world = World(tmp_path)
+        world.write("Note.md", "the turnstone\n")
+        try:
+            with world.serving():
+                world.settled()
+                workspace = world.app.desk.workspace("default")
+                kept = workspace.capture("kept, a sanderling")
+                before = everything(world.vault)
+                with filled(world.vault):
+                    with pytest.raises(Unavailable, match="disk is full"):
+                        workspace.capture("refused " * 1000)
+                    with pytest.raises(Unavailable, match="disk is full"):
+                        workspace.capture("kept, a sanderling")  # would move its date
+                    assert everything(world.vault) == before
+                    assert [path.name for path in world.vault.rglob("*") if path.is_file()].count("filler") == 1
+                    assert len(list((world.vault / "Captures/default").iterdir())) == 1
+                    assert world.found("turnstone", mode="text") == ["Note.md"]
+                    assert workspace.get(kept.record.id).content == "kept, a sanderling"
+                assert workspace.capture("taken again").created
+                world.settled()
+                assert not world.app.degraded()
+        finally:
+            world.close()
+
+
+@pytest.mark.faults
+def test_a_full_disk_under_the_state_keeps_edits_pending_until_there_is_space(tmp_path, monkeypatch):
+    monkeypatch.setattr(sync, "PAUSE", (0.5, 0.5))
+    with small_disk(tmp_path / "state", "48m"):
+        world = World(tmp_path)
+        world.write("Note.md", "the turnstone\n")
+        try:
+            with world.serving():
+                world.settled()
+                workspace = world.app.desk.workspace("default")
+                before = everything(world.vault)
+                with filled(world.state):
+                    with pytest.raises(Unavailable, match="disk is full"):
+                        workspace.capture("refused " * 20_000)
+                    assert everything(world.vault) == before
+                    for number in range(40):
+                        world.write(f"n/{number}.md", f"the phalarope {number}\n" + "more of it. " * 2000)
+                    until(lambda: any("disk is full" in told for told in world.app.degraded()))
+                    assert world.app.sync.pending > 0
+                    for _ in range(5):
+                        assert world.found("turnstone", mode="text") == ["Note.md"]
+                        time.sleep(0.2)
+                    assert world.app.sync.pending > 0
+                until(lambda: len(world.found("phalarope", mode="text", limit=50)) == 40)
+                world.settled()
+                until(lambda: not world.app.degraded())
+                assert workspace.capture("taken again").created
+                assert world.dump() == world.rebuilt(tmp_path / "other")
+        finally:
+            world.close()
+
+
+# Torn files
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
+
+
+def tear(state: Path, harm: str) -> None:
+    live = state / "index" / (state / "index/current").read_text().strip()
+    match harm:
+        case "manifest cut":
+            manifest = newest(live, "vault.lance/chunks.lance/_versions/*.manifest")
+            os.truncate(manifest, manifest.stat().st_size // 2)
+        case "manifests cut":
+            for manifest in live.glob("vault.lance/chunks.lance/_versions/*.manifest"):
+                os.truncate(manifest, 3)
+        case "data cut":
+            data = newest(live, "vault.lance/chunks.lance/data/*")
+            os.truncate(data, data.stat().st_size // 2)
+        case "data gone":
+            shutil.rmtree(live / "vault.lance/chunks.lance/data")
+        case "index cut":
+            for file in (live / "vault.lance/chunks.lance/_indices").rglob("*"):
+                if file.is_file():
+                    os.truncate(file, file.stat().st_size // 2)
+        case "catalog zeroed":
+            with (live / "vault.db").open("r+b") as file:
+                file.write(b"\0" * 4096)
+        case "catalog cut":
+            os.truncate(live / "vault.db", (live / "vault.db").stat().st_size // 2)
+        case "catalog's middle":
+            with (live / "vault.db").open("r+b") as file:
+                file.seek(8192)
+                file.write(os.urandom(16384))
+        case "rows lost":
+            shutil.rmtree(live / "captures.lance")
+        case "head":
+            (state / "head").write_bytes(b"\xff\xfe\0")
+
+
+HARMS = ["manifest cut", "manifests cut", "data cut", "data gone", "index cut", "catalog zeroed", "catalog cut"]
+HARMS += ["catalog's middle", "rows lost", "head"]
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_torn_files_are_mended_or_made_anew_and_never_answer_with_nothing(tmp_path, harm):
+    world = World(tmp_path)
+    try:
+        for number in range(45):
+            world.write(f"n/{number:02}.md", f"note {number} about the curlew, word{number}\n")
+            if number % 20 == 0:
+                world.run()
+        world.run()
+        kept = world.app.desk.workspace("default").capture("a captured curlew").record
+        world.git("init", "-q")
+        world.close()
+        tear(world.state, harm)
+        world.app = world._open()
+        asked = {"query": "curlew", "scope": "all", "limit": 50}
+        try:
+            answer = world.app.operations["search"](asked, lambda _: None)
+        except Unavailable:
+            pass
+        else:
+            assert len(answer["hits"]) == 46 or answer["degraded"]
+        with world.serving():
+            world.settled()
+            until(lambda: len(world.found("curlew", limit=50)) == 46)
+            until(lambda: not world.app.degraded())
+            assert world.app.desk.workspace("default").get(kept.id).content == "a captured curlew"
+            assert world.app.desk.workspace("default").capture("another curlew").created
+        assert world.dump() == world.rebuilt(tmp_path / "other")
+        world.reopen()
+        assert not world.app.degraded()
+    finally:
+        world.close()
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), Path(sys.argv[2]))
