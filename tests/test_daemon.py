@@ -150,9 +150,10 @@ def test_a_second_daemon_is_refused_with_a_way_out(memex):
         out, err = second.communicate(timeout=30)
     assert second.returncode == 69
     assert out == b""
-    assert err.decode().count("\n") == 1
-    assert f"process {memex.process.pid}" in err.decode()
-    assert "stop it first" in err.decode()
+    opening, refused = err.decode().splitlines()
+    assert opening == f"memex: opening {memex.vault}"
+    assert f"process {memex.process.pid}" in refused
+    assert "stop it first" in refused
 
 
 def test_commands_answer_alike_with_the_daemon_and_without(memex):

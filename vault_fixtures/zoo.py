@@ -94,7 +94,7 @@ ODD = (
     _fenced("JSON", '{"title": "x", "tags": ["a"]}'),
     Beast("empty", b"---\n---\n"),
     Beast("blank line inside", b"---\n\n---\n"),
-    Beast("blank line before", b"\n---\ntitle: x\n---\n", None),
+    Beast("blank line before", b"\n---\ntitle: x\n---\n"),
     Beast("blank before the fence", b" ---\ntitle: x\n---\n"),
     Beast("blanks after the fences", b"---  \ntitle: x\n---  \n", None),
     Beast("four dashes", b"----\ntitle: x\n----\n"),

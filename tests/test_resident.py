@@ -1,0 +1,285 @@
+"""index/resident.py, and the store that answers from it, against LanceDB itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index import arrow, upkeep
+from index.errors import Unavailable
+from index.model import Filter
+from index.resident import Rows
+from index.rows import Row, where
+from index.store import Store
+from index.table import value_to_sql
+from tests.chunked import DIMENSIONS, row, unit
+
+ALL = Filter()
+NAMES = st.sampled_from(["", "a", "a/b", "A", "o'neil", "'' OR true --", "日本", "\\", "%"])
+TAGS = st.lists(st.sampled_from(["x", "X/y", "x/y/z", "#", "日本", "o'neil"]), max_size=3).map(tuple)
+TIMES = st.sampled_from([-(10**30), -5, 0, 99, 100, 10**30])
+FILTERS = st.builds(
+    Filter,
+    workspace=st.none() | NAMES,
+    namespace=st.none() | NAMES,
+    collection=st.none() | NAMES,
+    tags=TAGS,
+    type=st.none() | NAMES,
+    source=st.none() | NAMES,
+    since=st.none() | TIMES,
+    until=st.none() | TIMES,
+)
+ROWS = st.builds(
+    row,
+    workspace=NAMES,
+    namespace=NAMES,
+    collection=NAMES,
+    type=NAMES,
+    source=st.none() | NAMES,
+    tags=TAGS,
+    created_at=st.sampled_from([-6, -5, 0, 99, 100]),
+    text=st.sampled_from(["one", "two", "three words 🍀", "four"]),
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Store.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    yield opened
+    opened.close()
+
+
+def held(store: Store) -> Rows:
+    """The store's rows, once a search has had them taken into memory."""
+    end = time.monotonic() + 20
+    while store._table.seen.rows is None:
+        store.legs(vector=None, words="x", filter=ALL, pool=1)
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return store._table.seen.rows
+
+
+def both(store: Store, text: str, filter: Filter = ALL, pool: int = 10) -> tuple[list[str], list[str]]:
+    near, found = store.legs(vector=unit(text), words=text, filter=filter, pool=pool)
+    return [match.doc_id for match in near], [match.doc_id for match in found]
+
+
+def passages(rows: Rows, filter: Filter = ALL) -> list[tuple[str, int]]:
+    return sorted(rows._memory.shown[at][:2] for at in np.flatnonzero(rows.passing(filter)))
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(ROWS, min_size=1, max_size=30), st.lists(FILTERS, min_size=20, max_size=20))
+def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
+    store.replace({doc_id: [] for doc_id in store.documents()})
+    store.replace({f"d{n}": [replace(one, doc_id=f"d{n}", chunk_id=f"d{n}-0")] for n, one in enumerate(rows)})
+    answer = store._read(store._table.whole())
+    mine = Rows.of(arrow.whole(answer), len(answer), DIMENSIONS)
+    for one in (*filters, *(Filter(workspace=each.workspace, tags=each.tags[:1]) for each in rows)):
+        found = store._read(store._table.select(("doc_id", "ord"), where(one, value_to_sql)))
+        assert passages(mine, one) == sorted((each["doc_id"], each["ord"]) for each in found.to_pylist()), one
+
+
+def test_it_finds_what_a_scan_of_the_table_finds(store):
+    store.replace(
+        {
+            f"d{n}": [
+                row(
+                    f"d{n}",
+                    k,
+                    f"text {n % 70} {k}",
+                    workspace=f"w{n % 9}",
+                    vector=None if n % 11 == 5 else unit((n, k)),
+                )
+                for k in range(3)
+            ]
+            for n in range(200)
+        }
+    )
+    held(store)
+    for n in range(20):
+        restriction = Filter(workspace=f"w{n % 9}") if n % 2 else ALL
+        asked = {"vector": unit(f"question {n}"), "words": f"text {n}", "filter": restriction, "pool": 25}
+        shown = store._table.seen
+        mine = store.legs(**asked)
+        scanned = store._ask(
+            store._table.legs(replace(shown, rows=None), asked["vector"], asked["words"], restriction, 25)
+        )
+        for one, answer in zip(mine, scanned, strict=True):
+            other = arrow.matches(answer, restriction)
+            assert [match.value for match in one] == pytest.approx([match.value for match in other], abs=2e-3)
+            shared = {(match.doc_id, match.ord): match for match in other}
+            assert len(one) == 25 and sum((match.doc_id, match.ord) in shared for match in one) >= 24  # ties, rounding
+            for match in one:
+                known = shared.get((match.doc_id, match.ord), match)
+                assert replace(match, value=known.value) == known
+
+
+def test_equals_stand_in_the_order_of_their_ids():
+    rows = Rows.of((row(f"d{n}", k) for n in (3, 1, 2) for k in (1, 0)), 6, DIMENSIONS)
+    found = rows.nearest(unit("hello world"), ALL, 4)
+    assert [(match.doc_id, match.ord) for match in found] == [("d1", 0), ("d1", 1), ("d2", 0), ("d2", 1)]
+
+
+def test_what_has_no_direction_is_near_to_nothing():
+    nought = np.zeros(DIMENSIONS, np.float32)
+    rows = Rows.of([row("a", vector=nought), row("b", vector=None), row("c")], 3, DIMENSIONS)
+    assert [match.doc_id for match in rows.nearest(unit("x"), ALL, 9)] == ["c"]
+    assert rows.nearest(nought, ALL, 9) == []
+
+
+CHANGES = st.lists(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 4), min_size=1, max_size=4), min_size=1, max_size=25
+)
+
+
+@given(CHANGES)
+def test_each_state_stays_as_it_was(changes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("index.resident.SPARE", 2)  # packed often
+        state, model, seen = Rows.of([], 0, DIMENSIONS), {}, []
+        for turn, change in enumerate(changes):
+            given = {name: [row(name, k, f"{name} {k} {turn}") for k in range(count)] for name, count in change.items()}
+            state.replaced({"unshown": [row("unshown")] * 3})  # a write that failed
+            state, model = state.replaced(given), {**model, **given}
+            seen.append((state, {name: rows for name, rows in model.items() if rows}))
+    for state, documents in seen:
+        assert len(state) == sum(map(len, documents.values()))
+        assert passages(state) == sorted((one.doc_id, one.ord) for rows in documents.values() for one in rows)
+        for one in (one for rows in documents.values() for one in rows):
+            assert state.match(one.doc_id, one.ord, 0.5).text == one.text
+            [best, *_] = state.nearest(unit(one.text), ALL, 3)
+            assert (best.text, best.value) == (one.text, pytest.approx(1, abs=1e-3))
+
+
+def test_nothing_is_left_of_what_was_replaced_many_times():
+    state = Rows.of([row("a")], 1, DIMENSIONS)
+    for turn in range(20_000):
+        state = state.replaced({"a": [row("a", 0, f"take {turn}", vector=None)]})
+    assert len(state._memory.created) < 3_000
+
+
+# The store
+
+
+def test_a_write_is_found_by_the_next_search(store):
+    store.replace({"a": [row("a", 0, "old words")], "b": [row("b", 0, "others")]})
+    held(store)
+    store.replace({"a": [row("a", 0, "new words")], "b": []})
+    assert store._table.seen.rows is not None
+    assert both(store, "new words") == (["a"], ["a"])
+    store.maintain()
+    assert store._table.seen.rows is not None and both(store, "new words") == (["a"], ["a"])
+
+
+def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch):
+    store.replace({name: [row(name, 0, f"old {name}")] for name in "abc"})
+    real, reading, go = store._table.whole, threading.Event(), threading.Event()
+
+    async def slow():
+        found = await real()
+        reading.set()
+        await asyncio.to_thread(go.wait, 20)
+        return found
+
+    monkeypatch.setattr(store._table, "whole", slow)
+    both(store, "old")
+    assert reading.wait(5)
+    store.replace({"a": [row("a", 0, "new a")], "b": [], "d": [row("d", 0, "new d")]})
+    assert both(store, "new")[1] == ["a", "d"], "no search waits for it"
+    go.set()
+    assert passages(held(store)) == [("a", 0), ("c", 0), ("d", 0)]
+    assert sorted(both(store, "new")[0]) == ["a", "c", "d"] and both(store, "new")[1] == ["a", "d"]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["and was taken back", "after it was stored"])
+def test_after_a_write_that_failed_both_legs_still_agree(store, monkeypatch, late):
+    store.replace({"a": [row("a", 0, "old words")], "b": [row("b", 0, "others")]})
+    held(store)
+    real, settle = store._table._writer, store._settle
+
+    class Full:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        async def add(self, _):
+            raise OSError(28, "No space left on device")
+
+    def torn(**_):
+        raise OSError(5, "Input/output error")
+
+    with pytest.raises((Unavailable, OSError)):
+        if late:
+            store._settle = torn
+        else:
+            store._table._writer = Full()
+        store.replace({"a": [row("a", 0, "new words")]})
+    store._settle = settle
+    assert both(store, "words") == (["b", "a"], ["a"]) or both(store, "words") == (["a", "b"], ["a"])
+    store.maintain(prune=False)
+    store.replace({"b": [row("b", 0, "changed")]})
+    held(store)
+    [match] = store.legs(vector=None, words="words", filter=ALL, pool=5)[1]
+    assert match.text == ("new words" if late else "old words")
+    assert {match.text for match in store.legs(vector=unit("x"), words=None, filter=ALL, pool=5)[0]} == {
+        match.text,
+        "changed",
+    }
+
+
+def test_a_store_that_grows_lets_go_of_its_rows(store, monkeypatch):
+    monkeypatch.setattr(upkeep, "HELD", 20)
+    monkeypatch.setattr(upkeep, "OUTGROWN", 30)
+    store.replace({f"d{n}": [row(f"d{n}", 0, f"text {n}")] for n in range(20)})
+    held(store)
+    store.replace({f"d{n}": [row(f"d{n}", 0, f"text {n}")] for n in range(20, 30)})
+    assert store._table.seen.rows is not None
+    store.replace({"d30": [row("d30", 0, "text 30")]})
+    assert store._table.seen.rows is None
+    assert both(store, "text 30", pool=1) == (["d30"], ["d30"])
+    time.sleep(0.1)
+    assert store._table.seen.rows is None, "it is too large to be taken back"
+    store.replace({f"d{n}": [] for n in range(11)})
+    assert len(held(store)) == 20
+
+
+def test_both_legs_see_one_state_while_it_is_written(store):
+    """Each document's rows carry one number, the same on all: a search sees two numbers of no document."""
+    store.replace({f"d{n}": [row(f"d{n}", k, f"same take 0 part {k}") for k in range(3)] for n in range(4)})
+    held(store)
+    stop, wrong = threading.Event(), []
+
+    def reads():
+        while not stop.is_set():
+            near, found = store.legs(vector=unit("x"), words="same", filter=ALL, pool=50)
+            texts = {(match.doc_id, match.ord): match.text for match in near}
+            if texts != {(match.doc_id, match.ord): match.text for match in found} or len(texts) != 12:
+                wrong.append((near, found))
+
+    threads = [threading.Thread(target=reads) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for turn in range(1, 40):
+        store.replace({f"d{turn % 4}": [row(f"d{turn % 4}", k, f"same take {turn} part {k}") for k in range(3)]})
+    store.maintain()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_what_is_held_is_no_part_of_a_dump(store, tmp_path):
+    documents: dict[str, list[Row]] = {name: [row(name, n, f"{name} {n}") for n in range(3)] for name in "abc"}
+    store.replace(documents)
+    held(store)
+    other = Store.open(str(tmp_path / "other"), dimensions=DIMENSIONS)
+    other.replace(documents)
+    assert other.dump(vectors=True) == store.dump(vectors=True)
+    other.close()
