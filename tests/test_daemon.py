@@ -169,7 +169,11 @@ def test_commands_answer_alike_with_the_daemon_and_without(memex):
     with_daemon = [memex.json(*words) for words in asked]
     assert memex.stop()[0] == 0
     try:
-        assert [memex.json(*words) for words in asked] == with_daemon
+        alone = [memex.json(*words) for words in asked]
+        # A first search reads half-precision vectors from the table, later ones from memory: the third digit may differ.
+        for one, other in zip(alone[:2], with_daemon[:2], strict=True):
+            assert [hit.pop("score") for hit in one] == pytest.approx([hit.pop("score") for hit in other], abs=5e-3)
+        assert alone == with_daemon
         with pytest.raises(Failed) as failed:
             memex.json("get", "no-such-note")
         assert failed.value.code == 4
