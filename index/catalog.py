@@ -210,6 +210,10 @@ class Catalog:
         """Grows by one with each change of the documents."""
         return int(self._meta("generation", "0"))
 
+    def succeed(self, generation: int) -> None:
+        """Go on counting from `generation`, that of the catalog which this one replaces."""
+        self._note("generation", str(max(self.generation, generation) + 1))
+
     @property
     def fingerprint(self) -> str:
         """What the index was built with, as its owner wrote it; "" = not yet."""

@@ -314,6 +314,11 @@ class Index:
         """Grows with every change made findable."""
         return self._catalog.generation
 
+    def succeed(self, generation: int) -> None:
+        """Take the place of an index that had come to `generation`: whoever waits for a greater one sees it."""
+        with self.lock:
+            self._catalog.succeed(generation)
+
     @property
     def wordbound(self) -> int:
         """How many documents can be found by their words only."""

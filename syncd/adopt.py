@@ -115,7 +115,7 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
             )
         private(file, f"{state}{text.rstrip()}\n\n{vault}")
         return True
-    return load({"config": str(file), "state": str(settings.state)}, calm).vault.path == settings.vault.path
+    return load({"config": str(file)}, calm).vault.path == settings.vault.path
 
 
 def _quoted(path: Path) -> str:

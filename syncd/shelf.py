@@ -4,6 +4,7 @@ Law: the build that answers is the one named in `current`; a new one is made bes
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ from typing import get_args
 
 from index.chunk import Sizes, sizes
 from index.embed import Embedder
+from index.errors import Unavailable
 from index.index import Index, fingerprint
 from index.model import Scope
 from index.store import StoreDamaged, discard
@@ -156,6 +158,9 @@ class Shelf:
     def switch(self, build: Build) -> None:
         """Put `build` in place of the one in use, which is removed."""
         with self._switching:
+            for scope, index in build.indexes.items():
+                with contextlib.suppress(Unavailable):  # the one in use may be gone or damaged
+                    index.succeed(self.live.indexes[scope].generation)
             old, self.live = self.live, build
             self._name_current(build)
             for scope, slot in self.slots.items():

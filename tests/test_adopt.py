@@ -147,6 +147,16 @@ def test_a_second_vault_gets_a_settings_file_of_its_own(home, vault, tmp_path):
     assert settings_file(other, None, home) == (second, False)
 
 
+def test_a_vault_whose_state_folder_is_in_use_gets_a_settings_file_of_its_own_too(home, vault, tmp_path):
+    settings_file(load({"vault.path": str(vault)}, home), None, home)
+    (tmp_path / "other").mkdir()
+    other = load({"vault.path": str(tmp_path / "other")}, home)
+    adopt(other, now=NOW)
+    second, usual = settings_file(other, None, home)
+    assert not usual
+    assert load({"config": str(second)}, home).vault.path == tmp_path / "other"
+
+
 def test_a_settings_file_without_a_vault_gets_one_and_keeps_the_rest(home, vault, tmp_path):
     file = tmp_path / "own.toml"
     file.write_text("# mine\n[server]\nport = 9\n")

@@ -681,6 +681,17 @@ def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_pa
     assert len([one for one in (world.state / "index").iterdir() if one.is_dir()]) == 1
 
 
+def test_the_generation_grows_over_a_rebuild(world):
+    for number in range(4):
+        world.write("A.md", f"version {number}\n")
+        world.run()
+    before = world.app.status(None)["generation"]
+    world.app.sync.rebuild(fresh=True)
+    assert world.app.status(None)["generation"] > before
+    world.reopen()
+    assert world.app.status(None)["generation"] > before
+
+
 class Slow(FakeEncoder):
     """Takes its time over documents in bulk, until it is let go."""
 
