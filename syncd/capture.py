@@ -91,7 +91,7 @@ def metadata_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, t
     if title is not None and not isinstance(title, str):
         raise InvalidArgument("metadata.title must be text")
     if isinstance(tags, str):
-        tags = [tags]
+        tags = tags.split(",")  # Obsidian takes commas for the end of a tag too
     if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
         raise InvalidArgument("metadata.tags must be a list of texts")
     for key in rest:

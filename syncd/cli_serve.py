@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -165,7 +166,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
 
 
 def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
-    vault, how = chosen.vault.path, "" if usual else f" --config {file}"
+    vault, how = chosen.vault.path, "" if usual else f" --config {shlex.quote(str(file))}"
     talk(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
     url = render.address(chosen.server.host, chosen.server.port)
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]

@@ -226,7 +226,13 @@ class Desk:
         return Workspace(name, self._tools)
 
     def create_workspace(self, name: str) -> Workspace:
-        """Make a workspace; one that exists is returned as it is."""
+        """Make a workspace; one that exists is returned as it is.
+
+        Raises Conflict for the twin of one: where letter case does not count, both would be one folder."""
+        known = self.workspaces()
+        twin = next((other for other in known if fold(other) == fold(name)), None)
+        if twin and name not in known:
+            raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")
         self._tools.vault.make_folder(f"{self._tools.inbox}/{workspace_name(name)}")
         return Workspace(name, self._tools)
 

@@ -78,6 +78,10 @@ def test_title_and_tags_may_come_in_metadata():
     assert (rest, title, tags) == ({"project": "alpha"}, "T", ("a-b", "c"))
 
 
+def test_tags_in_one_text_are_parted_at_the_commas():
+    assert metadata_of({"tags": "one, two words,,#three"})[2] == ("one", "two-words", "three")
+
+
 @pytest.mark.parametrize("given_", [{"title": 3}, {"tags": [1]}, {"": 1}, {"a\nb": 1}, {"x" * 129: 1}])
 def test_bad_metadata_is_refused(given_):
     with pytest.raises(InvalidArgument):

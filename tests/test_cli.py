@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -133,6 +134,16 @@ def test_search_passes_its_filters_on(daemon):
     for name, value in (wanted | {"type": "note", "source": "s", "since": 86_400_000}).items():
         assert asked[name] == value
     assert "until" not in asked
+
+
+def test_init_names_a_settings_file_so_that_a_shell_takes_it_as_one_word(tmp_path, capfd):
+    for name in ("first", "My V\u00e4lt"):
+        (tmp_path / name).mkdir()
+        assert code(["init", str(tmp_path / name)]) == 0
+    line = next(line for line in capfd.readouterr().out.splitlines() if "memex serve --config" in line)
+    *_, option, file = shlex.split(line)
+    assert option == "--config"
+    assert Path(file).is_file()
 
 
 @pytest.mark.parametrize(

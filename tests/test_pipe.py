@@ -15,7 +15,7 @@ import pytest
 
 from index.embed import Embedder, EmbedSettings
 from index.encoders import Bundled
-from index.errors import Unavailable
+from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd import absence, sweep, sync
 from syncd.config import SyncSettings
@@ -679,6 +679,15 @@ def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_pa
     assert world.dump() == world.rebuilt(tmp_path / "other")
     world.app.shelf.tidy(grace=0)
     assert len([one for one in (world.state / "index").iterdir() if one.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("twin", ["w\u00f6rk", "Wo\u0308rk"])
+def test_a_workspace_gets_no_twin_that_would_share_its_folder_elsewhere(world, twin):
+    world.app.desk.create_workspace("W\u00f6rk")
+    with pytest.raises((Conflict, InvalidArgument)):
+        world.app.desk.create_workspace(twin)
+    world.app.desk.create_workspace("W\u00f6rk")
+    assert world.app.desk.workspaces() == ["W\u00f6rk", "default"]
 
 
 def test_the_generation_grows_over_a_rebuild(world):
