@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
+from index.memory import frugal
 from index.model import Record, Scope
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
@@ -54,6 +55,7 @@ class App:
     """Everything that is open while Memex works on a vault, in the daemon or for one command."""
 
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
+        frugal()  # before threads are started
         self.settings = settings
         state = settings.state
         claim(state, settings.vault.path)
@@ -231,3 +233,12 @@ def _static_keys() -> dict[str, str]:
     """Keys that the environment gives, by surface."""
     named = {"mcp": os.environ.get("KB_MCP_API_KEY"), "rest": os.environ.get("KB_API_KEY")}
     return {surface: secret for surface, secret in named.items() if secret}
+
+
+def rim_ahead() -> None:
+    """Begin to import the rim in a thread, while the index is opened."""
+
+    def work() -> None:
+        from mcp_server import server  # noqa: F401, PLC0415 - as above
+
+    threading.Thread(target=work, name="rim-ahead", daemon=True).start()
