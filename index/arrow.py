@@ -4,10 +4,14 @@ The only file that knows Arrow. A row that comes back is checked again for the w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
+
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # read at the import: its own pool keeps what it was given
+
 import pyarrow as pa
 import pyarrow.compute as pc
 

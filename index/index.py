@@ -23,6 +23,7 @@ from index.chunk import CHUNKING, Sizes, chunks
 from index.embed import Embedder
 from index.errors import Unavailable
 from index.identity import path_id, stem
+from index.memory import give_back
 from index.model import Answer, Chunk, Document, Entry, Query, Record, Scope, Stat
 from index.query import tag_keys
 from index.search import search
@@ -335,6 +336,7 @@ class Index:
         if not force and not self._store.due():
             return False
         self._store.maintain()
+        give_back()
         return True
 
     @contextmanager

@@ -9,14 +9,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
-from index.model import Record
+from index.memory import frugal
+from index.model import Record, Scope
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
@@ -28,7 +30,7 @@ from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.place import place
 from syncd.repo import Repo
-from syncd.shelf import Shelf, ShelfSettings
+from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
 from syncd.vault import Vault
@@ -53,6 +55,7 @@ class App:
     """Everything that is open while Memex works on a vault, in the daemon or for one command."""
 
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
+        frugal()  # before threads are started
         self.settings = settings
         state = settings.state
         claim(state, settings.vault.path)
@@ -79,7 +82,7 @@ class App:
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
                 now=lambda: time.time_ns() // 1_000_000,
-                degraded=self.degraded,
+                degraded=partial(self.degraded, ("captures",)),
             )
             self.desk = Desk(tools, self.keys, self.status)
             self.watch: Watch | None = None
@@ -119,7 +122,7 @@ class App:
             "captures": {"documents": counts["captures"][0], "chunks": counts["captures"][1]},
             "vault": {"documents": counts["vault"][0], "chunks": counts["vault"][1]},
             "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
-            "degraded": self.degraded(),
+            "degraded": self.degraded(SCOPES if workspaces is None else ("captures",)),
         }
 
     def facts(self) -> dict[str, Any]:
@@ -132,11 +135,12 @@ class App:
             "git": self.repo.state(),
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
             "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
+            "removals_held": self.sync.held,
             "pid": os.getpid(),
         }
 
-    def degraded(self) -> list[str]:
-        """What does not work as it should just now, in sentences."""
+    def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
+        """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
         told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
         if not told and not all(slot.index.listed for slot in self.shelf.slots.values()):
             told.append("index: the vault is being read for the first time; until then searches miss notes")
@@ -144,7 +148,7 @@ class App:
             told.append(f"encoder: {self.embedder.problem or 'loading'}; searches use full text only")
         elif self.shelf.outdated():
             told.append("index: made with another encoder; searches use full text only until it is built anew")
-        if bare := sum(slot.index.wordbound for slot in self.shelf.slots.values()):
+        if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
         if self.watch and (unwell := self.watch.healthy()):
             told.append(f"watch: {unwell}")
@@ -229,3 +233,12 @@ def _static_keys() -> dict[str, str]:
     """Keys that the environment gives, by surface."""
     named = {"mcp": os.environ.get("KB_MCP_API_KEY"), "rest": os.environ.get("KB_API_KEY")}
     return {surface: secret for surface, secret in named.items() if secret}
+
+
+def rim_ahead() -> None:
+    """Begin to import the rim in a thread, while the index is opened."""
+
+    def work() -> None:
+        from mcp_server import server  # noqa: F401, PLC0415 - as above
+
+    threading.Thread(target=work, name="rim-ahead", daemon=True).start()

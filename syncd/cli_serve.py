@@ -145,8 +145,9 @@ def running(state: Path) -> str:
 def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     """Serve until a signal; a second signal does not wait."""
     from syncd.adopt import adopt
-    from syncd.app import App
+    from syncd.app import App, rim_ahead
 
+    rim_ahead()
     stop = threading.Event()
     since = 0.0
 

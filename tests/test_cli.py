@@ -405,7 +405,7 @@ def test_no_library_reports_to_its_maker(tmp_path):
 
 def test_a_closed_pipe_is_quiet(daemon):
     done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {sys.executable} -m syncd.cli config | true"],
+        ["bash", "-c", f"set -o pipefail; {shlex.quote(sys.executable)} -m syncd.cli config | true"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -150,29 +150,30 @@ def test_a_second_daemon_is_refused_with_a_way_out(memex):
         out, err = second.communicate(timeout=30)
     assert second.returncode == 69
     assert out == b""
-    assert err.decode().count("\n") == 1
-    assert f"process {memex.process.pid}" in err.decode()
-    assert "stop it first" in err.decode()
+    opening, refused = err.decode().splitlines()
+    assert opening == f"memex: opening {memex.vault}"
+    assert f"process {memex.process.pid}" in refused
+    assert "stop it first" in refused
 
 
 def test_commands_answer_alike_with_the_daemon_and_without(memex):
     id = memex.json("capture", "a thought about capybaras", "--tag", "animal/water", "--source", "cli")["id"]
     asked = [
-        ("search", "capybaras"),
-        ("search", "the gateway and its keeper", "--limit", "5"),
-        ("search", "heron", "--scope", "captures"),
-        ("search", "capybaras", "--tag", "animal", "--mode", "text"),
+        ("search", "capybaras and the gateway keeper", "--limit", "5"),
+        ("search", "capybaras", "--scope", "captures", "--tag", "animal", "--mode", "text"),
         ("get", id),
         ("recent",),
         ("status",),
-        ("workspace", "list"),
-        ("config",),
     ]
     memex.settled()
     with_daemon = [memex.json(*words) for words in asked]
     assert memex.stop()[0] == 0
     try:
-        assert [memex.json(*words) for words in asked] == with_daemon
+        alone = [memex.json(*words) for words in asked]
+        # A first search reads half-precision vectors from the table, later ones from memory: the third digit may differ.
+        for one, other in zip(alone[:2], with_daemon[:2], strict=True):
+            assert [hit.pop("score") for hit in one] == pytest.approx([hit.pop("score") for hit in other], abs=5e-3)
+        assert alone == with_daemon
         with pytest.raises(Failed) as failed:
             memex.json("get", "no-such-note")
         assert failed.value.code == 4

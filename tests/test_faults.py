@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -70,7 +71,7 @@ class Daemon:
         return self.process.wait(45)
 
 
-def killed_under_load(folder: Path, kills: int, *, start: float) -> None:
+def killed_under_load(folder: Path, kills: int) -> None:
     world = World(folder)
     for number in range(400):
         world.write(f"n/{number:03}.md", f"---\nid: n-{number}\n---\nnote {number} about the knot, word{number}\n")
@@ -80,10 +81,10 @@ def killed_under_load(folder: Path, kills: int, *, start: float) -> None:
     world.close()
     kept: dict[str, str] = {}
     chance = random.Random(4711)
-    slowest = 0.0
+    starts = []
     for life in range(kills):
         daemon = Daemon(folder)
-        slowest = max(slowest, daemon.took)
+        starts.append(daemon.took)
         dying = threading.Event()
 
         def capture(number: int, daemon: Daemon = daemon, dying: threading.Event = dying, life: int = life) -> None:
@@ -119,7 +120,7 @@ def killed_under_load(folder: Path, kills: int, *, start: float) -> None:
         for thread in busy:
             thread.join()
     daemon = Daemon(folder)
-    slowest = max(slowest, daemon.took)
+    starts.append(daemon.took)
     until(lambda: daemon.ask("status")["pending"] == 0)
     told = daemon.ask("status")
     assert told["degraded"] == []
@@ -139,18 +140,21 @@ def killed_under_load(folder: Path, kills: int, *, start: float) -> None:
         assert before == world.rebuilt(folder / "other")
     finally:
         world.close()
-    sys.stdout.write(f"{kills} kills, {len(kept)} captures acknowledged, slowest start {slowest:.1f} s\n")
-    assert slowest < start
+    sys.stdout.write(
+        f"{kills} kills, {len(kept)} captures acknowledged, starts of {median(starts):.1f} s, at most {max(starts):.1f} s\n"
+    )
+    assert median(starts) < 10  # one of them may have had to share the machine
+    assert max(starts) < 30
 
 
 def test_killed_under_load_nothing_acknowledged_is_lost(tmp_path):
-    killed_under_load(tmp_path, 2, start=60)  # other tests run beside this one
+    killed_under_load(tmp_path, 2)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
 def test_killed_again_and_again_under_load_nothing_acknowledged_is_lost(tmp_path):
-    killed_under_load(tmp_path, int(os.environ.get("MEMEX_KILLS", "20")), start=10)
+    killed_under_load(tmp_path, int(os.environ.get("MEMEX_KILLS", "20")))
 
 
 # Full disks

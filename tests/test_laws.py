@@ -187,7 +187,8 @@ def test_law_7_absence_is_not_deletion(world):
     world.app.sync.ready.set()
     outcome = world.app.sync.run()
     assert outcome.removed == 0
-    assert any("30 notes vanished" in sentence for sentence in world.app.status(None)["degraded"])
+    assert any("removals held" in sentence for sentence in world.app.status(None)["degraded"])
+    assert world.app.facts()["removals_held"] == 30
     assert len(world.found("stork", limit=50)) == 40
     told = world.app.operations["index"]({"accept_removals": True}, lambda _: None)
     assert told["removed"] == 30

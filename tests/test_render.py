@@ -132,3 +132,19 @@ def test_moments_are_shown_as_people_write_them():
     assert render.day(1_763_649_125_120) == "2025-11-20 14:32"
     assert render.recent([]) == "no captures yet"
     assert "A.md" in render.recent([{"created_at": 0, "id": "i", "path": "A.md"}])
+
+
+def test_a_long_list_of_defects_is_cut_and_says_so():
+    told = {
+        "ready": True,
+        "pending": 0,
+        "generation": 1,
+        "captures": {"documents": 0, "chunks": 0},
+        "vault": {"documents": 30, "chunks": 30},
+        "defects": [{"path": f"{number}.md", "defect": "bad-frontmatter: x"} for number in range(30)],
+        "degraded": [],
+    }
+    text = render.status(told)
+    assert "19.md" in text
+    assert "20.md" not in text
+    assert "… and 10 more: memex status --json" in text

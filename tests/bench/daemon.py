@@ -17,7 +17,7 @@ import numpy as np
 from index.embed import Embedder, EmbedSettings, opened
 from index.encoders import Encoder, EncoderSettings, Kind
 from syncd.adopt import adopt
-from syncd.app import App, Ready
+from syncd.app import App, Ready, rim_ahead
 from syncd.config import ServerSettings, Settings, VaultSettings
 from tests.fakes import FakeEncoder
 
@@ -59,6 +59,7 @@ def main() -> None:
         sys.stdout.write(json.dumps({"url": told.url, "key": told.key_file.read_text().strip()}) + "\n")
         sys.stdout.flush()
 
+    rim_ahead()
     adopt(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=embedder) as app:
         app.serve(ready)

@@ -1,0 +1,30 @@
+"""index/memory.py: what was freed goes back to the system."""
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import ctypes, psutil
+from index.memory import frugal, give_back
+frugal()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+blocks = [libc.malloc(60_000) for _ in range(2_000)]
+for block in blocks:
+    ctypes.memset(block, 1, 60_000)
+last = libc.malloc(100)  # above them: the heap's end can't be cut
+full = psutil.Process().memory_info().rss
+for block in blocks:
+    libc.free(block)
+give_back()
+print(full - psutil.Process().memory_info().rss)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library of Linux is the one that holds memory")
+def test_freed_memory_is_given_back():
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 60_000_000
