@@ -89,6 +89,15 @@ class Daemon:
             time.sleep(0.05)
         return time.perf_counter() - begun
 
+    def quiet(self, within: float = 300.0) -> None:
+        """Wait until maintenance is over: until less than a twentieth of a core is used for five seconds."""
+        end = time.perf_counter() + within
+        while time.perf_counter() < end:
+            used = self.cpu
+            time.sleep(5)
+            if self.cpu - used < 0.25:
+                return
+
     @property
     def rss(self) -> float:
         """Resident memory in MB."""

@@ -35,6 +35,8 @@ def at_10k(work: Path) -> Iterator[Row]:
     vaults.make(vault, 10_000, words=90, captures=True)
     with daemon(vault, state, "--made-up") as one:
         one.settled()
+        time.sleep(20)  # maintenance begins once writes have ceased
+        one.quiet()
         chunks = one.status()["captures"]["chunks"]
         yield from searches(one, f"{chunks:,} chunks", 15, 40, cpu=12)
         spent = timed(
@@ -51,8 +53,9 @@ def at_10k(work: Path) -> Iterator[Row]:
         )
         yield saves(one, vault)
         yield at_once(one, vault)
-        time.sleep(45)  # maintenance after the writes is over
-        yield Row("resident memory, serving 10,000 notes", "<= 350 MB", f"{one.rss:.0f} MB", one.rss <= 350)
+        time.sleep(20)
+        one.quiet()
+        yield Row("resident memory after having indexed 10,000 notes", "<= 350 MB", f"{one.rss:.0f} MB", one.rss <= 350)
         begun, used = time.time(), one.cpu
         time.sleep(60)
         idle = (one.cpu - used) / (time.time() - begun) * 100
@@ -69,7 +72,8 @@ def at_100k(work: Path) -> Iterator[Row]:
     vaults.make(vault, 100_000, words=60, captures=True)
     with daemon(vault, state, "--made-up") as one:
         one.settled()
-        time.sleep(60)
+        time.sleep(20)
+        one.quiet()
         chunks = one.status()["captures"]["chunks"]
         yield from searches(one, f"{chunks:,} chunks", 25, None)
 
@@ -142,7 +146,7 @@ def at_once(one: Daemon, vault: Path) -> Row:
 
 def starts(vault: Path, state: Path) -> Iterator[Row]:
     """From the start of the process to the first answers, on an index that is there."""
-    words, hybrid = [], []
+    words, hybrid, serving = [], [], []
     for _ in range(3):
         begun = time.perf_counter()
         with daemon(vault, state, "--made-up") as one:
@@ -152,6 +156,9 @@ def starts(vault: Path, state: Path) -> Iterator[Row]:
                 time.sleep(0.02)
             hybrid.append(time.perf_counter() - begun)
             one.settled()
+            timed([lambda text=text: one.tool("semantic_search", query=text) for text in vaults.questions(60)])
+            one.quiet()
+            serving.append(one.rss)
     yield Row(
         "start -> first full-text answer, 10,000 notes",
         "<= 2 s",
@@ -161,6 +168,8 @@ def starts(vault: Path, state: Path) -> Iterator[Row]:
     yield Row(
         "start -> first hybrid answer", "<= 4 s", f"{statistics.median(hybrid):.2f} s", statistics.median(hybrid) <= 4
     )
+    rss = statistics.median(serving)
+    yield Row("resident memory, serving 10,000 notes", "<= 350 MB", f"{rss:.0f} MB", rss <= 350)
 
 
 def first_index(work: Path) -> Iterator[Row]:
