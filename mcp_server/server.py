@@ -215,7 +215,7 @@ def _bound(settings: ServerSettings) -> socket.socket:
                 way_out = "may not be used by this user; choose a port above 1023 with server.port or --port"
             case _:
                 way_out = f"can't be listened on ({error.strerror}); set server.host"
-        raise Unavailable(f"{where} {way_out}", retryable=False) from error
+        raise Unavailable(f"{where} {way_out}", retryable=error.errno == errno.EADDRINUSE) from error
     return listener
 
 

@@ -450,7 +450,7 @@ def test_an_address_that_can_not_be_had_is_told_with_the_setting(tmp_path, rim, 
     port = int(rim.url.rpartition(":")[2])
     with pytest.raises(Unavailable, match=words) as caught, running(tmp_path / "state", **{"port": port} | settings):
         pass
-    assert not caught.value.retryable
+    assert caught.value.retryable is ("taken" in words)  # another process may end; an address will not appear
 
 
 @pytest.mark.parametrize(
