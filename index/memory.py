@@ -1,6 +1,7 @@
 """Keep the process small: the C library holds little more than is in use, and gives back what was freed.
 
-glibc keeps freed memory in up to eight arenas a core; after a bulk run half of the heap can be free and still held.
+glibc keeps freed memory in up to eight arenas a core, and once a large block was freed it no longer maps large ones on
+their own: after a bulk run half of the heap can be free and still held.
 Source: https://man7.org/linux/man-pages/man3/mallopt.3.html"""
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ import ctypes
 import sys
 from typing import Any, Final
 
-M_ARENA_MAX: Final = -8
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 ARENAS: Final = 2
+LARGE: Final = 128 << 10  # bytes from which a block is mapped on its own; stating glibc's default keeps it from growing
 
 
 def frugal() -> None:
-    """Allow few arenas. To be called before threads are started; has no effect where the C library is another."""
+    """Allow few arenas, and map what is large on its own. To be called before threads are started; has no effect where the C library is another."""
     if setting := _libc("mallopt"):
         setting(M_ARENA_MAX, ARENAS)
+        setting(M_MMAP_THRESHOLD, LARGE)
 
 
 def give_back() -> None:
