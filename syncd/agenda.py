@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -24,7 +25,7 @@ class Agenda:
         self._settling: Pending = {}
         self._later: dict[str, float] = {}  # path → when to look again
         self._listing = True
-        self._working = 0
+        self._working: Counter[str] = Counter()  # path → in how many hands it is
         self.stopped = False
 
     def hint(self, paths: Iterable[str]) -> None:
@@ -84,28 +85,30 @@ class Agenda:
             return sorted({*ready, *later})
 
     @contextmanager
-    def dealing(self, paths: int) -> Iterator[Callable[[int], None]]:
-        """Count `paths` as pending until they are dealt with; what is given says how many now are."""
-        left = paths
+    def dealing(self, paths: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
+        """Count `paths` as pending until they are dealt with; what is given says which now are."""
+        left = set(paths)
 
-        def done(some: int) -> None:
-            nonlocal left
-            left -= some
+        def done(some: Iterable[str]) -> None:
             with self._changed:
-                self._working -= some
+                for path in left.intersection(some):
+                    left.remove(path)
+                    self._working[path] -= 1
+                    if not self._working[path]:
+                        del self._working[path]
 
         with self._changed:
-            self._working += paths
+            self._working.update(left)
         try:
             yield done
         finally:
-            done(left)
+            done(tuple(left))
 
     @property
     def pending(self) -> int:
         """How many paths are known to have changed and can't be found yet."""
         with self._changed:
-            return len(self._hints | self._settling.keys() | self._later.keys()) + self._working
+            return len(self._hints | self._settling.keys() | self._later.keys() | self._working.keys())
 
     def _take_hints(self) -> float:
         now = time.monotonic()

@@ -167,7 +167,7 @@ class Sweep:
     ) -> None:
         """Window by window; what is gone goes last, so that its vectors can still be found by their digest."""
         left = set(gone)
-        with self._agenda.dealing(len(suspects)) as done:
+        with self._agenda.dealing(suspects) as done:
             for start in range(0, len(suspects), WINDOW):
                 if self._agenda.stopped:
                     return
@@ -178,7 +178,7 @@ class Sweep:
                     for path in suspects[start:] if aim.live else ():
                         self._agenda.again(path, FINAL)  # they are still pending
                     raise
-                done(len(window))
+                done(window)
                 if progress:
                     progress(start + len(window), len(suspects), "indexing")
                 if len(suspects) > WINDOW:
@@ -193,7 +193,7 @@ class Sweep:
         """A save does not wait behind a bulk run."""
         answering = aim.build if aim.live else aim.beside
         if answering and (due := self._agenda.due()):
-            with self._agenda.dealing(len(due)):
+            with self._agenda.dealing(due):
                 done = self.run(Aim(answering, live=True, under=frozenset(due)))
             if aim.live:
                 outcome.add(done)

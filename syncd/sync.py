@@ -182,7 +182,7 @@ class Sync:
                     self.run()
                     self._vain("embed", self._unembedded())
                 elif due := self._agenda.due():
-                    with self._agenda.dealing(len(due)):
+                    with self._agenda.dealing(due):
                         self.run(due)
             except MemexError as error:
                 log.warning("a pass failed and will be made again: %s", error)

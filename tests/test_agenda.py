@@ -41,15 +41,15 @@ def test_a_path_to_look_at_again_waits_its_time_and_counts_as_pending(agenda):
 
 
 def test_what_is_being_dealt_with_is_pending_until_it_is_done(agenda):
-    with agenda.dealing(5) as done:
+    with agenda.dealing("abcde") as done:
         assert agenda.pending == 5
-        done(2)
+        done("ab")
         assert agenda.pending == 3
     assert agenda.pending == 0
 
 
 def test_a_failure_leaves_nothing_pending(agenda):
-    with pytest.raises(ZeroDivisionError), agenda.dealing(5):
+    with pytest.raises(ZeroDivisionError), agenda.dealing("abcde"):
         raise ZeroDivisionError
     assert agenda.pending == 0
 
@@ -65,3 +65,10 @@ def test_a_stop_wakes_whoever_waits_or_rests(agenda):
     agenda.rest(30)
     assert not agenda.wait(lambda: False)
     assert time.monotonic() - begun < 5
+
+
+def test_a_path_in_several_hands_is_pending_once(agenda):
+    agenda.hint(["a"])
+    with agenda.dealing(["a", "b"]), agenda.dealing(["a"]):
+        assert agenda.pending == 2
+    assert agenda.pending == 1
