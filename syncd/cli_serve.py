@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from index.errors import InvalidArgument, NotFound, Unavailable
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import control, render
-from syncd.cli_frame import Command, answer, flag, flags, now, settings, talk
+from syncd.cli_frame import STARTING_S, Command, answer, flag, flags, now, settings, talk
 from syncd.cli_notes import workspaces
 from syncd.cli_talk import brief, called, tell
 from syncd.config import Settings, load
 from syncd.control import DAEMON
 
 if TYPE_CHECKING:
-    from syncd.app import Ready
+    from syncd.app import App, Ready
 
 # ruff: noqa: PLC0415 - the stores, the rim and Git take longer to import than the daemon to answer
 ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one wish, told twice
@@ -142,6 +142,25 @@ def running(state: Path) -> str:
         raise Unavailable("the daemon is still starting: try again") from None
 
 
+def _alone(opened: Callable[[], App], state: Path, stop: threading.Event) -> App:
+    """The App, once nobody else has it: a command that works without a daemon is waited for, another daemon is not."""
+    end = time.monotonic() + STARTING_S
+    while True:
+        try:
+            return opened()
+        except Conflict:
+            if time.monotonic() > end or stop.wait(0.2) or _served(state):
+                raise
+
+
+def _served(state: Path) -> bool:
+    try:
+        control.call(state, "status", {}, timeout=5)
+    except Unavailable:
+        return False
+    return True
+
+
 def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     """Serve until a signal; a second signal does not wait."""
     from syncd.adopt import adopt
@@ -165,7 +184,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
         signal.signal(number, stopping)
     adopt(chosen, now=now())
     talk(f"memex: opening {chosen.vault.path}")
-    with App.open(chosen) as app:
+    with _alone(lambda: App.open(chosen), chosen.state, stop) as app:
 
         def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
             threading.Thread(target=on_ready, args=(chosen, told), name="talk", daemon=True).start()

@@ -11,7 +11,9 @@ import time
 
 import pytest
 
+from syncd.lock import Lock
 from tests.process import Failed, Memex, daemon, tree
+from tests.world import until
 
 STATUS = ["ready", "pending", "generation", "captures", "vault", "defects", "degraded"]
 INDEX = ["added", "modified", "moved", "removed", "unchanged", "failed", "chunks", "embedded", "reused", "seconds"]
@@ -154,6 +156,21 @@ def test_a_second_daemon_is_refused_with_a_way_out(memex):
     assert opening == f"memex: opening {memex.vault}"
     assert f"process {memex.process.pid}" in refused
     assert "stop it first" in refused
+
+
+def test_a_daemon_waits_for_a_command_that_works_without_one(memex):
+    assert memex.stop()[0] == 0
+    with Lock.acquire(memex.state):  # as `memex index` holds it, for a moment
+        process = memex.start("serve", "--port", "0", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(2)
+        assert process.poll() is None
+    try:
+        until(lambda: memex.json("status")["ready"] and (memex.state / "control.sock").exists(), 60)
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+        memex.serve()
 
 
 def test_commands_answer_alike_with_the_daemon_and_without(memex):
