@@ -99,21 +99,6 @@ class Catalog:
         query = f"{RECORDS} {condition} order by created_at desc, path limit ?"
         return [record(values) for values in self._all(query, *asked.values(), limit)]
 
-    def claims(self, ids: Collection[str]) -> dict[str, set[str]]:
-        """The paths of the documents whose `id` property is one of `ids`, by id."""
-        found: dict[str, set[str]] = {}
-        for claimed, path in self._in("select claimed, path from documents where claimed in", ids):
-            found.setdefault(claimed, set()).add(path)
-        return found
-
-    def stems(self) -> set[str]:
-        """The folded base names of all files, without `.md`."""
-        return {name for (name,) in self._all("select distinct stem from documents")}
-
-    def taken(self, stems: Collection[str]) -> set[str]:
-        """Which of these folded base names some file has."""
-        return {name for (name,) in self._in("select distinct stem from documents where stem in", stems)}
-
     def skipped(self) -> dict[str, str]:
         """The files that are not indexed, and why."""
         return dict(self._all("select path, reason from skipped order by path"))
@@ -213,15 +198,6 @@ class Catalog:
     def succeed(self, generation: int) -> None:
         """Go on counting from `generation`, that of the catalog which this one replaces."""
         self._note("generation", str(max(self.generation, generation) + 1))
-
-    @property
-    def fingerprint(self) -> str:
-        """What the index was built with, as its owner wrote it; "" = not yet."""
-        return self._meta("fingerprint", "")
-
-    @fingerprint.setter
-    def fingerprint(self, value: str) -> None:
-        self._note("fingerprint", value)
 
     @property
     def complete(self) -> bool:

@@ -10,15 +10,15 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from index.identity import path_id, stem
+from index.identity import path_id
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 2  # of what follows
+VERSION: Final = 3  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
 create table documents (
-  path text primary key, key text not null unique, stem text not null, claimed text,
+  path text primary key, key text not null unique, claimed text,
   scope text not null, workspace text not null, namespace text not null, type text not null, title text not null,
   digest text not null, content_hash text not null, collection text not null,
   tags text not null, aliases text not null, summary text, source text, metadata text not null,
@@ -30,7 +30,6 @@ create index documents_content on documents (workspace, content_hash, created_at
 create index documents_recent on documents (created_at desc, path);
 create index documents_recent_here on documents (workspace, created_at desc, path);
 create index documents_defects on documents (path) where defects <> '[]';
-create index documents_stem on documents (stem);
 create index documents_chunks on documents (chunks);
 create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
@@ -60,7 +59,6 @@ def row(document: Document, stat: Stat, chunks: int, *, embedded: bool) -> dict[
     """The columns of `documents` for this document."""
     return {name: getattr(document, name) for name in PLAIN} | {
         "key": path_id(document.path),
-        "stem": stem(document.path),
         "claimed": document.claimed_id,
         "tags": _json(document.tags),
         "aliases": _json(document.aliases),

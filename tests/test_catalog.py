@@ -42,10 +42,10 @@ def catalog(tmp_path):
 
 def test_a_new_catalog_is_empty_and_answers(catalog):
     assert catalog.fresh and not catalog.complete
-    assert (catalog.generation, catalog.fingerprint, catalog.counts()) == (0, "", (0, 0))
+    assert (catalog.generation, catalog.counts()) == (0, (0, 0))
     assert catalog.manifest() == {} and catalog.get("x") is None and catalog.at("x") is None
-    assert catalog.recent(workspace=None, limit=5) == [] and catalog.stems() == set()
-    assert catalog.records([]) == {} and catalog.claims([]) == {}
+    assert catalog.recent(workspace=None, limit=5) == []
+    assert catalog.records([]) == {}
 
 
 def test_everything_that_a_record_has_comes_back(catalog):
@@ -130,7 +130,6 @@ def test_the_shortest_path_owns_an_id_and_the_others_answer_to_their_own(catalog
     write(catalog, document("A.md", claimed_id="one"))
     assert catalog.get("one").path == "A.md"
     assert catalog.get(path_id("A copy.md")).id == path_id("A copy.md")
-    assert catalog.claims(["one", "two"]) == {"one": {"A.md", "A copy.md"}}
     write(catalog, removes=["A.md"])
     assert catalog.get("one").path == "A copy.md"
 
@@ -218,7 +217,6 @@ def test_recent_is_by_creation_newest_first(catalog):
             "documents_content",
         ),
         ("select * from records where claimed = 'c' order by length(path), path limit 1", "documents_claimed"),
-        ("select distinct stem from documents where stem in ('a')", "documents_stem"),
         ("select count(*), coalesce(sum(chunks), 0) from documents", "documents_chunks"),
         ("select key, tag, count(*) from tags where workspace = 'w' group by key, tag", "PRIMARY KEY"),
     ],
@@ -227,12 +225,6 @@ def test_what_is_asked_often_is_answered_from_an_index(catalog, query, index):
     plan = [step[3] for step in catalog._all(f"explain query plan {query}")]
     assert any(index in step for step in plan), plan
     assert not any("TEMP B-TREE" in step for step in plan), plan
-
-
-def test_names_are_folded_to_be_compared(catalog):
-    write(catalog, document("x/Straße.md"), document("Cafe\u0301.md"), document("y/STRASSE.md"))
-    assert catalog.stems() == {"strasse", "café"}
-    assert catalog.taken(["strasse", "new"]) == {"strasse"}
 
 
 def test_the_vocabulary_is_a_workspace_s_own_most_used_first(catalog):
@@ -275,7 +267,6 @@ def test_chunks_are_counted(catalog):
 def test_thousands_are_asked_for_at_once(catalog):
     write(catalog, *(document(f"{n}.md", claimed_id=f"id-{n}") for n in range(1_200)))
     assert len(catalog.records([path_id(f"{n}.md") for n in range(2_000)])) == 1_200
-    assert len(catalog.claims([f"id-{n}" for n in range(2_000)])) == 1_200
 
 
 # Outliving
@@ -284,12 +275,12 @@ def test_thousands_are_asked_for_at_once(catalog):
 def test_it_is_all_there_when_it_is_opened_again(tmp_path):
     catalog = Catalog.open(tmp_path / "c.db")
     write(catalog, document(claimed_id="one"))
-    catalog.fingerprint, catalog.complete = "f", True
+    catalog.complete = True
     dump = catalog.dump()
     catalog.close()
     again = Catalog.open(tmp_path / "c.db")
     assert not again.fresh and again.dump() == dump
-    assert (again.generation, again.fingerprint, again.complete) == (1, "f", True)
+    assert (again.generation, again.complete) == (1, True)
     again.complete = False
     assert not again.complete
     again.close()

@@ -11,7 +11,7 @@ import pytest
 from index.errors import Unavailable
 from syncd.names import printable, twins
 from syncd.vault import Vault
-from vault_fixtures import demo_path, gnarly
+from vault_fixtures import gnarly
 from vault_fixtures.zoo import LIMIT, ZOO
 
 
@@ -76,7 +76,3 @@ def test_the_zoo_is_a_zoo():
     assert len({beast.name for beast in ZOO}) == len(ZOO)
     small = {beast.name: len(beast.front) for beast in ZOO if "bomb" in beast.name or "below" in beast.name}
     assert all(size < LIMIT for size in small.values())
-
-
-def test_the_demo_lies_beside_it():
-    assert demo_path().name == "demo"
