@@ -29,6 +29,7 @@ from index.query import tag_keys
 from index.search import search
 from index.store import Row, Store
 
+LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
 LAYOUT = 1  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
 
@@ -121,6 +122,8 @@ class Index:
         """Cut and embed `documents`; nothing is stored yet. Vectors of unchanged chunks are taken from the store.
 
         `urgent` never waits behind a bulk run and raises Unavailable when there is no encoder."""
+        if not urgent:
+            self._embedder.wait(LOADING_S)  # else a start would index by words what it embeds a moment later
         comparable = self.comparable
         if urgent and not comparable:
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
