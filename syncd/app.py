@@ -25,8 +25,8 @@ from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.jobs import Jobs
 from syncd.keys import Keys
-from syncd.leftovers import collect
 from syncd.ledger import Ledger
+from syncd.leftovers import collect
 from syncd.lock import Lock
 from syncd.note import decode, split
 from syncd.owner import Operation, operations

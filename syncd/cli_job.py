@@ -84,7 +84,11 @@ def table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color
 def runs(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:
     """One line for each run, newest first."""
     rows = [
-        (datetime.fromtimestamp(one["started_at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S"), span(one["seconds"]), one["error"] or "well")
+        (
+            datetime.fromtimestamp(one["started_at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S"),
+            span(one["seconds"]),
+            one["error"] or "well",
+        )
         for one in past
     ]
     return render.table(rows, ("began", "took", "went"), color=color) if rows else "it has not run yet"

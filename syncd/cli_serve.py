@@ -29,7 +29,7 @@ from syncd.cli_notes import workspaces
 from syncd.cli_talk import brief, called, tell
 from syncd.config import Settings, load
 from syncd.control import DAEMON
-from syncd.notify import Manager
+from syncd.notify import Supervisor
 from syncd.pulse import Pulse
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
 
     if sys.__stderr__ is not None:
         faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
-    pulse = Pulse(Manager.of(os.environ, os.getpid()))
+    pulse = Pulse(Supervisor.of(os.environ, os.getpid()))
     pulse.start()
     rim_ahead()
     stop = threading.Event()
@@ -211,7 +211,9 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
 def _leave() -> None:
     """End a stop that takes too long, before the service manager kills: what was acknowledged is on disk by then."""
     at_work = sorted({thread.name for thread in threading.enumerate() if thread is not threading.current_thread()})
-    talk(f"memex: the stop took {DRAIN_S:g} s, so this is left behind and made up at the next start: {', '.join(at_work)}")
+    talk(
+        f"memex: the stop took {DRAIN_S:g} s, so this is left behind and made up at the next start: {', '.join(at_work)}"
+    )
     sys.stdout.flush()
     os._exit(0)
 

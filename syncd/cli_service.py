@@ -47,11 +47,12 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
     for variable in sorted({one for one in chosen.origins.values() if one.startswith("MEMEX_") and "__" in one}):
         talk(f"memex: {variable} of this shell will not reach the service: write it into {_file(chosen)}")
     if file_only:
-        told = {"file": str(manager.file), "run": manager.by_hand()}
-        answer(told, lambda: "\n".join([f"written: {manager.file}", "now run:", *(f"  {one}" for one in told["run"])]))
+        run = manager.by_hand()
+        written = {"file": str(manager.file), "run": run}
+        answer(written, lambda: "\n".join([f"written: {manager.file}", "now run:", *(f"  {one}" for one in run)]))
         return
     manager.enable(start=now or harden)
-    told = {"file": str(manager.file)}
+    told: Told = {"file": str(manager.file)}
     if harden:
         told["hardened"] = isinstance(manager, Systemd) and manager.harden(wish)
         if not told["hardened"]:

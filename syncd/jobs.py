@@ -204,13 +204,15 @@ def _wait(last: Run | None, seconds: float, now: float) -> float:
 
 
 def _standing(job: _Job, due: datetime | None) -> Standing:
-    running = job.began is not None
-    so_far = time.monotonic() - job.began if job.began is not None else None
+    so_far = None if job.began is None else time.monotonic() - job.began
+    began, took = (job.last.started_at, job.last.seconds) if job.last else (None, None)
+    if so_far is not None:
+        began, took = job.started_at, so_far
     return Standing(
         every_s=job.every_s,
-        running=running,
-        started_at=job.started_at if running else job.last.started_at if job.last else None,
-        seconds=round(so_far if so_far is not None else job.last.seconds, 3) if running or job.last else None,
+        running=so_far is not None,
+        started_at=began,
+        seconds=None if took is None else round(took, 3),
         error=job.last.error if job.last else "",
         runs=job.runs,
         failures=job.failures,
@@ -219,7 +221,7 @@ def _standing(job: _Job, due: datetime | None) -> Standing:
     )
 
 
-class _Every(BaseTrigger):  # type: ignore[misc] - the library has no types
+class _Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
     """Each run a fixed time after the one before: after a sleep, or a clock set forward, one run is owed, not thousands."""
 
     def __init__(self, seconds: float) -> None:
@@ -230,7 +232,7 @@ class _Every(BaseTrigger):  # type: ignore[misc] - the library has no types
         return now + self.interval
 
 
-class _Store(MemoryJobStore):  # type: ignore[misc] - the library has no types
+class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
     """The jobs by when they are due, on a clock that may be set back: then they are due as much earlier."""
 
     def __init__(self) -> None:
@@ -250,7 +252,7 @@ class _Store(MemoryJobStore):  # type: ignore[misc] - the library has no types
         return list(super().get_due_jobs(now))
 
 
-class _Threads(BaseExecutor):  # type: ignore[misc] - the library has no types
+class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types
     """A thread for each run: no job waits for another, and one that hangs does not keep the process from ending."""
 
     def _do_submit_job(self, job: Any, _times: list[datetime]) -> None:

@@ -14,14 +14,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class Supervisor:
     """Where the service manager listens, and within how many seconds it wants a sign of life (0 = it wants none)."""
 
     address: str
     watchdog_s: float
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], pid: int) -> Manager | None:
+    def of(cls, environ: Mapping[str, str], pid: int) -> Supervisor | None:
         """The manager that started this process with a socket to answer to; None when none did."""
         address = environ.get("NOTIFY_SOCKET", "")
         if not address.startswith(("/", "@")):

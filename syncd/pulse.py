@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from syncd.notify import Manager
+from syncd.notify import Supervisor
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Vitals:
 class Pulse:
     """Tells `manager`, on a thread of its own from `start` to `stop`; without one it does nothing at all."""
 
-    def __init__(self, manager: Manager | None) -> None:
+    def __init__(self, manager: Supervisor | None) -> None:
         self._manager = manager
         self._vitals: Vitals | None = None
         self._begun = time.monotonic()
@@ -82,13 +82,13 @@ class Pulse:
             self._beat(self._manager, self._vitals)
             self._changed.wait(self._pause(self._manager, self._vitals))
 
-    def _pause(self, manager: Manager, vitals: Vitals | None) -> float:
+    def _pause(self, manager: Supervisor, vitals: Vitals | None) -> float:
         if vitals is None or not self._ready:
             return OPENING_BEAT_S if vitals is None else 1.0
         beat = BUSY_BEAT_S if vitals.busy() else IDLE_BEAT_S
         return min(beat, manager.watchdog_s / 2) if manager.watchdog_s else beat
 
-    def _beat(self, manager: Manager, vitals: Vitals | None) -> None:
+    def _beat(self, manager: Supervisor, vitals: Vitals | None) -> None:
         if vitals is None or not (self._ready or vitals.readable()):
             if time.monotonic() - self._begun < OPENING_S:
                 status = "opening the index" if vitals is None else "waiting for the vault: its folder can't be read"

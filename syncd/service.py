@@ -199,7 +199,9 @@ class Launchd:
     def write(self, wish: Wish) -> None:
         """Write the agent."""
         kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be one of Homebrew's
-        text = unit.agent(self.name, wish.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(wish.vault)})
+        text = unit.agent(
+            self.name, wish.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(wish.vault)}
+        )
         if self.file.exists() and _of_agent(self.file.read_bytes()) != str(wish.vault):
             raise Conflict(f"{self.file} is not for {wish.vault}: choose another --name, or uninstall that one first")
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -196,7 +196,13 @@ def test_a_stop_waits_for_a_run_and_leaves_one_that_hangs_behind(jobs, kept):
     assert polite.wait(10)
     assert hung.begun.wait(10)
     waiting = []
-    thread = threading.Thread(target=lambda: waiting.append(pytest.raises(Unavailable, jobs.run, "hung")))
+
+    def wait():
+        with pytest.raises(Unavailable, match="stopping"):
+            jobs.run("hung")
+        waiting.append(True)
+
+    thread = threading.Thread(target=wait)
     thread.start()
     assert jobs.stop(1.0) == ["hung"]
     thread.join(10)
@@ -237,6 +243,8 @@ def test_a_tick_that_goes_as_before_is_not_written_down_each_time(jobs, kept):
     until(lambda: len(kept.of("tick")) == 2)
     work.failure = None
     until(lambda: len(kept.of("tick")) == 3)
+    runs = work.runs
+    until(lambda: work.runs > runs + 1)
     jobs.stop()
     assert [run.error for run in kept.of("tick")] == ["", "", "no disk", ""], "the stop keeps the last"
 
@@ -314,7 +322,9 @@ jobs.stop()
 """
 
 
-@pytest.mark.skipif(not (sys.platform == "linux" and shutil.which("cc")), reason="needs a C compiler to set a process's clock")
+@pytest.mark.skipif(
+    not (sys.platform == "linux" and shutil.which("cc")), reason="needs a C compiler to set a process's clock"
+)
 def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
     source, library, clock = tmp_path / "clock.c", tmp_path / "clock.so", tmp_path / "clock"
     source.write_text(CLOCK_C)
