@@ -125,4 +125,7 @@ def agent(label: str, command: Sequence[str], *, log: str, environment: Mapping[
         "StandardOutPath": log,
         "StandardErrorPath": log,
     }
-    return plistlib.dumps(told, sort_keys=False)
+    try:
+        return plistlib.dumps(told, sort_keys=False)
+    except ValueError as error:
+        raise InvalidArgument(f"a path can't be written into an agent, give it another name: {error}") from error

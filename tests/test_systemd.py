@@ -19,7 +19,7 @@ import pytest
 from tests.process import ROOT
 
 UID = "61234"
-NAME = "My Vault – ü 100% $HOME"
+NAME = 'My Vault – ü 100% $HOME "q" \\t'
 SYSTEMD = "/lib/systemd/systemd"
 START = """
 set -e
@@ -115,7 +115,7 @@ def person(bundled, models):
         (home / ".config/systemd/user/memex.service.d").mkdir(parents=True)
         # What the installed program needs nothing of: this one is a checkout. Signs of life are wanted sooner, too.
         (home / ".config/systemd/user/memex.service.d/test.conf").write_text(
-            f"[Service]\nEnvironment=PYTHONPATH={ROOT} PYTHONDONTWRITEBYTECODE=1\nWatchdogSec=8s\nRestartSec=1s\n"
+            f"[Service]\nEnvironment=PYTHONPATH={ROOT} PYTHONDONTWRITEBYTECODE=1 MEMEX_SERVER__PORT=0\nWatchdogSec=8s\nRestartSec=1s\n"
             f"StandardError=append:{home}/memex.log\n"
         )
         for folder, _, files in os.walk(home):
@@ -152,11 +152,12 @@ def test_it_is_installed_started_watched_and_taken_away(person):
     os.kill(told["pid"], signal.SIGKILL)
     person.until(lambda: person.show("NRestarts") == "1" and person.show("ActiveState") == "active")
 
-    # It hangs: it falls silent, is ended where it says in the log where it hung, and comes back.
+    # It hangs: it falls silent, is ended and says in the log where it hung, and comes back.
     pid = int(person.show("MainPID"))
     os.kill(pid, signal.SIGSTOP)
     person.until(lambda: person.show("NRestarts") == "2" and person.show("ActiveState") == "active", 120)
     assert int(person.show("MainPID")) != pid
+    assert "Fatal Python error: Aborted" in (person.home / "memex.log").read_text()
 
     # A stop drains.
     began = time.monotonic()
@@ -177,7 +178,7 @@ def test_it_runs_shut_in_where_the_system_allows_it_and_otherwise_without(person
     drop_in = person.home / ".config/systemd/user/memex.service.d/hardening.conf"
     assert drop_in.exists() == told["hardened"]
     captured = person.memex("capture", "a thought in a narrow room")
-    assert (person.vault / captured["path"]).read_text().endswith("a thought in a narrow room\n") or captured["path"]
+    assert "a thought in a narrow room" in (person.vault / captured["path"]).read_text()
     if told["hardened"]:
         inside = ["nsenter", "-t", str(told["pid"]), "-U", "-m", "touch", str(person.home / "outside")]
         assert subprocess.run(inside, check=False, capture_output=True).returncode != 0
