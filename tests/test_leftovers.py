@@ -11,7 +11,15 @@ from syncd.openat import fresh
 from syncd.vault import Vault
 from tests.world import until
 
-OLD = ["daemon.json", "key", "control.sock", "index/current", "index/3f2a-1/captures.db", "models/all/model.onnx", ".note"]
+OLD = [
+    "daemon.json",
+    "key",
+    "control.sock",
+    "index/current",
+    "index/3f2a-1/captures.db",
+    "models/all/model.onnx",
+    ".note",
+]
 LEFT = [".key.0a1b2c3d", ".daemon.json.0a1b2c3d", "index/.current.tmp", "models/.building-abc_1/half.onnx"]
 
 

@@ -46,7 +46,10 @@ def test_without_a_manager_the_file_is_written_on_request_and_says_what_to_run(m
     unit = memex.home / ".config/systemd/user/memex.service"
     assert not unit.exists()
     told = memex.json("service", "install", "--file-only")
-    assert told == {"file": str(unit), "run": ["systemctl --user daemon-reload", "systemctl --user enable --now memex.service"]}
+    assert told == {
+        "file": str(unit),
+        "run": ["systemctl --user daemon-reload", "systemctl --user enable --now memex.service"],
+    }
     assert stat.S_IMODE(unit.stat().st_mode) == 0o600
     (line,) = [line for line in unit.read_text().splitlines() if line.startswith("ExecStart=")]
     assert NAME.replace("%", "%%").replace("$", "$$").replace('"', '\\"') in line
@@ -68,7 +71,9 @@ def test_settings_of_the_shell_alone_are_told(memex, tmp_path):
     memex.run("init")
     words = [sys.executable, "-m", "syncd.cli", "service", "install", "--file-only", "--vault", str(memex.vault)]
     environ = memex.environ | {"MEMEX_SERVER__PORT": "9999"}
-    done = subprocess.run([*words, "--state", str(memex.state)], env=environ, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*words, "--state", str(memex.state)], env=environ, capture_output=True, text=True, check=True
+    )
     assert "MEMEX_SERVER__PORT of this shell will not reach the service" in done.stderr
 
 
@@ -77,7 +82,7 @@ def test_every_path_of_the_command_is_whole(tmp_path, monkeypatch):
     (tmp_path / "c.toml").write_text("")
     chosen = load({"vault.path": "v", "state": "s", "config": "c.toml"}, {"HOME": str(tmp_path)})
     words = command(chosen)
-    assert os.path.isabs(words[0])
+    assert Path(words[0]).is_absolute()
     assert words[words.index("serve") :] == [
         *("serve", "--vault", f"{tmp_path}/v", "--state", f"{tmp_path}/s", "--config", f"{tmp_path}/c.toml"),
     ]
@@ -118,7 +123,11 @@ def test_a_manager_that_fails_is_quoted(tmp_path, monkeypatch):
 
 def test_what_needs_too_much_is_taken_back(tmp_path, monkeypatch):
     asked = tmp_path / "asked"
-    put(tmp_path, "systemctl", f'echo "$@" >> {asked}; [ "$2" != restart ] || [ ! -e {tmp_path}/user/memex.service.d/hardening.conf ]')
+    put(
+        tmp_path,
+        "systemctl",
+        f'echo "$@" >> {asked}; [ "$2" != restart ] || [ ! -e {tmp_path}/user/memex.service.d/hardening.conf ]',
+    )
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     one = Systemd("memex", tmp_path / "user")
     one.write(wish())
@@ -173,10 +182,22 @@ def test_a_command_that_is_missing_is_named(tmp_path, monkeypatch):
 def test_what_is_shown_for_people(memex, tmp_path):
     memex.run("init")
     memex.run("service", "install", "--file-only")
-    printed = "ActiveState=failed\\nSubState=failed\\nUnitFileState=disabled\\nNRestarts=3\\nResult=watchdog\\nMainPID=0\\n"
+    printed = (
+        "ActiveState=failed\\nSubState=failed\\nUnitFileState=disabled\\nNRestarts=3\\nResult=watchdog\\nMainPID=0\\n"
+    )
     put(tmp_path, "systemctl", f"printf '{printed}'")
     environ = memex.environ | {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    words = [sys.executable, "-m", "syncd.cli", "service", "status", "--vault", str(memex.vault), "--state", str(memex.state)]
+    words = [
+        sys.executable,
+        "-m",
+        "syncd.cli",
+        "service",
+        "status",
+        "--vault",
+        str(memex.vault),
+        "--state",
+        str(memex.state),
+    ]
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 7
     assert [line.split(maxsplit=1) for line in done.stdout.splitlines()][1:] == [
@@ -185,5 +206,7 @@ def test_what_is_shown_for_people(memex, tmp_path):
         ["result", "watchdog"],
         ["enabled", "no: it does not start by itself"],
     ]
-    told = json.loads(subprocess.run([*words, "--json"], env=environ, capture_output=True, text=True, check=False).stdout)
+    told = json.loads(
+        subprocess.run([*words, "--json"], env=environ, capture_output=True, text=True, check=False).stdout
+    )
     assert (told["active"], told["restarts"], told["enabled"], told["pid"]) == (False, 3, False, None)

@@ -48,7 +48,9 @@ MISSING = [name for name in ("unshare", "nsenter", "setpriv", "systemctl") if no
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux can make the namespaces"),
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux can make the namespaces"
+    ),
     pytest.mark.skipif(bool(MISSING) or not Path(SYSTEMD).exists(), reason="systemd is not installed"),
     pytest.mark.skipif(Path("/run/systemd/system").exists(), reason="a systemd runs this machine: not beside it"),
 ]
@@ -70,11 +72,28 @@ class Person:
             time.sleep(0.2)
 
     def run(self, *words: str, check: bool = True) -> str:
-        within = ["nsenter", "-t", str(self.manager.pid), "-m", "setpriv", "--reuid", UID, "--regid", UID, "--clear-groups"]
+        within = [
+            "nsenter",
+            "-t",
+            str(self.manager.pid),
+            "-m",
+            "setpriv",
+            "--reuid",
+            UID,
+            "--regid",
+            UID,
+            "--clear-groups",
+        ]
         clean = ["env", "-i", "PATH=/usr/bin:/bin", f"HOME={self.home}", f"XDG_RUNTIME_DIR=/run/user/{UID}"]
         command = [*within, *clean, f"PYTHONPATH={ROOT}", "PYTHONDONTWRITEBYTECODE=1", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180, cwd="/")
-        assert not check or done.returncode == 0, (words, done.returncode, done.stdout, done.stderr, self.log.read_text()[-2000:])
+        assert not check or done.returncode == 0, (
+            words,
+            done.returncode,
+            done.stdout,
+            done.stderr,
+            self.log.read_text()[-2000:],
+        )
         return done.stdout
 
     def memex(self, *words: str) -> dict:
@@ -118,9 +137,8 @@ def person(bundled, models):
             f"[Service]\nEnvironment=PYTHONPATH={ROOT} PYTHONDONTWRITEBYTECODE=1 MEMEX_SERVER__PORT=0\nWatchdogSec=8s\nRestartSec=1s\n"
             f"StandardError=append:{home}/memex.log\n"
         )
-        for folder, _, files in os.walk(home):
-            for path in (folder, *(os.path.join(folder, name) for name in files)):
-                os.chown(path, int(UID), int(UID))
+        for path in (home, *home.rglob("*")):
+            os.chown(path, int(UID), int(UID))
         one = Person(home, home.with_suffix(".log"))
         try:
             one.memex("init", str(one.vault))

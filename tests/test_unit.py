@@ -15,7 +15,7 @@ from index.errors import InvalidArgument
 from syncd.unit import agent, hardening, quoted, unit, vault_of
 
 ROOT = Path(__file__).parents[1]
-NASTY = 'My Vault – ü 100% $HOME ${X} "q" \'s\' \\n \a\n\t\x01;#'
+NASTY = "My Vault – ü 100% $HOME ${X} \"q\" 's' \\n \a\n\t\x01;#"
 COMMAND = ["/home/you/.local/bin/memex", "serve", "--vault", "/home/you/My Vault"]
 COMMAND += ["--state", "/home/you/.local/state/memex/My Vault-1a2b3c4d"]
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
