@@ -55,7 +55,7 @@ class Guard:
         self._origins = frozenset(origin.encode() for origin in origins)
         self._clock = clock
         self._busy = asyncio.Event()
-        self._under_way: dict[asyncio.Task[None], tuple[str, str]] = {}  # task -> key id, method
+        self._under_way: dict[asyncio.Task[None], tuple[Key, str]] = {}  # task -> key, method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or refuse it."""
@@ -91,8 +91,8 @@ class Guard:
             now = self._clock()
             if not self._under_way:
                 self._busy.clear()
-            for task, (key_id, _) in list(self._under_way.items()):
-                if not self._keys.live(key_id, now=now):
+            for task, (key, _) in list(self._under_way.items()):
+                if not self._keys.live(key, now=now):
                     task.cancel()
 
     def hang_up(self) -> None:
@@ -122,7 +122,7 @@ class Guard:
 
         task = asyncio.current_task()
         assert task is not None
-        self._under_way[task] = (key.id, scope["method"])
+        self._under_way[task] = (key, scope["method"])
         self._busy.set()
         reset = CALLER.set(caller)
         try:

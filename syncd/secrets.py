@@ -7,9 +7,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from index.model import Defect
+
+DEFECT: Final = "secret"
 SHORTEST: Final = 16  # characters of a value that an assignment may betray
 BITS: Final = 3.0  # per character, of what dice made: words and repeated letters have less
 _KEY_END: Final = "-----END"
@@ -50,6 +53,22 @@ def redacted(text: str) -> str:
         if kept:
             text = "".join([*kept, text[at:]])
     return text
+
+
+def defects(text: str) -> tuple[Defect, ...]:
+    """What is wrong with a note of an agent that says `text`."""
+    advice = "the note seems to hold a secret: take it out, and have it replaced wherever it is valid"
+    return tuple(Defect(DEFECT, f"{rule}: {advice}") for rule in found(text))
+
+
+def flagged(told: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """Which paths hold which kind of secret, of all (path, defect as text)."""
+    mark = f"{DEFECT}: "
+    return [
+        {"path": path, "rule": defect.removeprefix(mark).partition(":")[0]}
+        for path, defect in told
+        if defect.startswith(mark)
+    ]
 
 
 def _random(value: str) -> bool:
