@@ -10,7 +10,7 @@ import json
 import logging
 import secrets
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -120,9 +120,7 @@ class Keys:
             self._keys[key.id] = (key, _digest(secret), _NOBODY)
         return key, secret
 
-    def rotate(
-        self, name_or_id: str, *, overlap_ms: int, expires_at: int | None = None, now: int
-    ) -> tuple[Key, str]:
+    def rotate(self, name_or_id: str, *, overlap_ms: int, expires_at: int | None = None, now: int) -> tuple[Key, str]:
         """A new secret for a key, whose name and rights stay; the one before it is good for `overlap_ms` more.
 
         With `expires_at` the key then ends at that time; one that has expired needs it."""
@@ -226,7 +224,7 @@ class Keys:
         log.warning("key %s (%r) was made by `memex key reset`", made.id, name)
         return made, secret
 
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> Sequence[Mapping[str, Any]]:
         """What became of keys, oldest first."""
         rows = self._ledger.rows("SELECT at, event, key_id, name FROM key_events ORDER BY rowid")
         return [{"at": at, "event": event, "id": own, "name": name} for at, event, own, name in rows]
@@ -242,8 +240,8 @@ class Keys:
                     self._ledger.run("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
             for used_id, at in used.items():
                 if used_id in self._keys:
-                    key, *digests = self._keys[used_id]
-                    self._keys[used_id] = (replace(key, last_used_at=at), *digests)
+                    key, newest, old = self._keys[used_id]
+                    self._keys[used_id] = (replace(key, last_used_at=at), newest, old)
 
     def _load(self) -> None:
         """Read the table when it was never read, or when another process has written to the ledger."""
@@ -275,7 +273,9 @@ def _good(presented: Key, stored: Key, now: int) -> bool:
 
 
 def _key(row: tuple[object, ...]) -> Key:
-    own, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until, *_ = row
+    own, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until, *_ = (
+        row
+    )
     return Key(
         id=str(own),
         name=str(name),

@@ -160,7 +160,7 @@ class _Owner:
         return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
 
     def key_history(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
-        return self._app.keys.history()
+        return [dict(one) for one in self._app.keys.history()]
 
     def _degraded(self, answers: Any) -> list[str]:
         return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
