@@ -7,11 +7,15 @@ import errno
 import itertools
 import json
 import logging
+import os
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -21,7 +25,10 @@ from mcp_server.guard import OPEN
 from mcp_server.operation import READERS
 from mcp_server.server import app, now_ms
 from mcp_server.tools import FAMILIES
+from syncd.adopt import LEDGER
 from syncd.doors import AccessSettings, LimitsSettings
+from syncd.keys import Keys
+from syncd.ledger import Ledger
 from tests.jwks import AUDIENCE, Team
 from tests.rim import CRASH, SLOW, STATIC_MCP, STATIC_REST, client, run, running
 from tests.world import until
@@ -116,6 +123,57 @@ def test_the_keys_of_the_environment_open_their_own_surface(rim, secret, mcp, re
     answer = httpx2.post(rim.url + "/mcp", headers=headers, json=hello).status_code
     assert (answer in (200, 400)) == (mcp == 200)
     assert mcp in (200, answer)
+
+
+def memex(rim, *words):
+    """`memex WORDS` as the vault's owner runs it."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, "-m", "syncd.cli", *words, "--vault", rim.world.vault, "--state", rim.world.state],
+        env=kept | {"HOME": str(rim.world.state), "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def comes_in(rim, secret):
+    return rim.rest("GET", "/thoughts", key=None, headers={"authorization": f"Bearer {secret}"}).status_code == 200
+
+
+def test_the_owners_key_is_reset_while_the_daemon_runs_and_while_it_does_not(tmp_path):
+    with running(tmp_path / "state") as rim:
+        lost = rim.secrets["owner"]
+        stream = listening(rim, lost)
+        done = memex(rim, "key", "reset", "--json")
+        assert done.returncode == 0, done.stderr
+        file = Path(json.loads(done.stdout)["key_file"])
+        assert stream.wait(30)
+        assert not comes_in(rim, lost)
+        found = file.read_text().strip()
+        assert found not in done.stdout + done.stderr
+        assert comes_in(rim, found)
+        answer = memex(rim, "key", "rotate", "owner", "--overlap", "1h")
+        assert answer.returncode == 0, answer.stderr
+        rotated = answer.stdout.strip()
+        assert file.read_text().strip() == rotated != found
+        assert comes_in(rim, found)
+        assert comes_in(rim, rotated)
+        told = memex(rim, "key", "history").stdout
+        assert [word in told for word in ("created", "revoked", "reset", "rotated")] == [True] * 4
+        assert "old secret until" in memex(rim, "key", "list").stdout
+    aside = rim.world.vault.with_name("aside")
+    rim.world.vault.rename(aside)  # with the vault away, no daemon could start
+    done = memex(rim, "key", "reset")
+    assert done.returncode == 0, done.stderr
+    assert str(file) in done.stdout
+    ledger = Ledger.open(rim.world.state / LEDGER)
+    keys = Keys(ledger)
+    assert keys.authenticate(rotated, now=now_ms()) is None
+    assert keys.authenticate(found, now=now_ms()) is None
+    assert keys.authenticate(file.read_text().strip(), now=now_ms()).may("admin")
+    ledger.close()
 
 
 # Keys that end while something is open
