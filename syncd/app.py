@@ -34,6 +34,7 @@ from syncd.place import place
 from syncd.pulse import Pulse, Vitals
 from syncd.repo import Repo
 from syncd.runs import Runs
+from syncd.secrets import flagged
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
@@ -45,6 +46,7 @@ log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
+EXPIRING_MS = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,18 @@ class App:
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
             "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
             "removals_held": self.sync.held,
+            "keys": self._key_facts(),
+            "flagged": flagged(self.shelf.slots["captures"].index.defects()),
             "pid": os.getpid(),
+        }
+
+    def _key_facts(self) -> dict[str, Any]:
+        now = time.time_ns() // 1_000_000
+        live = [key for key in self.keys.list() if key.live(now)]
+        soon = now + EXPIRING_MS
+        return {
+            "live": len(live),
+            "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
