@@ -1,7 +1,7 @@
 """The guard in front of every route: who may speak to us at all, how much, and how slowly.
 
 Law: exact Host and Origin first, then the credential, then (and only then) the body; no request reaches a route
-without a key, but for the two that tell whether the daemon is well."""
+without a key, but for the two that tell whether the daemon is well and the one whose deliveries are signed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated
+from mcp_server import webhook
 from mcp_server.caller import CALLER, Caller
 from mcp_server.refusal import Refusal, refuse, with_headers
 from syncd.config import ServerSettings
 from syncd.keys import Key, Keys
+from syncd.pushes import Pushes
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE"})
 ONCE: Final = frozenset(
     {b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site", b"mcp-session-id"}
     | {b"x-memory-workspace", b"x-mcp-toolsets", b"x-mcp-readonly", b"x-mcp-tool-names"}
+    | webhook.ONCE
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
 WATCH_SECONDS: Final = 2.0
@@ -43,6 +46,7 @@ class Guard:
         app: ASGIApp,
         *,
         keys: Keys,
+        pushes: Pushes,
         settings: ServerSettings,
         hosts: Collection[str],
         origins: Collection[str],
@@ -50,6 +54,7 @@ class Guard:
     ) -> None:
         self._app = AuthContextMiddleware(app)
         self._keys = keys
+        self._pushes = pushes
         self._settings = settings
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
@@ -70,9 +75,9 @@ class Guard:
         if refusal is None:
             key, refusal = self._caller(scope["path"], headers)
         if refusal is None and scope["method"] in ("POST", "DELETE"):
-            refusal = self._unread(scope["method"], headers)
+            refusal = self._unread(scope, headers)
         if refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
-            received = await self._body(receive)
+            received = await self._body(receive, self._largest(scope["path"]))
             if isinstance(received, Refusal):
                 refusal = received
             else:
@@ -157,6 +162,8 @@ class Guard:
         given = headers.get(b"authorization")
         if given is None and path in OPEN:
             return None, None
+        if path == webhook.PATH:  # no key opens it: only a signature does
+            return None, webhook.refused(self._pushes, headers)
         kind, _, secret = (given or b"").decode("latin-1").partition(" ")
         key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
         if key is None:
@@ -167,21 +174,22 @@ class Guard:
             return None, Refusal(403, PermissionDenied.code, f"this key is not meant for {surface.upper()}")
         return key, None
 
-    def _unread(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _unread(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse a body by what its head says of it."""
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
-        if int(length[:20]) > self._settings.max_body:
-            return self._too_large()
-        if method == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+        if int(length[:20]) > (largest := self._largest(scope["path"])):
+            return _too_large(largest)
+        if scope["method"] == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
             return Refusal(415, InvalidArgument.code, "the body must be JSON: send `Content-Type: application/json`")
         return None
 
-    def _too_large(self) -> Refusal:
-        return Refusal(413, ResourceExhausted.code, f"the body is larger than {self._settings.max_body} bytes")
+    def _largest(self, path: str) -> int:
+        """The bytes that a body may have."""
+        return min(self._settings.max_body, webhook.LARGEST) if path == webhook.PATH else self._settings.max_body
 
-    async def _body(self, receive: Receive) -> Receive | Refusal:
+    async def _body(self, receive: Receive, largest: int) -> Receive | Refusal:
         """The same `receive` with the body read ahead, within its limits of size and time."""
         body = bytearray()
         waiting: deque[Message] = deque()
@@ -193,8 +201,8 @@ class Guard:
                         waiting.append(message)
                         break
                     body += message.get("body", b"")
-                    if len(body) > self._settings.max_body:
-                        return self._too_large()
+                    if len(body) > largest:
+                        return _too_large(largest)
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
@@ -206,6 +214,10 @@ class Guard:
             return waiting.popleft() if waiting else await receive()
 
         return replay
+
+
+def _too_large(largest: int) -> Refusal:
+    return Refusal(413, ResourceExhausted.code, f"the body is larger than {largest} bytes")
 
 
 def _malformed(scope: Scope, repeated: str) -> Refusal | None:

@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
-from mcp_server import rest
+from mcp_server import rest, webhook
 from mcp_server.address import bracketed, hosts, origins
 from mcp_server.guard import Guard
 from mcp_server.operation import Desktop
@@ -74,6 +74,7 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
         .routes
     )
     routes += rest.routes(desktop, version=version)
+    routes.append(webhook.route(desk.pushes, clock))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -94,7 +95,7 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
         exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
     )
     inner.router.redirect_slashes = False
-    guard = Guard(inner, keys=desk.keys, settings=own, hosts=allowed, origins=welcome, clock=clock)
+    guard = Guard(inner, keys=desk.keys, pushes=desk.pushes, settings=own, hosts=allowed, origins=welcome, clock=clock)
     return guard
 
 
