@@ -70,7 +70,9 @@ class Follow:
         """Compare where Git stands with where it stood, unless it is in the midst of something."""
         if self._midst():
             return
-        told, self._told = self._told, False
+        told = self._told
+        if told:
+            self._told = False  # before the look: who tells from now on wants another
         now = self._repo.marks()
         if now == self._marks:
             if told:  # a checkout of single files, perhaps
@@ -85,12 +87,14 @@ class Follow:
 
     def _midst(self) -> bool:
         """Whether Git works on the files just now, and not for too long already."""
-        if not self._repo.busy():
-            self._busy_since = None
-            return False
-        now = time.monotonic()
-        self._busy_since = self._busy_since or now
-        return now - self._busy_since < PATIENCE_S
+        since, now = self._busy_since, time.monotonic()
+        if self._repo.busy():
+            self._busy_since = since or now
+            return now - self._busy_since < PATIENCE_S
+        if since is not None and now - since >= PATIENCE_S:
+            self._told = True  # it was looked at half-way, so it is looked at once more
+        self._busy_since = None
+        return False
 
     def _stand(self, now: float) -> None:
         """Look at the state of the repository, if it may have changed: it takes Git some processes."""

@@ -7,6 +7,7 @@ Works without Git, and imports GitPython only when there is a repository to ask.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -42,14 +43,18 @@ _OPTIONS = (
     "submodule.recurse=false",
 )
 _PATIENCE_S = 30
+_LOG = "logs/HEAD"
+_MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of a log: from where, to where
+_UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # what Git repeats when it lacks one of the two
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Where Git stands: the commit that is checked out and the newest stash, in hex."""
+    """Where Git stands: the commit that is checked out and the newest stash, in hex, and how long HEAD's log is."""
 
     head: str | None = None
     stash: str | None = None
+    log: int = 0  # bytes
 
 
 class Repo:
@@ -145,9 +150,9 @@ class Repo:
         looks = _looks(folder)
         if looks is None or self._marks[0] != looks:
             verify = ("--verify", "--quiet", "--end-of-options")
-            marks = Marks(
-                self._said("rev-parse", *verify, "HEAD^{commit}"), self._said("rev-parse", *verify, "refs/stash")
-            )
+            length = _stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
+            head, stash = (self._said("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
+            marks = Marks(head, stash, length[1] if length else 0)
             self._marks = (looks, marks)
         return self._marks[1]
 
@@ -165,10 +170,16 @@ class Repo:
         return self._names(since, "HEAD", "--diff-filter=D") or set()
 
     def changed(self, since: Marks, now: Marks) -> set[str] | None:
-        """The files in which the two differ, and those that a stash took or gave back; None when Git can't tell."""
+        """The files that Git touched on the way from one to the other; None when it can't tell.
+
+        All of the way counts, not its ends alone: a note may be as before and yet have been another in between."""
         found: set[str] = set()
-        if since.head != now.head:
-            if since.head is None or now.head is None or (names := self._names(since.head, now.head)) is None:
+        if (since.head, since.log) != (now.head, now.log):
+            moves = self._moves(since)
+            if moves is None or since.head is None or now.head is None:
+                return None
+            names = self._touched({*moves, *({(since.head, now.head)} if since.head != now.head else ())})
+            if names is None:
                 return None
             found |= names
         for stash in {since.stash, now.stash} - {None} if since.stash != now.stash else ():
@@ -177,6 +188,32 @@ class Repo:
             found |= names
             found |= self._names(f"{stash}^3", None) or set()  # files that were not tracked, if any were taken
         return found
+
+    def _moves(self, since: Marks) -> set[tuple[str, str]] | None:
+        """From where to where HEAD has moved, by its log; None when it stayed and files may have changed, or none is kept."""
+        folder = self._folder()
+        try:
+            with (folder or Path(self.vault)).joinpath(_LOG).open("rb") as log:
+                whole = log.seek(0, os.SEEK_END) > since.log
+                log.seek(since.log)
+                lines = log.read().splitlines() if whole else []
+        except OSError:
+            return None
+        moves = {(found[1].decode(), found[2].decode()) for line in lines if (found := _MOVE.match(line))}
+        return moves if moves and len(lines) and all(old != new for old, new in moves) else None
+
+    def _touched(self, moves: set[tuple[str, str]]) -> set[str] | None:
+        """The paths in which any of these pairs of commits differ."""
+        options = ("--stdin", "-r", "-z", "--name-only", "--no-renames", "--no-commit-id")
+        with tempfile.TemporaryFile() as pairs:
+            pairs.write("".join(f"{new} {old}\n" for old, new in sorted(moves)).encode())
+            pairs.seek(0)
+            try:
+                told = self._open().git.diff_tree(*options, istream=pairs, kill_after_timeout=_PATIENCE_S)
+            except _git().exc.GitError:
+                return None
+        names = set(filter(None, str(told).split("\0")))
+        return None if any(_UNKNOWN.match(name) for name in names) else names
 
     def _names(self, old: str, new: str | None, *options: str) -> set[str] | None:
         """The paths in which two commits differ, or all of one; both in hex as Git gave them. None: Git can't tell."""
