@@ -28,7 +28,7 @@ PURE = (
     "index/chunk.py", "index/errors.py", "index/identity.py", "index/model.py", "index/query.py", "index/rank.py", "index/resident.py",
     "index/rows.py",
     "mcp_server/excerpt.py", "syncd/capture.py", "syncd/debounce.py", "syncd/inline.py", "syncd/markdown.py", "syncd/names.py",
-    "syncd/note.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py",
+    "syncd/note.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/standing.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [

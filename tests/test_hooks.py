@@ -16,6 +16,7 @@ from index.errors import Conflict
 from syncd import hooks
 from syncd.hooks import HOOKS, REMOTE_HOOKS, exclude, find, install, uninstall
 from syncd.repo import Repo
+from tests.process import ROOT
 from tests.test_repo import run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -196,7 +197,7 @@ def test_the_hooks_folder_is_where_git_says(vault, state, tmp_path):
 
 
 def test_a_folder_without_a_repository_is_refused_with_the_way_out(tmp_path):
-    with pytest.raises(Conflict, match="run `git -C .* init`"):
+    with pytest.raises(Conflict, match=r"run `git -C .* init`"):
         Repo(tmp_path).hooks_folder()
 
 
@@ -340,9 +341,7 @@ def test_a_hook_adds_next_to_nothing_to_a_commit(vault, folder, state, capsys):
         with_hooks.append(seconds())
     added = (statistics.median(with_hooks) - statistics.median(without)) * 1000
     with capsys.disabled():
-        print(
-            f"\na commit: {statistics.median(without) * 1000:.1f} ms, with hooks {added:+.1f} ms", file=sys.__stderr__
-        )
+        sys.stderr.write(f"a commit: {statistics.median(without) * 1000:.1f} ms, with hooks {added:+.1f} ms\n")
     assert added < 100
 
 
@@ -354,7 +353,7 @@ def memex(vault, tmp_path):
     """`memex` on a vault that is set up; gives the parsed answer, or the error."""
     home = tmp_path / "home"
     home.mkdir()
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": os.getcwd(), "LC_ALL": "C.UTF-8"}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
     places = ["--vault", str(vault), "--state", str(tmp_path / "s")]
 
     def call(*words):
