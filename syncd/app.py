@@ -11,18 +11,21 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
+from index.errors import Conflict
 from index.memory import frugal
 from index.model import Record, Scope
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.follow import Follow
+from syncd.hooks import HOOKS, find
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
@@ -32,6 +35,7 @@ from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.place import place
 from syncd.pulse import Pulse, Vitals
+from syncd.pushes import Pushes
 from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.secrets import flagged
@@ -93,7 +97,9 @@ class App:
                 now=lambda: time.time_ns() // 1_000_000,
                 degraded=partial(self.degraded, ("captures",)),
             )
-            self.desk = Desk(tools, self.keys, self.status)
+            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
+            self.pushes = Pushes(self.ledger, state, self.follow.told)
+            self.desk = Desk(tools, self.keys, self.status, self.pushes)
             self.watch: Watch | None = None
             self.jobs = self._planned()
             self._closing = opened.pop_all()
@@ -141,7 +147,7 @@ class App:
             "state_path": str(self.settings.state),
             "workspaces": self.desk.workspaces(),
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
-            "git": self.repo.state(),
+            "git": self._git(),
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
             "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
             "removals_held": self.sync.held,
@@ -172,7 +178,21 @@ class App:
             told.append(f"index: {bare} notes can be found by their words only")
         if self.watch and (unwell := self.watch.healthy()):
             told.append(f"watch: {unwell}")
+        told += [text for text in (self.follow.unwell, self.pushes.problem) if text]
         return told + self.sync.degraded + self.jobs.troubles()
+
+    def _git(self) -> dict[str, Any]:
+        """How the vault stands with Git; for its owner only, as the advice names paths."""
+        found = self.repo.standing()
+        told: dict[str, Any] = asdict(found) | {"advice": self.repo.advice(found), "hooks": []}
+        with suppress(Conflict):  # no repository, and the state says so
+            hooks = find(self.repo.hooks_folder(), HOOKS, self.settings.state)
+            told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
+            told["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
+        return told
+
+    def _hint_notes(self, paths: Iterable[str]) -> None:
+        self.sync.hint(path for path in paths if not self.vault.ignores(path))
 
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         inbox = self.settings.vault.inbox
@@ -223,6 +243,8 @@ class App:
         self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing(), ignored=self.vault.ignores)
         self.watch.start()
         running.callback(self.watch.stop)
+        self.follow.start()
+        running.callback(self.follow.stop)
         sync.start()
         running.callback(sync.stop)
         self.jobs = self._planned()
