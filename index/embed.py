@@ -7,7 +7,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -16,6 +17,7 @@ import numpy as np
 
 from index.encoders import Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local
 from index.errors import Unavailable
+from index.trace import span
 
 __all__ = ["Bundled", "EmbedSettings", "Embedder", "Encoder", "EncoderSettings", "Endpoint", "Local", "opened"]
 
@@ -77,6 +79,7 @@ class Embedder:
         self.identity = ""
         self.dimensions = 0
         self.max_tokens = 0
+        self.queued = 0  # texts that were given and are not finished
         self._settings = settings
         self._cache = cache
         self._prefer = prefer
@@ -86,6 +89,7 @@ class Embedder:
         self._strange: set[int] = set()  # places whose encoder has another identity than the chosen one
         self._current: Encoder | None = None
         self._probe: np.ndarray | None = None  # what the first encoder of this identity made of PROBE
+        self._counting = threading.Lock()
         self._choosing = threading.Lock()  # one thread at a time loads, probes and switches
         self._changed = threading.Condition()
         self._closed = False
@@ -118,7 +122,8 @@ class Embedder:
 
     def query(self, text: str) -> np.ndarray:
         """The vector of a query: float32 [dimensions], unit length."""
-        vector: np.ndarray = self._encode([_clean(text)], "query", urgent=True)[0]
+        with self._queue(1):
+            vector: np.ndarray = self._encode([_clean(text)], "query", urgent=True)[0]
         return vector
 
     def documents(
@@ -130,19 +135,30 @@ class Embedder:
         encoder = self._ready()
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         done = 0
-        for start in range(0, len(texts), WINDOW):
-            window = sorted(range(start, min(start + WINDOW, len(texts))), key=lambda n: -len(texts[n]))
-            for first in range(0, len(window), encoder.batch):
-                rows = window[first : first + encoder.batch]
-                vectors[rows] = self._encode([_clean(texts[n]) for n in rows], "document", urgent=urgent)
-                done += len(rows)
-                if progress is not None:
-                    progress(done)
+        with self._queue(len(texts)):
+            for start in range(0, len(texts), WINDOW):
+                window = sorted(range(start, min(start + WINDOW, len(texts))), key=lambda n: -len(texts[n]))
+                for first in range(0, len(window), encoder.batch):
+                    rows = window[first : first + encoder.batch]
+                    vectors[rows] = self._encode([_clean(texts[n]) for n in rows], "document", urgent=urgent)
+                    done += len(rows)
+                    if progress is not None:
+                        progress(done)
         return vectors
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
         return self._ready().count([_clean(text) for text in texts])
+
+    @contextmanager
+    def _queue(self, texts: int) -> Iterator[None]:
+        with self._counting:
+            self.queued += texts
+        try:
+            yield
+        finally:
+            with self._counting:
+                self.queued -= texts
 
     # fail-over
 
@@ -156,7 +172,8 @@ class Embedder:
         for _ in range(len(self._settings.encoders) + 1):
             encoder = self._ready()
             try:
-                return _checked(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
+                with span("encode", kind=kind, urgent=urgent, texts=len(texts)):
+                    return _checked(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
             except Unavailable as error:
                 self._fail_over(encoder, error)
         raise Unavailable(f"the encoders fail in turn; last: {self.problem}")

@@ -28,6 +28,7 @@ from index.model import Answer, Chunk, Document, Entry, Query, Record, Scope, St
 from index.query import tag_keys
 from index.search import search
 from index.store import Row, Store
+from index.trace import span
 
 LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
 LAYOUT = 1  # grows when what is stored, or how a note is read, changes: the index is then built anew
@@ -173,7 +174,8 @@ class Index:
             rows: dict[str, tuple[Row, ...]] = {path_id(path): () for path in gone}
             rows.update((path_id(one.document.path), tuple(_rows(one))) for one in ready)
             try:
-                self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
+                with span("store", chunks=sum(map(len, rows.values()))):
+                    self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
                 self._catalog.write(
                     upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready],
                     removes=gone,
@@ -269,9 +271,11 @@ class Index:
 
     def search(self, query: Query) -> Answer:
         """Find documents. Answers from full text alone, and says so, while there is no encoder for this index."""
-        return search(
-            query, store=self._store, catalog=self._catalog, embedder=self._embedder if self.comparable else None
-        )
+        embedder = self._embedder if self.comparable else None
+        with span("search", mode=query.mode) as timed:
+            answer = search(query, store=self._store, catalog=self._catalog, embedder=embedder)
+            timed.note(documents=len(answer.hits))
+        return answer
 
     def record(self, id: str) -> Record | None:
         """The document that answers to `id`."""

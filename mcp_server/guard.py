@@ -6,7 +6,6 @@ without a key, but for the two that tell whether the daemon is well."""
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from typing import Final
@@ -22,8 +21,6 @@ from mcp_server.caller import CALLER, Caller
 from mcp_server.refusal import Refusal, refuse, with_headers
 from syncd.config import ServerSettings
 from syncd.keys import Key, Keys
-
-log = logging.getLogger(__name__)
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE"})
@@ -78,7 +75,7 @@ class Guard:
             else:
                 receive = received
         if refusal is not None:
-            log.info("refused %s %s: %s", scope["method"], refusal.status, refusal.code)
+            scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
             await refuse(refusal, receive, send)
             return
         await self._through(scope, receive, with_headers(send), key, headers)

@@ -19,6 +19,7 @@ from typing import Any, Self
 from index.embed import Embedder
 from index.memory import frugal
 from index.model import Record, Scope
+from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
@@ -33,6 +34,7 @@ from syncd.repo import Repo
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
+from syncd.telemetry import samples
 from syncd.vault import Vault
 from syncd.watch import Watch
 from syncd.workspace import Desk, Tools
@@ -84,7 +86,7 @@ class App:
                 now=lambda: time.time_ns() // 1_000_000,
                 degraded=partial(self.degraded, ("captures",)),
             )
-            self.desk = Desk(tools, self.keys, self.status)
+            self.desk = Desk(tools, self.keys, self.status, partial(samples, self))
             self.watch: Watch | None = None
             self.jobs: Jobs | None = None
             self._closing = opened.pop_all()
@@ -173,7 +175,7 @@ class App:
 
     def serve(self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None) -> None:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away."""
-        from mcp_server.server import serve  # noqa: PLC0415 - the rim is imported only where it is served
+        from mcp_server.server import installed, serve  # noqa: PLC0415 - the rim is imported only where it is served
 
         state = self.settings.state
         daemon = state / "daemon.json"
@@ -186,7 +188,10 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start(running)
-            serve(self.desk, self.settings, on_bound=bound, stop=stop)
+            exported = traces.opened(self.settings.telemetry, os.environ, version=installed())
+            if exported:
+                running.callback(exported.close)
+            serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=exported)
 
     def _start(self, running: ExitStack) -> None:
         sync, sections = self.sync, self.settings.sync

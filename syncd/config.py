@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
+from syncd.log import LogSettings
 from syncd.state import default_state, remembered
+from syncd.telemetry import TelemetrySettings
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:
@@ -124,6 +126,8 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,6 +148,8 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "search": SearchSettings,
     "sync": SyncSettings,
+    "log": LogSettings,
+    "telemetry": TelemetrySettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

@@ -49,6 +49,7 @@ class Sync:
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None
         self._trouble: dict[str, str] = {}
+        self.passes = {"done": 0, "failed": 0}
         self._tried = dict.fromkeys(AGAIN, -AGAIN["build"])  # when each was last tried in vain
 
     def hint(self, paths: Iterable[str]) -> None:
@@ -118,6 +119,7 @@ class Sync:
             if paths is None and not self._agenda.stopped:
                 self._listed(self.shelf.live)
             outcome.seconds = round(time.monotonic() - started, 3)
+            self.passes["done"] += 1
             return outcome
 
     def rebuild(self, *, fresh: bool, progress: Progress | None = None) -> Outcome:
@@ -217,6 +219,7 @@ class Sync:
 
     def _failed(self, sentence: str, pause: float, due: Iterable[str]) -> None:
         self._trouble["sync"] = sentence
+        self.passes["failed"] += 1
         for path in due:
             self._agenda.again(path, pause)  # still pending
         self._agenda.rest(pause)
