@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from index.encoders import Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local
+from index.encoders import Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, plain
 from index.errors import Unavailable
 from index.trace import span
 
@@ -62,7 +62,9 @@ class Embedder:
     """State and lifetime of the encoders; safe to call from several threads.
 
     `prefer` is the identity of the index that exists. The first encoder of the settings is used whatever it is; when it
-    is away, only one of that identity takes its place, so that an outage never makes a new index.
+    is away, only one of that identity takes its place, so that an outage never makes a new index. An endpoint that is
+    set as it was when the index was made (`made_with`) and answers with another model is refused until `accept`: what
+    is loaded behind an address is not always what its user meant. `begun` are identities that were accepted already.
     Once chosen, the identity stays for the life of the process."""
 
     def __init__(
@@ -71,6 +73,8 @@ class Embedder:
         *,
         cache: Path,
         prefer: str | None = None,
+        made_with: EncoderSettings | None = None,
+        begun: Collection[str] = (),
         load: Load | None = None,
         retry_s: tuple[float, float] = RETRY_S,
     ) -> None:
@@ -83,6 +87,9 @@ class Embedder:
         self._settings = settings
         self._cache = cache
         self._prefer = prefer
+        self._made_with, self._begun = made_with, frozenset(begun)
+        self._accepted = False
+        self.chosen: EncoderSettings | None = None  # the settings of the encoder in use
         self._load = load or (lambda chosen, folder: opened(chosen, folder, settings.threads))
         self._retry_s = retry_s
         self._encoders: dict[int, Encoder] = {}  # loaded ones, by their place in the settings
@@ -93,6 +100,7 @@ class Embedder:
         self._choosing = threading.Lock()  # one thread at a time loads, probes and switches
         self._changed = threading.Condition()
         self._closed = False
+        self._hurry = False  # try again now
         self._thread = threading.Thread(target=self._run, name="encoder-loader", daemon=True)
 
     # lifetime
@@ -117,6 +125,31 @@ class Embedder:
             self._thread.join(LOADED_S)  # a thread that is in a library's code when the process ends aborts it
         for encoder in list(self._encoders.values()):
             encoder.close()
+
+    @property
+    def configured(self) -> tuple[EncoderSettings, ...]:
+        """The settings of all encoders, in order, without their secrets."""
+        return tuple(map(plain, self._settings.encoders))
+
+    def accept(self) -> None:
+        """Take the first encoder whatever model it has become; whoever calls this makes a new index with it."""
+        with self._changed:
+            self._accepted = True
+            if self.state == "broken" and not self._closed:
+                self.state, self._hurry = "loading", True
+                self._changed.notify_all()
+
+    def beside(self, settings: EncoderSettings, identity: str) -> Embedder:
+        """Another embedder, which begins to load the encoder of an index that was made before."""
+        other = Embedder(
+            EmbedSettings((settings,), threads=1),
+            cache=self._cache,
+            prefer=identity,
+            load=self._load,
+            retry_s=self._retry_s,
+        )
+        other.start()
+        return other
 
     # what callers ask for
 
@@ -203,7 +236,8 @@ class Embedder:
                 self._broken([f"loading the encoder failed ({type(error).__name__}, see the log)"])
             with self._changed:
                 if self._current is None:
-                    self._changed.wait_for(lambda: self._closed, pause)
+                    self._changed.wait_for(lambda: self._closed or self._hurry, pause)
+                    self._hurry = False
                     pause = min(pause * 2, self._retry_s[1])
                 else:
                     pause = self._retry_s[0]
@@ -222,13 +256,26 @@ class Embedder:
             except Unavailable as error:
                 problems.append(error.message)
                 continue
+            if place == 0 and self._swapped(settings, encoder):
+                problems.append(
+                    f"{encoder.name} answers with another model than the index was made with ({encoder.dimensions} "
+                    "dimensions), so it is not used: load that model there again, or take this one: memex index --full"
+                )
+                self._encoders.pop(place).close()  # what is there may be another one at the next try
+                continue
             # The first choice may ask for a new index; one further down, tried because the first is away, may not.
             if not wanted or encoder.identity == wanted or (place == 0 and not self.identity):
-                self._switch(encoder, probe)
+                self._switch(settings, encoder, probe)
                 break
             problems.append(f"{encoder.name} is another model than the index was made with, so it is not used")
         self._drop()
         return problems
+
+    def _swapped(self, settings: EncoderSettings, encoder: Encoder) -> bool:
+        """Whether somebody put another model behind an address that nobody changed here."""
+        if self.identity or self._accepted or not self._prefer or not isinstance(settings, Endpoint):
+            return False
+        return plain(settings) == self._made_with and encoder.identity not in {self._prefer, *self._begun}
 
     def _tried(self, place: int, settings: EncoderSettings, failed: Encoder | None) -> tuple[Encoder, np.ndarray]:
         """The encoder at `place` and what it makes of PROBE. Raises Unavailable unless it may be used."""
@@ -256,7 +303,7 @@ class Embedder:
             log.info("%s loaded in %.1f s", self._encoders[place].name, time.monotonic() - begun)
         return self._encoders[place]
 
-    def _switch(self, encoder: Encoder, probe: np.ndarray) -> None:
+    def _switch(self, settings: EncoderSettings, encoder: Encoder, probe: np.ndarray) -> None:
         with self._changed:
             if self._closed:
                 encoder.close()
@@ -264,6 +311,7 @@ class Embedder:
             if self._probe is None:
                 self._probe = probe
             self.identity, self.dimensions, self.max_tokens = encoder.identity, encoder.dimensions, encoder.max_tokens
+            self.chosen = plain(settings)
             self._current, self.state, self.problem = encoder, "ready", ""
             self._changed.notify_all()
         log.info("embedding with %s", encoder.name)

@@ -146,10 +146,11 @@ class App:
         told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
         if not told and not all(slot.index.listed for slot in self.shelf.slots.values()):
             told.append("index: the vault is being read for the first time; until then searches miss notes")
+        meanwhile = "the encoder before it answers" if self.shelf.answering else "searches use full text only"
         if self.embedder.state != "ready":
-            told.append(f"encoder: {self.embedder.problem or 'loading'}; searches use full text only")
+            told.append(f"encoder: {self.embedder.problem or 'loading'}; {meanwhile}")
         elif self.shelf.outdated():
-            told.append("index: made with another encoder; searches use full text only until it is built anew")
+            told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
         if self.watch and (unwell := self.watch.healthy()):
@@ -227,8 +228,14 @@ def _shelf_settings(settings: Settings) -> ShelfSettings:
 
 
 def _embedder(settings: Settings) -> Embedder:
+    root = settings.state / "index"
+    made = Shelf.made(root)
     embedder = Embedder(
-        settings.embed, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index")
+        settings.embed,
+        cache=settings.state / "models",
+        prefer=made.identity if made else None,
+        made_with=made.encoder if made else None,
+        begun=Shelf.begun(root),
     )
     embedder.start()
     return embedder

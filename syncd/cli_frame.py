@@ -206,7 +206,7 @@ def _alone(
     adopt(chosen, now=now())
     with App.open(chosen) as app:
         if operation in EMBEDDING:
-            app.embedder.wait()
+            app.shelf.recalled()
         return app.operations[operation](given, progress)
 
 

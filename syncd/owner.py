@@ -109,6 +109,8 @@ class _Owner:
         if not sync.vault.present():
             raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
         accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
+        if full:
+            sync.shelf.accept()
         if not full and not sync.shelf.outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:

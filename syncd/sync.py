@@ -134,12 +134,15 @@ class Sync:
                 raise Unavailable(f"a new index would have no vectors now, so the one there is stays: {problem}")
             self._trouble["build"] = LOST if self.shelf.lost() else BUILDING
             build = self.shelf.begin(fresh=fresh)
+            done = sum(len(index.manifest) for index in build.indexes.values())
+            log.info("building the index anew in %s: %d notes are in it already", build.folder.name, done)
             try:
                 outcome = self._build(build, progress)
             finally:
                 self._trouble.pop("build", None)
                 self.shelf.ended(build)
             outcome.seconds = round(time.monotonic() - started, 3)
+            log.info("%s: %s passages embedded in %.1f s", _end(build, self.shelf), outcome.embedded, outcome.seconds)
             return outcome
 
     def _build(self, build: Build, progress: Progress | None) -> Outcome:
@@ -197,6 +200,7 @@ class Sync:
 
     def _wanted(self) -> str:
         """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
+        self.shelf.recall()
         if "vault" in self._trouble:
             return "root" if self._may("root") and self.vault.root.is_dir() else ""
         if self._may("build") and (self.shelf.lost() or (self.ready.is_set() and self.shelf.outdated())):
@@ -241,3 +245,7 @@ class Sync:
                 return False
         self._trouble.pop("vault", None)
         return True
+
+
+def _end(build: Build, shelf: Shelf) -> str:
+    return "the new index answers" if build is shelf.live else "the new index is not complete yet, and is gone on with"
