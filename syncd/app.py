@@ -89,6 +89,7 @@ class App:
             self.desk = Desk(tools, self.keys, self.status, partial(samples, self))
             self.watch: Watch | None = None
             self.jobs: Jobs | None = None
+            self.traces: traces.Traces | None = None
             self._closing = opened.pop_all()
 
     @classmethod
@@ -189,10 +190,10 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start(running)
-            exported = traces.opened(self.settings.telemetry, os.environ, version=installed())
-            if exported:
-                running.callback(exported.close)
-            serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=exported)
+            self.traces = traces.opened(self.settings.telemetry, os.environ, version=installed())
+            if self.traces:
+                running.callback(self.traces.close)
+            serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=self.traces)
 
     def _start(self, running: ExitStack) -> None:
         sync, sections = self.sync, self.settings.sync

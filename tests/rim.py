@@ -23,6 +23,7 @@ from index.encoders import Kind
 from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
 from syncd.keys import Keys
+from syncd.telemetry import TelemetrySettings
 from syncd.workspace import Desk, Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
@@ -138,11 +139,16 @@ class Space:
 
 @contextmanager
 def running(
-    folder: Path, *, mcp: McpSettings | None = None, fill: Callable[[World], object] | None = None, **server: Any
+    folder: Path,
+    *,
+    mcp: McpSettings | None = None,
+    telemetry: TelemetrySettings | None = None,
+    fill: Callable[[World], object] | None = None,
+    **server: Any,
 ) -> Iterator[Rim]:
     """Serve a vault on a free loopback port, with everything that a daemon runs. `fill` puts notes into it first."""
     with ExitStack() as opened:
-        rim = _opened(opened, folder, mcp, server)
+        rim = _opened(opened, folder, mcp, server, telemetry)
         if fill:
             fill(rim.world)
         _listen(opened, rim, lambda told, stop: rim.world.app.serve(lambda ready: told(ready.url), stop))
@@ -159,7 +165,13 @@ def unlisted(folder: Path) -> Iterator[Rim]:
         yield rim
 
 
-def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: dict[str, Any]) -> Rim:
+def _opened(
+    opened: ExitStack,
+    folder: Path,
+    mcp: McpSettings | None,
+    server: dict[str, Any],
+    telemetry: TelemetrySettings | None = None,
+) -> Rim:
     encoder = MoodyEncoder()
     encoder.gate.set()
     with pytest.MonkeyPatch.context() as environ:
@@ -170,6 +182,7 @@ def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: di
             embedder=fake_embedder(encoder),
             server=ServerSettings(**{"port": 0, "grace_s": 1.0} | server),
             mcp=mcp or McpSettings(),
+            telemetry=telemetry or TelemetrySettings(),
         )
     opened.callback(world.close)
     for name in ("default", "work", "secret"):
