@@ -15,7 +15,7 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from index.errors import MemexError, Unavailable
-from mcp_server.caller import Caller, allow, workspace_of
+from mcp_server.caller import Caller, allow, exhausted, workspace_of
 from mcp_server.metrics import Metrics
 from mcp_server.observed import calling
 from mcp_server.wire import Given, Returned, invalid
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
 WRITERS: Final = 8
+BUSY_SECONDS: Final = 1.0  # after which a caller that met a full queue may come back
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,9 @@ class Desktop:
 
     async def _run(self, operation: Operation, caller: Caller, arguments: Mapping[str, Any] | bytes) -> Returned:
         allow(caller, operation.scope)
+        threads = self._threads[operation.scope]
+        if threads.statistics().tasks_waiting >= self.settings.limits.queue:
+            raise exhausted("too many calls wait already; try again in a moment", BUSY_SECONDS)
         try:
             if isinstance(arguments, bytes):
                 given = operation.given.model_validate_json(arguments)
@@ -101,9 +105,7 @@ class Desktop:
 
         with anyio.move_on_after(operation.seconds):
             try:
-                return await anyio.to_thread.run_sync(
-                    work, abandon_on_cancel=True, limiter=self._threads[operation.scope]
-                )
+                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=threads)
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further

@@ -31,6 +31,7 @@ from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.place import place
 from syncd.repo import Repo
+from syncd.secrets import flagged
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
@@ -40,6 +41,8 @@ from syncd.watch import Watch
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
+
+EXPIRING_MS = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,18 @@ class App:
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
             "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
             "removals_held": self.sync.held,
+            "keys": self._key_facts(),
+            "flagged": flagged(self.shelf.slots["captures"].index.defects()),
             "pid": os.getpid(),
+        }
+
+    def _key_facts(self) -> dict[str, Any]:
+        now = time.time_ns() // 1_000_000
+        live = [key for key in self.keys.list() if key.live(now)]
+        soon = now + EXPIRING_MS
+        return {
+            "live": len(live),
+            "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
+from syncd.doors import AccessSettings, LimitsSettings
 from syncd.log import LogSettings
 from syncd.state import default_state, remembered
 from syncd.telemetry import TelemetrySettings
@@ -128,6 +129,8 @@ class Settings:
     sync: SyncSettings = field(default_factory=SyncSettings)
     log: LogSettings = field(default_factory=LogSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    limits: LimitsSettings = field(default_factory=LimitsSettings)
+    access: AccessSettings = field(default_factory=AccessSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -150,6 +153,8 @@ SECTIONS: dict[str, type[Any]] = {
     "sync": SyncSettings,
     "log": LogSettings,
     "telemetry": TelemetrySettings,
+    "limits": LimitsSettings,
+    "access": AccessSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

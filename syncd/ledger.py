@@ -34,6 +34,17 @@ SCHEMA: tuple[str, ...] = (
     ) STRICT;
     CREATE UNIQUE INDEX keys_live_name ON keys (name) WHERE revoked_at IS NULL;
     """,
+    """
+    ALTER TABLE keys ADD COLUMN serial INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE keys ADD COLUMN old_digest BLOB;
+    ALTER TABLE keys ADD COLUMN old_until INTEGER;
+    CREATE TABLE key_events (
+        at INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        key_id TEXT NOT NULL,
+        name TEXT NOT NULL
+    ) STRICT;
+    """,
 )
 
 

@@ -18,15 +18,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TextIO
 
+from syncd.secrets import redacted
 from syncd.typed import setting
 
 FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", "ms")  # in this order, and no other
 OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell
 PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 LONGEST: Final = 16_000  # characters of a text; the journal cuts a line in two at 48 kB
-SECRET: Final = re.compile(
-    r"(mx_[A-Za-z0-9]+_)[A-Za-z0-9_-]+|(\b[Bb]earer\s+)[^\s\"',;]+|(//[^/\s:@]*:)[^/\s@]+(?=@)"
-)
+# More than `redacted` takes for a secret in a note: in a log nothing is lost when a word too many goes.
+_SECRET: Final = re.compile(r"(mx_[A-Za-z0-9]+_)[A-Za-z0-9_-]+|(\b[Bb]earer\s+)[^\s\"',;]+|(//[^/\s:@]*:)[^/\s@]+(?=@)")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -117,7 +117,7 @@ class Lines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": clean(message),
-            **{name: clean(value) if isinstance(value, str) else value for name, value in told.items()},
+            **{name: _line(value) if isinstance(value, str) else value for name, value in told.items()},
         }
         return json.dumps(shown | ({"error": error} if error else {}), ensure_ascii=True, default=str)
 
@@ -126,7 +126,10 @@ def clean(text: str) -> str:
     """`text` without secrets, as one line of what can be shown, cut to a bearable length."""
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
-    text = SECRET.sub(lambda found: f"{next(filter(None, found.groups()))}[redacted]", text)
+    return _line(redacted(_SECRET.sub(lambda found: f"{next(filter(None, found.groups()))}[redacted]", text)))
+
+
+def _line(text: str) -> str:
     return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], text)
 
 

@@ -89,7 +89,6 @@ class Shelf:
         self._switching = threading.Lock()
         self._retired: list[tuple[float, Build | Embedder]] = []
         self._making: Build | None = None
-        self._shelving = threading.Lock()  # held while a build is chosen or made to be filled
         self._former: Embedder | None = None  # of the build in use, while another encoder is set
         self._recalling = threading.Lock()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -172,13 +171,12 @@ class Shelf:
 
     def begin(self, *, fresh: bool) -> Build:
         """A build beside the one in use: the unfinished one of the same make, unless it must be `fresh`."""
-        with self._shelving:
-            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._making = None if fresh else self._resumed()
-            for folder in self._others():
-                self._drop(folder)
-            self._making = self._making or self._make()
-            return self._making
+        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._making = None if fresh else self._resumed()
+        for folder in self._others():
+            self._drop(folder)
+        self._making = self._making or self._make()
+        return self._making
 
     def accept(self) -> None:
         """Take the encoder that is set whatever model it has become: a new index is wanted."""
@@ -227,9 +225,7 @@ class Shelf:
         self.filled()
 
     def tidy(self, *, grace: float = 10.0) -> None:
-        """Remove builds that were replaced more than `grace` seconds ago: no search still reads them.
-
-        Also what a kill left of others, once it is certain that none of them will be gone on with."""
+        """Remove builds that were replaced more than `grace` seconds ago: no search still reads them."""
         with self._switching:
             old = [one for since, one in self._retired if time.monotonic() - since >= grace]
             self._retired = [(since, one) for since, one in self._retired if one not in old]
@@ -237,13 +233,6 @@ class Shelf:
             one.close()
             if isinstance(one, Build):
                 self._drop(one.folder)
-        if self._embedder.state == "ready" and not self.outdated() and self._shelving.acquire(blocking=False):
-            try:
-                for folder in self._others() if self._making is None else ():
-                    log.info("removing an index that nobody uses")
-                    self._drop(folder)
-            finally:
-                self._shelving.release()
         if self.live.folder.is_dir() and _current(self._root) != self.live.folder:
             self._name_current(self.live)
 
