@@ -139,8 +139,7 @@ class App:
             "workspaces": self.desk.workspaces(),
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self.repo.state(),
-            "watch": self.watch.healthy() or "ok" if self.watch else "off",
-            "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
+            **self.pulse(),
             "removals_held": self.sync.held,
             "keys": self._key_facts(),
             "flagged": flagged(self.shelf.slots["captures"].index.defects()),
@@ -154,6 +153,13 @@ class App:
         return {
             "live": len(live),
             "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
+        }
+
+    def pulse(self) -> dict[str, Any]:
+        """What of the facts costs nothing to ask: a monitor asks every few seconds."""
+        return {
+            "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:

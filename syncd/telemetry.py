@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from index.errors import MemexError
 from syncd.typed import setting
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Sample:
 
 
 def samples(app: App) -> list[Sample]:
-    """How the daemon is, in numbers; what can't be known just now is left out."""
+    """How the daemon is, in numbers."""
     state = app.status(None)
     found = [
         Sample("memex_ready", "Whether the vault has been indexed once.", float(state["ready"])),
@@ -59,11 +58,8 @@ def samples(app: App) -> list[Sample]:
     ]
     found += _encoder(app)
     found += _passes(app)
-    try:
-        facts = app.facts()
-    except MemexError:  # the vault is away, which `memex_degraded_parts` tells
-        return found
-    return [*found, *_jobs(facts.get("jobs", {})), *_watch(facts.get("watch", "off"))]
+    pulse = app.pulse()
+    return [*found, *_jobs(pulse["jobs"]), *_watch(pulse["watch"])]
 
 
 def _encoder(app: App) -> Iterator[Sample]:

@@ -14,6 +14,7 @@ import warnings
 import pytest
 
 from syncd.log import FIELDS, LONGEST, LogSettings, bound, clean, in_journal, install
+from tests.process import daemon
 
 
 @pytest.fixture
@@ -159,3 +160,29 @@ def test_another_stream_than_the_journal_s_is_not_taken_for_it():
     assert not in_journal(sys.__stderr__, {"JOURNAL_STREAM": "1:2"})
     assert not in_journal(io.StringIO(), {"JOURNAL_STREAM": "1:2"})
     assert not in_journal(sys.__stderr__, {key: value for key, value in os.environ.items() if key != "JOURNAL_STREAM"})
+
+
+def test_all_that_a_daemon_says_to_the_journal_is_json(tmp_path, bundled, models):
+    with daemon(tmp_path, models) as memex:
+        file = memex.home / ".config/memex/config.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text('[log]\nformat = "json"\n')
+        memex.write("Note.md", "of a person\n")
+        memex.serve()
+        memex.capture("xqsecretzy captured")
+        memex.rest("POST", "/search", json={"query": "xqsecretzy"})
+        refused = memex.client.get(f"{memex.url}/thoughts", headers={"authorization": "Bearer mx_0_xqsecretzy"})
+        with memex.start(
+            "serve", "--port", memex.url.rpartition(":")[2], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as second:
+            said = second.communicate(timeout=120)[1].decode()
+            assert second.returncode
+        memex.stop()
+        records = [json.loads(line) for line in (memex.said + said).splitlines()]
+        assert "xqsecretzy" not in memex.said
+        assert memex.key not in memex.said
+        told = {record["message"].partition(" ")[0] for record in records}
+        assert {"opening", "serving", "ready:", "request", "SIGTERM,"} <= told
+        (about,) = (record for record in records if record.get("request") == refused.headers["x-request-id"])
+        assert (about["status"], about["code"]) == (401, "UNAUTHENTICATED")
+        assert records[-1]["level"] == "error"
