@@ -204,7 +204,7 @@ class App:
 
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
-            log.info("serving %s at %s", self.vault.root, url)
+            log.debug("serving %s at %s", self.vault.root, url)
             on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
 
         with ExitStack() as running:
