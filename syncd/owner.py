@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
+from syncd import owner_jobs
 from syncd.adopt import KEY_FILE, private
 from syncd.shelf import SCOPES
 from syncd.workspace import Kept
@@ -44,6 +45,7 @@ def operations(app: App) -> dict[str, Operation]:
         "key.revoke": owner.revoke_key,
         "key.rotate": owner.rotate_key,
         "key.history": owner.key_history,
+        **owner_jobs.operations(lambda: app.jobs),
     }
 
 

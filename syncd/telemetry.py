@@ -58,8 +58,8 @@ def samples(app: App) -> list[Sample]:
     ]
     found += _encoder(app)
     found += _passes(app)
-    pulse = app.pulse()
-    return [*found, *_jobs(pulse["jobs"]), *_watch(pulse["watch"])]
+    background = app.background()
+    return [*found, *_jobs(background["jobs"]), *_watch(background["watch"])]
 
 
 def _encoder(app: App) -> Iterator[Sample]:
@@ -83,15 +83,19 @@ def _jobs(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[Sample]:
         labels = {"job": name}
         yield Sample("memex_job_runs", "Runs of a job.", job["runs"], "counter", labels)
         yield Sample("memex_job_failures", "Runs of a job that failed.", job["failures"], "counter", labels)
-        yield Sample("memex_job_duration_seconds", "How long its last run took.", job["seconds"], labels=labels)
+        yield Sample("memex_job_running", "Whether it runs just now.", job["running"], labels=labels)
         yield Sample("memex_job_ok", "Whether its last run went well.", not job["error"], labels=labels)
-        if job["started_at"] and not job["error"]:
-            ended = job["started_at"] / 1000 + job["seconds"]
-            yield Sample("memex_job_last_success_timestamp_seconds", "When it last went well.", ended, labels=labels)
-        if job.get("next_run_at"):
-            yield Sample(
-                "memex_job_next_run_timestamp_seconds", "When it runs next.", job["next_run_at"] / 1000, labels=labels
-            )
+        if job["seconds"] is not None:
+            means = "How long it has been running, or its last run took."
+            yield Sample("memex_job_duration_seconds", means, job["seconds"], labels=labels)
+            if not job["running"] and not job["error"]:
+                ended = job["started_at"] / 1000 + job["seconds"]
+                yield Sample(
+                    "memex_job_last_success_timestamp_seconds", "When it last went well.", ended, labels=labels
+                )
+        if job["next_run_at"] is not None:
+            due = job["next_run_at"] / 1000
+            yield Sample("memex_job_next_run_timestamp_seconds", "When it runs next.", due, labels=labels)
 
 
 def _watch(watch: str | Mapping[str, Any]) -> Iterator[Sample]:

@@ -171,13 +171,14 @@ def test_a_job_s_outcome_is_a_number():
     jobs = {
         "listing": {"every_s": 600, "running": False, "started_at": 1_000, "seconds": 2.0, "error": "", "runs": 3,
                     "failures": 1, "next_run_at": 9_000},
-        "broken": {"started_at": 1_000, "seconds": 2.0, "error": "no", "runs": 3, "failures": 1},
+        "new": {"running": False, "started_at": None, "seconds": None, "error": "", "runs": 0, "failures": 0, "next_run_at": 5},
+        "broken": {"running": False, "next_run_at": None, "started_at": 1_000, "seconds": 2.0, "error": "no", "runs": 3, "failures": 1},
     }  # fmt: skip
     told = {(one.name, one.labels["job"]): one.value for one in telemetry._jobs(jobs)}
     assert told["memex_job_last_success_timestamp_seconds", "listing"] == 3.0
     assert told["memex_job_next_run_timestamp_seconds", "listing"] == 9.0
     assert told["memex_job_failures", "broken"] == 1
-    assert ("memex_job_last_success_timestamp_seconds", "broken") not in told
+    assert {job for name, job in told if name == "memex_job_last_success_timestamp_seconds"} == {"listing"}
 
 
 @pytest.mark.parametrize("watch", ["ok", "deaf", {"state": "poll", "folders": 3, "overflows": 2, "restarts": 1}])
