@@ -21,6 +21,7 @@ from index.embed import Embedder
 from index.errors import Conflict
 from index.memory import frugal
 from index.model import Record, Scope
+from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
@@ -42,6 +43,7 @@ from syncd.secrets import flagged
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
+from syncd.telemetry import samples
 from syncd.vault import Vault
 from syncd.watch import Watch
 from syncd.workspace import Desk, Tools
@@ -99,8 +101,9 @@ class App:
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
-            self.desk = Desk(tools, self.keys, self.status, self.pushes)
+            self.desk = Desk(tools, self.keys, self.status, self.pushes, partial(samples, self))
             self.watch: Watch | None = None
+            self.traces: traces.Traces | None = None
             self.jobs = self._planned()
             self._closing = opened.pop_all()
 
@@ -148,8 +151,7 @@ class App:
             "workspaces": self.desk.workspaces(),
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self._git(),
-            "watch": self.watch.healthy() or "ok" if self.watch else "off",
-            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
+            **self.background(),
             "removals_held": self.sync.held,
             "keys": self._key_facts(),
             "flagged": flagged(self.shelf.slots["captures"].index.defects()),
@@ -165,15 +167,23 @@ class App:
             "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
         }
 
+    def background(self) -> dict[str, Any]:
+        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
+        return {
+            "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
+        }
+
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
         told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
         if not told and not all(slot.index.listed for slot in self.shelf.slots.values()):
             told.append("index: the vault is being read for the first time; until then searches miss notes")
+        meanwhile = "the encoder before it answers" if self.shelf.answering else "searches use full text only"
         if self.embedder.state != "ready":
-            told.append(f"encoder: {self.embedder.problem or 'loading'}; searches use full text only")
+            told.append(f"encoder: {self.embedder.problem or 'loading'}; {meanwhile}")
         elif self.shelf.outdated():
-            told.append("index: made with another encoder; searches use full text only until it is built anew")
+            told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
         if self.watch and (unwell := self.watch.healthy()):
@@ -217,14 +227,14 @@ class App:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
 
         `pulse` is told once requests are answered, and how to tell that all is well."""
-        from mcp_server.server import serve  # noqa: PLC0415 - the rim is imported only where it is served
+        from mcp_server.server import installed, serve  # noqa: PLC0415 - the rim is imported only where it is served
 
         state = self.settings.state
         daemon = state / "daemon.json"
 
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
-            log.info("serving %s at %s", self.vault.root, url)
+            log.debug("serving %s at %s", self.vault.root, url)
             if pulse is not None:
                 pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
@@ -232,7 +242,10 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start(running)
-            serve(self.desk, self.settings, on_bound=bound, stop=stop)
+            self.traces = traces.opened(self.settings.telemetry, os.environ, version=installed())
+            if self.traces:
+                running.callback(self.traces.close)
+            serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=self.traces)
 
     def _start(self, running: ExitStack) -> None:
         sync = self.sync
@@ -303,8 +316,14 @@ def _shelf_settings(settings: Settings) -> ShelfSettings:
 
 
 def _embedder(settings: Settings) -> Embedder:
+    root = settings.state / "index"
+    made = Shelf.made(root)
     embedder = Embedder(
-        settings.embed, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index")
+        settings.embed,
+        cache=settings.state / "models",
+        prefer=made.identity if made else None,
+        made_with=made.encoder if made else None,
+        begun=Shelf.begun(root),
     )
     embedder.start()
     return embedder
