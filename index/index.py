@@ -190,6 +190,13 @@ class Index:
                 self._know(Entry(path, own, one.document.digest, one.stat, one.vectors is not None))
             return stale
 
+    def doubt(self, entries: Collection[Entry]) -> None:
+        """Take these digests as unknown, unless they have changed meanwhile: the next look reads the files again."""
+        with self.lock:
+            for entry in entries:
+                if self.manifest.get(entry.path) == entry:
+                    self.manifest[entry.path] = replace(entry, digest="")
+
     def _doubt(self, paths: Collection[str]) -> None:
         """Nobody knows which rows these have: what is known is read again at the next look, what is new stands for nothing."""
         self._orphans |= {path_id(path) for path in paths if path not in self.manifest}
@@ -229,11 +236,22 @@ class Index:
             self._catalog.forget()
             self._load()
 
+    def torn(self) -> tuple[list[Entry], int]:
+        """The documents whose rows the store holds not as the catalog says, and how many it held of none: these are gone."""
+        with self.lock:
+            differ = set(self._compare())
+            orphans = len(self._orphans)
+            self.drop_orphans()
+            return [entry for path, entry in self.manifest.items() if differ and path_id(path) in differ], orphans
+
+    def _compare(self) -> list[str]:
+        held, known = self._store.documents(), self._catalog.chunks()
+        self._orphans |= held.keys() - known.keys()
+        return [key for key, chunks in known.items() if held.get(key, 0) != chunks]
+
     def _agree(self) -> None:
         """After a crash, an undone capture or a repair: what only one of the two holds is made again, or removed."""
-        held, known = self._store.documents(), self._catalog.chunks()
-        self._orphans = held.keys() - known.keys()
-        differ = [key for key, chunks in known.items() if held.get(key, 0) != chunks]
+        differ = self._compare()
         if self._store.healed or differ:
             self._catalog.forget(None if self._store.healed else differ)
         self.mending = bool(self._store.healed or differ or self._catalog.fresh)

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
+from index.errors import Unavailable
 from index.memory import frugal
 from index.model import Record, Scope
 from syncd.adopt import KEY_FILE, LEDGER, private
+from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.jobs import Jobs
@@ -27,6 +29,7 @@ from syncd.keys import Keys
 from syncd.ledger import Ledger
 from syncd.lock import Lock
 from syncd.note import decode, split
+from syncd.oddities import Twins, oddities
 from syncd.owner import Operation, operations
 from syncd.place import place
 from syncd.repo import Repo
@@ -34,7 +37,7 @@ from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
 from syncd.vault import Vault
-from syncd.watch import Watch
+from syncd.watch import Hearing, Watch
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
@@ -76,6 +79,8 @@ class App:
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings))
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
+            self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in self.shelf.slots.values()))
             tools = Tools(
                 vault=self.vault,
                 captures=self.shelf.slots["captures"],
@@ -130,10 +135,12 @@ class App:
         return {
             "vault_path": str(self.vault.root),
             "state_path": str(self.settings.state),
-            "workspaces": self.desk.workspaces(),
+            "workspaces": self._workspaces(),
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self.repo.state(),
-            "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "watch": asdict(self.watch.hearing() if self.watch else Hearing("off")),
+            "names": oddities((slot.index for slot in self.shelf.slots.values()), self._twins),
+            "deep_check": asdict(self.check.last),
             "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
             "removals_held": self.sync.held,
             "pid": os.getpid(),
@@ -150,19 +157,32 @@ class App:
             told.append("index: made with another encoder; searches use full text only until it is built anew")
         if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
-        if self.watch and (unwell := self.watch.healthy()):
+        if self.watch and (unwell := self.watch.hearing().problem):
             told.append(f"watch: {unwell}")
+        if self.watch and not self.vault.alone():
+            told.append("vault: another Memex works on it with another state folder; stop one of the two")
         return told + self.sync.degraded
 
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         inbox = self.settings.vault.inbox
         if workspaces is None:
             told = [one for slot in self.shelf.slots.values() for one in slot.index.defects()]
-            return sorted({*told, *self.sync.failed.items()})
+            return sorted({*told, *self.sync.failed.items(), *self._twins.defects()})
         captures = self.shelf.slots["captures"].index
         told = [one for name in workspaces for one in captures.defects(name)]
         unread = [(path, why) for path, why in self.sync.failed.items() if place(path, inbox).workspace in workspaces]
         return sorted({*told, *(one for one in unread if place(one[0], inbox).scope == "captures")})
+
+    def _workspaces(self) -> list[str]:
+        try:
+            return self.desk.workspaces()
+        except (
+            Unavailable
+        ):  # the vault is missing: of all things, that must not keep its owner from asking what is wrong
+            return []
+
+    def _paths(self) -> list[str]:
+        return [path for slot in self.shelf.slots.values() for path in slot.index.manifest.copy()]
 
     def text_of(self, record: Record) -> str:
         """The body of any note of the vault; for its owner only."""
@@ -194,8 +214,17 @@ class App:
         control.start()
         running.callback(control.stop)
         # The watcher first: what changes while the first listing runs is then a hint, not a gap.
-        self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing(), ignored=self.vault.ignores)
+        self.watch = Watch(
+            self.vault.root,
+            sync.hint,
+            lambda _: sync.want_listing(),
+            ignored=self.vault.ignores,
+            mode=self.settings.watch.mode,
+            poll_s=self.settings.watch.poll_s,
+        )
         self.watch.start()
+        if not self.vault.alone():
+            log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
         sync.start()
         running.callback(sync.stop)
@@ -203,8 +232,10 @@ class App:
         self.jobs.every("listing", sections.listing_s, sync.want_listing)
         self.jobs.every("root", 10.0, self._check_root)
         self.jobs.every("maintenance", 30.0, self._maintain)
+        self.jobs.every("deep check", DAY_S, self.check.run, after=self.check.due_in(time.time_ns() // 1_000_000))
         self.jobs.start()
         running.callback(self.jobs.stop)
+        running.callback(self.check.stop)  # before that: it may be in the middle of a long one
 
     def _check_root(self) -> None:
         if not self.vault.present():

@@ -113,6 +113,16 @@ class SyncSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """How changes of the vault are noticed."""
+
+    mode: Literal["auto", "events", "poll"] = setting(
+        "auto", "`events` trusts the system to tell of changes, `poll` only lists; `auto` does both where it must."
+    )
+    poll_s: float = setting(15.0, "Seconds between two listings where events can't be had or trusted.", least=0.1)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, and where each of those that were set was set (`name` -> origin)."""
 
@@ -124,6 +134,7 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
+    watch: WatchSettings = field(default_factory=WatchSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,6 +155,7 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "search": SearchSettings,
     "sync": SyncSettings,
+    "watch": WatchSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

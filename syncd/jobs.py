@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -41,11 +41,14 @@ class Jobs:
         self._outcomes: dict[str, Outcome] = {}
         self._lock = threading.Lock()
 
-    def every(self, name: str, seconds: float, work: Callable[[], object], *, soon: bool = False) -> None:
-        """Run `work` every `seconds` from now on; with `soon`, for the first time as soon as the scheduler runs.
+    def every(
+        self, name: str, seconds: float, work: Callable[[], object], *, soon: bool = False, after: float | None = None
+    ) -> None:
+        """Run `work` every `seconds`, for the first time that long from now, or `after` so many seconds, or `soon`: at once.
 
         A second job of the same name replaces the first."""
-        first = {"next_run_time": datetime.now(UTC)} if soon else {}
+        wait = 0.0 if soon else after
+        first = {} if wait is None else {"next_run_time": datetime.now(UTC) + timedelta(seconds=wait)}
         trigger = IntervalTrigger(seconds=seconds, timezone=UTC)
         self._scheduler.add_job(self._run, trigger, args=(name, work), id=name, replace_existing=True, **first)
 

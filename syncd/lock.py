@@ -67,6 +67,15 @@ class Lock:
         self.release()
 
 
+def sole(folder: int) -> bool:
+    """Whether this process has the kernel's lock on an open folder, got now or before; True where there are no locks."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _BUSY
+    return True
+
+
 def _taken(state: Path, pid: int) -> Conflict:
     who = f"the process {pid}" if pid else "another process"
     return Conflict(f"{who} works with {state}; stop it first, or choose another state folder", pid=pid)

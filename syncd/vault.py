@@ -16,7 +16,7 @@ from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
-from syncd import durable
+from syncd import durable, lock
 from syncd.listing import AWAY, Listing, Survey, unfit, words
 from syncd.names import ignored, ignoring, join, objection, ours, placeholder, printable, utf8
 from syncd.openat import FOLDER, Calls, entries, lstat
@@ -50,8 +50,13 @@ class Vault:
             raise Unavailable(f"the vault at {self.root} can't be opened: {words(error)}") from error
 
     def reopen(self) -> None:
-        """Take the folder that stands at the root's path now; safe beside calls in other threads."""
+        """Take the folder that stands at the root's path now; safe beside calls in other threads.
+
+        An empty one is refused: it is where a disk that is not there would be mounted."""
         fresh = self._open_root()
+        if not os.listdir(fresh):  # noqa: PTH208 - of a descriptor
+            os.close(fresh)
+            raise Unavailable(f"the vault at {self.root} is empty: is its disk not mounted?")
         os.dup2(fresh, self._fd, inheritable=False)
         os.close(fresh)
 
@@ -60,6 +65,10 @@ class Vault:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def alone(self) -> bool:
+        """Whether no other process has said this of the vault; it then holds for as long as this one lives."""
+        return lock.sole(self._fd)
 
     def present(self) -> bool:
         """Whether the folder at the root's path still is the one that was opened."""

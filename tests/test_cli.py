@@ -181,7 +181,7 @@ def test_status_is_what_the_daemon_says(daemon, capfd):
 def test_index_prints_the_signs(daemon, capfd):
     assert code(["index", "--full"]) == 0
     assert capfd.readouterr().out.startswith("+1 ~0 -0 !0")
-    assert daemon.asked == [("index", {"full": True})]
+    assert daemon.asked == [("index", {"full": True, "accept_removals": False})]
     assert code(["index", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == REPORT
 
