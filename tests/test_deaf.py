@@ -48,7 +48,7 @@ def overflown(daemon: Daemon, notes: int, noise: int) -> float:
     (daemon.vault / "First.md").unlink()
     daemon.signal(signal.SIGCONT)
     since = time.monotonic()
-    until(lambda: daemon.status("vault", "documents") == notes, 300)
+    until(lambda: time.sleep(notes / 20_000) or daemon.status("vault", "documents") == notes, 300)
     took = time.monotonic() - since
     daemon.settled()
     hearing = daemon.status("watch")

@@ -80,3 +80,13 @@ def test_one_that_is_due_soon_does_not_wait_for_its_interval():
     assert work.done.wait(10)
     jobs.stop()
     jobs.stop()
+
+
+def test_a_first_run_can_be_put_off_or_be_sooner_than_the_interval():
+    jobs, sooner, later = Jobs(), Beat(1), Beat(1)
+    jobs.every("sooner", 3600, sooner, after=0.05)
+    jobs.every("later", 0.01, later, after=3600)
+    jobs.start()
+    assert sooner.done.wait(10)
+    jobs.stop()
+    assert later.runs == 0

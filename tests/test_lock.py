@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.lock import Lock
+from syncd.lock import Lock, sole
 
 HOLDER = """
 import sys, time
@@ -85,3 +85,12 @@ def test_a_state_folder_that_cannot_be_made_is_unavailable(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="cannot open"):
         Lock.acquire(tmp_path / "file")
+
+
+def test_a_folder_that_can_not_be_locked_is_taken_for_ours(tmp_path):
+    reading, _ = os.pipe()
+    os.close(reading)
+    assert sole(reading)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    assert sole(folder)
+    os.close(folder)
