@@ -7,10 +7,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from syncd.control import ControlServer
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
-from syncd.lock import Lock
+from syncd.lock import Lock, sole
 from syncd.note import decode, split
 from syncd.oddities import Twins, oddities
 from syncd.owner import Operation, operations
@@ -92,6 +93,7 @@ class App:
             self.desk = Desk(tools, self.keys, self.status)
             self.watch: Watch | None = None
             self.jobs: Jobs | None = None
+            self._sole: socket.socket | None = None
             self._closing = opened.pop_all()
 
     @classmethod
@@ -159,7 +161,7 @@ class App:
             told.append(f"index: {bare} notes can be found by their words only")
         if self.watch and (unwell := self.watch.hearing().problem):
             told.append(f"watch: {unwell}")
-        if self.watch and not self.vault.alone():
+        if self.watch and not self._alone():
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
         return told + self.sync.degraded
 
@@ -172,6 +174,14 @@ class App:
         told = [one for name in workspaces for one in captures.defects(name)]
         unread = [(path, why) for path, why in self.sync.failed.items() if place(path, inbox).workspace in workspaces]
         return sorted({*told, *(one for one in unread if place(one[0], inbox).scope == "captures")})
+
+    def _alone(self) -> bool:
+        """Whether no other daemon serves this vault, with another state folder."""
+        if self._sole is None:
+            with suppress(Unavailable):  # the vault is missing, and that is told
+                self._sole = sole(self.vault.root)
+                return self._sole is not None
+        return True
 
     def _workspaces(self) -> list[str]:
         try:
@@ -223,7 +233,7 @@ class App:
             poll_s=self.settings.watch.poll_s,
         )
         self.watch.start()
-        if not self.vault.alone():
+        if not self._alone():
             log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
         sync.start()
@@ -235,7 +245,13 @@ class App:
         self.jobs.every("deep check", DAY_S, self.check.run, after=self.check.due_in(time.time_ns() // 1_000_000))
         self.jobs.start()
         running.callback(self.jobs.stop)
+        running.callback(self._unclaim)
         running.callback(self.check.stop)  # before that: it may be in the middle of a long one
+
+    def _unclaim(self) -> None:
+        if self._sole is not None:
+            self._sole.close()
+            self._sole = None
 
     def _check_root(self) -> None:
         if not self.vault.present():

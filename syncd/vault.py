@@ -16,7 +16,7 @@ from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
-from syncd import durable, lock
+from syncd import durable
 from syncd.listing import AWAY, Listing, Survey, unfit, words
 from syncd.names import ignored, ignoring, join, objection, ours, placeholder, printable, utf8
 from syncd.openat import FOLDER, Calls, entries, lstat
@@ -65,10 +65,6 @@ class Vault:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-    def alone(self) -> bool:
-        """Whether no other process has said this of the vault; it then holds for as long as this one lives."""
-        return lock.sole(self._fd)
 
     def present(self) -> bool:
         """Whether the folder at the root's path still is the one that was opened."""

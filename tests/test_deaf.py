@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
+from syncd import watch
+from syncd.config import WatchSettings
 from tests.swift import Daemon, alone_with_limits
-from tests.world import until
+from tests.world import World, until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 
@@ -124,6 +126,44 @@ def test_beyond_a_limit_edits_in_every_folder_are_found_and_events_are_back_once
         until(lambda: daemon.found("falcon") == ["58/n.md"], 20)
         assert time.monotonic() - since < 10
         assert daemon.stop() == 0
+
+
+# What runs in the daemon, without a process of its own: a thread can't be ended from outside
+
+
+@linux
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["reads the kernel", "hands out", "sorts"])
+def test_a_dead_thread_costs_no_edit_and_is_counted(tmp_path, monkeypatch, which):
+    monkeypatch.setattr(watch, "CHECK_S", 0.2)
+    world = World(tmp_path)
+    world.write("a.md", "a stint\n")
+    with world.serving():
+        world.settled()
+        thread = world.app.watch._ears._threads[which]
+        thread.stop()
+        thread.join()
+        world.write("b.md", "a stint that nobody heard of\n")
+        until(lambda: len(world.found("stint", mode="text")) == 2, 10)
+        until(lambda: world.app.facts()["watch"]["restarts"] == 1)
+        assert world.app.facts()["watch"]["state"] == "ok"
+        assert not world.app.degraded()
+        world.write("c.md", "a stint that is heard of again\n")
+        until(lambda: len(world.found("stint", mode="text")) == 3, 10)
+    world.close()
+
+
+def test_a_person_may_do_without_events(tmp_path):
+    world = World(tmp_path, watch=WatchSettings(mode="poll", poll_s=0.2))
+    with world.serving():
+        world.settled()
+        world.write("deep/er/a.md", "a stint\n")
+        until(lambda: world.found("stint", mode="text") == ["deep/er/a.md"], 10)
+        assert world.app.facts()["watch"]["state"] == "poll"
+        assert not world.app.degraded()
+    world.close()
+    world.reopen()
+    assert world.app.facts()["watch"] == {"state": "off", "problem": "", "folders": 0, "overflows": 0, "restarts": 0}
+    world.close()
 
 
 # The root

@@ -87,10 +87,20 @@ def test_a_state_folder_that_cannot_be_made_is_unavailable(tmp_path):
         Lock.acquire(tmp_path / "file")
 
 
-def test_a_folder_that_can_not_be_locked_is_taken_for_ours(tmp_path):
-    reading, _ = os.pipe()
-    os.close(reading)
-    assert sole(reading)
-    folder = os.open(tmp_path, os.O_RDONLY)
-    assert sole(folder)
-    os.close(folder)
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel has no names of this kind")
+def test_a_claim_is_one_s_own_and_goes_with_it(tmp_path):
+    link = tmp_path / "link"
+    (tmp_path / "vault").mkdir()
+    link.symlink_to(tmp_path / "vault")
+    one = sole(tmp_path / "vault")
+    assert one is not None
+    assert sole(link) is None
+    other = sole(tmp_path)
+    assert other is not None
+    one.close()
+    again = sole(link)
+    assert again is not None
+    for claim in (other, again):
+        claim.close()
+    with pytest.raises(Unavailable):
+        sole(tmp_path / "gone")

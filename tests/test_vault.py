@@ -669,13 +669,3 @@ def test_an_empty_folder_in_the_root_s_place_is_where_a_disk_is_not_mounted(vaul
     aside.rename(vault.root)
     vault.reopen()
     assert set(vault.listing().files) == {"a.md"}
-
-
-def test_of_two_who_say_that_a_vault_is_theirs_alone_one_is_told_otherwise(tmp_path):
-    one, other = Vault(tmp_path), Vault(tmp_path)
-    assert one.alone()
-    assert one.alone()
-    assert not other.alone()
-    one.close()
-    assert other.alone()
-    other.close()
