@@ -22,6 +22,7 @@ from index.model import Record, Scope
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.coverage import coverage
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
@@ -34,6 +35,7 @@ from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
 from syncd.vault import Vault
+from syncd.version import installed
 from syncd.watch import Watch
 from syncd.workspace import Desk, Tools
 
@@ -57,6 +59,7 @@ class App:
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
         frugal()  # before threads are started
         self.settings = settings
+        self._since = time.time_ns() // 1_000_000
         state = settings.state
         claim(state, settings.vault.path)
         with ExitStack() as opened:
@@ -137,7 +140,17 @@ class App:
             "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
             "removals_held": self.sync.held,
             "pid": os.getpid(),
+            "since": self._since,
+            "version": installed(),
         }
+
+    def coverage(self) -> dict[str, Any]:
+        """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
+        known = {scope: slot.index.manifest.copy() for scope, slot in self.shelf.slots.items()}
+        told = coverage(self.vault.listing(), known, self.sync.failed, inbox=self.settings.vault.inbox)
+        for scope, slot in self.shelf.slots.items():
+            told[scope]["words_only"] = slot.index.wordbound
+        return told
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these scopes only."""

@@ -1,4 +1,4 @@
-"""The commands for notes: index, search, capture, get, recent, delete, status."""
+"""The commands for notes: index, search, capture, get, recent, delete."""
 
 from __future__ import annotations
 
@@ -157,17 +157,6 @@ def delete(id: str, workspace: str | None, yes: bool) -> None:
         click.confirm(f"Delete {render.plain(id)}?", abort=True, err=True)
     gone = ask("delete", {"id": id, "workspace": workspace})
     answer(gone, lambda: f"deleted {id}")
-
-
-@click.command(cls=Command)
-@click.option(
-    "--all", "everything", is_flag=True, help="In JSON too: where things are, and how encoder, Git and watcher do."
-)
-def status(everything: bool) -> None:
-    """Tell how Memex is: what is indexed, what is pending, what is degraded, which notes want mending."""
-    health = ask("status", {})
-    fixed = {name: health[name] for name in render.HEALTH}
-    answer(health if everything else fixed, lambda: render.status(health))
 
 
 def _object(text: str | None) -> dict[str, Any]:

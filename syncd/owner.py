@@ -98,8 +98,9 @@ class _Owner:
             )
         return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
-    def status(self, _: Arguments, __: Progress) -> dict[str, Any]:
-        return self._app.status(None) | self._app.facts()
+    def status(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        told = self._app.status(None) | self._app.facts()
+        return told | {"coverage": self._app.coverage()} if given.get("coverage") else told
 
     def index(self, given: Arguments, progress: Progress) -> dict[str, Any]:
         def tell(done: int, total: int, stage: str) -> None:
