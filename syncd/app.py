@@ -133,7 +133,7 @@ class App:
         return {
             "vault_path": str(self.vault.root),
             "state_path": str(self.settings.state),
-            "workspaces": self.desk.workspaces(),
+            "workspaces": self.desk.workspaces() if self.vault.present() else [],
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self.repo.state(),
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
@@ -146,7 +146,9 @@ class App:
 
     def coverage(self) -> dict[str, Any]:
         """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
-        known = {scope: slot.index.manifest.copy() for scope, slot in self.shelf.slots.items()}
+        known: dict[str, Collection[str]] = {
+            scope: slot.index.manifest.copy() for scope, slot in self.shelf.slots.items()
+        }
         told = coverage(self.vault.listing(), known, self.sync.failed, inbox=self.settings.vault.inbox)
         for scope, slot in self.shelf.slots.items():
             told[scope]["words_only"] = slot.index.wordbound

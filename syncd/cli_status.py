@@ -30,7 +30,9 @@ HOME = "\x1b[H\x1b[2J"  # the screen begun anew
 
 
 @click.command(cls=Command)
-@click.option("--all", "everything", is_flag=True, help="Whole lists; in JSON, also where things are and how each part is.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Whole lists; in JSON, also where things are and how each part is."
+)
 @click.option(
     "--watch",
     "every",

@@ -4,7 +4,7 @@ Law, tested: nothing that is unwell is left out of the verdict, and what a part 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -121,7 +121,10 @@ def _defects(now: Mapping[str, Any]) -> list[str]:
 
 
 def _flagged(now: Mapping[str, Any]) -> list[str]:
-    return [f"{line(one['path'], 200)} looks as if it held a secret ({line(one['rule'], 80)})" for one in now.get("flagged", ())]
+    return [
+        f"{line(one['path'], 200)} looks as if it held a secret ({line(one['rule'], 80)})"
+        for one in now.get("flagged", ())
+    ]
 
 
 def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
@@ -145,31 +148,54 @@ def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
 
 def _part(name: str, told: Any) -> str:
     """One part in a line; parts of an older daemon tell a word only."""
-    if not isinstance(told, Mapping):
-        return line(str(told), 300)
-    match name:
-        case "git":
-            at = f" on {told['branch']}" if told.get("branch") else ""
-            at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
-            hooks = ", hooks: " + ", ".join(map(str, told["hooks"])) if told.get("hooks") else ""
-            advice = f"; {told['advice']}" if told.get("advice") else ""
-            return line(f"{told.get('state', '')}{at}{hooks}{advice}", 400)
-        case "watch":
-            counted = [("folders", "folder"), ("overflows", "overflow"), ("restarts", "restart")]
-            told_counts = [_many(told[key], word) for key, word in counted if told.get(key)]
-            return line(", ".join(filter(None, [str(told.get("state", "")), *told_counts, str(told.get("problem", ""))])), 400)
-        case "enrichment":
-            missing = f"{_many(told['missing'], 'capture')} without: memex enrich --backfill" if told.get("missing") else ""
-            return line(", ".join(filter(None, [str(told.get("by", "")), missing, str(told.get("problem", ""))])), 400)
-        case "names":
-            counted = [("twins", "set"), ("conflict_copies", "conflict copy"), ("placeholders", "placeholder")]
-            words = {"twins": "of names that differ in case only", "conflict_copies": "", "placeholders": "not downloaded"}
-            kinds = [f"{_many(len(told[key]), word)} {words[key]}".strip() for key, word in counted if told.get(key)]
-            return ", ".join(kinds)
-        case "deep_check":
-            return "" if not told.get("at") else f"{_many(told.get('checked', 0), 'file')} read, {told.get('mended', 0)} mended"
-        case _:
-            return line(": ".join(filter(None, (str(told.get("state", "")), str(told.get("problem", ""))))), 400)
+    words = _WORDS.get(name, _state)(told) if isinstance(told, Mapping) else [str(told)]
+    return line(", ".join(filter(None, words)), 400)
+
+
+def _state(told: Mapping[str, Any]) -> list[str]:
+    return [": ".join(filter(None, (str(told.get("state", "")), str(told.get("problem", "")))))]
+
+
+def _git(told: Mapping[str, Any]) -> list[str]:
+    at = f" on {told['branch']}" if told.get("branch") else ""
+    at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
+    hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
+    return [f"{told.get('state', '')}{at}", hooks, str(told.get("advice") or "")]
+
+
+def _watch(told: Mapping[str, Any]) -> list[str]:
+    counted = (("folders", "folder"), ("overflows", "overflow"), ("restarts", "restart"))
+    counts = [_many(told[key], word) for key, word in counted if told.get(key)]
+    return [str(told.get("state", "")), *counts, str(told.get("problem") or "")]
+
+
+def _enrichment(told: Mapping[str, Any]) -> list[str]:
+    missing = f"{_many(told['missing'], 'capture')} without: memex enrich --backfill" if told.get("missing") else ""
+    return [str(told.get("by", "")), missing, str(told.get("problem") or "")]
+
+
+def _names(told: Mapping[str, Any]) -> list[str]:
+    kinds = {
+        "twins": ("set", " of names that differ in case only"),
+        "conflict_copies": ("conflict copy", ""),
+        "placeholders": ("placeholder", " not downloaded"),
+    }
+    return [f"{_many(len(told[key]), one)}{more}" for key, (one, more) in kinds.items() if told.get(key)]
+
+
+def _deep_check(told: Mapping[str, Any]) -> list[str]:
+    return (
+        [f"{_many(told.get('checked', 0), 'file')} read", f"{told.get('mended', 0)} mended"] if told.get("at") else []
+    )
+
+
+_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "git": _git,
+    "watch": _watch,
+    "enrichment": _enrichment,
+    "names": _names,
+    "deep_check": _deep_check,
+}
 
 
 def _jobs(now: Mapping[str, Any], at: int) -> Iterator[Row]:

@@ -97,7 +97,9 @@ def test_every_problem_is_told_with_its_way_out():
     assert "  - encoder: away" in text
     text = page(WELL | {"daemon": {"state": "running", "version": "2.0"}}, at=AT)
     assert "it is version 1.0 and this command 2.0; restart it" in text
-    assert "job x: failed: boom" in page(WELL | {"jobs": {"x": {"error": "boom", "started_at": AT, "seconds": 1}}}, at=AT)
+    assert "job x: failed: boom" in page(
+        WELL | {"jobs": {"x": {"error": "boom", "started_at": AT, "seconds": 1}}}, at=AT
+    )
 
 
 def test_a_daemon_that_tells_less_has_a_shorter_page():
@@ -142,6 +144,8 @@ def test_colours_are_for_terminals_and_text_cant_steer_one():
     assert "\x1b[32m●" in page(WELL, at=AT, color=True)
 
 
-@pytest.mark.parametrize(("ms", "said"), [(-5, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (HOUR, "1 h"), (50 * HOUR, "2 d")])
+@pytest.mark.parametrize(
+    ("ms", "said"), [(-5, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (HOUR, "1 h"), (50 * HOUR, "2 d")]
+)
 def test_a_span_is_told_in_its_largest_unit(ms, said):
     assert span(ms) == said
