@@ -35,6 +35,7 @@ def operations(app: App) -> dict[str, Operation]:
         "delete": owner.delete,
         "status": owner.status,
         "index": owner.index,
+        "index.examine": owner.examine,
         "workspace.create": owner.create_workspace,
         "workspace.list": owner.list_workspaces,
         "workspace.delete": owner.delete_workspace,
@@ -115,6 +116,10 @@ class _Owner:
         if accept:
             sync.run(accept=True)  # what is held would keep a new index from being made
         return asdict(sync.rebuild(fresh=full, progress=tell))
+
+    def examine(self, _: Arguments, __: Progress) -> dict[str, str]:
+        """What is wrong with the index of each scope; "" = nothing."""
+        return {scope: slot.index.examined() for scope, slot in self._app.shelf.slots.items()}
 
     def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return {"name": self._app.desk.create_workspace(given["name"]).name}
