@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
-from syncd import cli_access, cli_doctor, cli_notes, cli_serve, cli_status
+from syncd import cli_access, cli_backup, cli_doctor, cli_notes, cli_serve, cli_status
 from syncd.cli_frame import Group
 from syncd.version import installed
 
@@ -68,6 +68,8 @@ for command in (
         cli_notes.delete,
         cli_status.status,
         cli_doctor.doctor,
+        cli_backup.backup,
+        cli_backup.restore,
         cli_access.workspace,
         cli_access.key,
     ),
