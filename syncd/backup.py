@@ -9,6 +9,7 @@ with the digest stated, below the state folder; whatever else an archive holds o
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -129,6 +130,7 @@ def synced(folder: Path) -> None:
 def unpack(archive: Path, into: Path) -> Contents:
     """Put the files of an archive into the empty folder `into`, if all of it is as it should be; else InvalidArgument."""
     try:
+        _read_through(archive)
         with tarfile.open(archive, mode="r:gz") as opened:
             contents, digests = _manifest(opened)
             left = dict(digests)
@@ -154,6 +156,16 @@ def unpack(archive: Path, into: Path) -> Contents:
             f"{archive.name} is cut short: {', '.join(sorted(left)[:3])} is missing; nothing was changed"
         )
     return contents
+
+
+def _read_through(archive: Path) -> None:
+    """Read all of it once: what is cut short or changed is noticed by gzip's own sum, and what swells by its size."""
+    size = 0
+    with gzip.open(archive) as stream:
+        while piece := stream.read(1 << 20):
+            size += len(piece)
+            if size > LARGEST + 2 * LARGEST_MANIFEST:
+                raise InvalidArgument(f"{archive.name} is larger than {LARGEST:,} bytes; nothing was changed")
 
 
 def _manifest(opened: tarfile.TarFile) -> tuple[Contents, dict[str, str]]:
