@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from datetime import datetime
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from index.errors import InvalidArgument, MemexError
-from syncd import control, render
-from syncd.cli_frame import FLAGS, Command, answer, as_json, ask, color, now, out, talk
-from syncd.config import load
+from index.errors import InvalidArgument
+from syncd import render
+from syncd.cli_complete import captures, workspaces
+from syncd.cli_frame import Command, answer, as_json, ask, color, now, out, talk
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
@@ -31,17 +29,6 @@ def moment(text: str | None, now_ms: int) -> int | None:
         return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise InvalidArgument(f"{text!r} is no time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
-
-
-def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of workspaces for the shell, while a daemon runs."""
-    try:
-        chosen = load(ctx.find_root().meta.get(FLAGS, {}), os.environ)
-        names = control.call(chosen.state, "workspace.list", {}, timeout=1.0)
-    except MemexError:
-        return []
-    found = [one["name"] if isinstance(one, dict) else str(one) for one in names]
-    return [CompletionItem(name) for name in found if name.startswith(typed)]
 
 
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
@@ -125,7 +112,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 
 
 @click.command(cls=Command)
-@click.argument("id")
+@click.argument("id", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 def get(id: str, workspace: str | None) -> None:
     """Print a note: its content on stdout, byte for byte; what is known about it with --json."""
@@ -148,7 +135,7 @@ def recent(workspace: str | None, limit: int) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("id")
+@click.argument("id", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
 def delete(id: str, workspace: str | None, yes: bool) -> None:

@@ -22,8 +22,8 @@ import click
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import control, render
+from syncd.cli_complete import workspaces
 from syncd.cli_frame import STARTING_S, Command, answer, flag, flags, now, settings, talk
-from syncd.cli_notes import workspaces
 from syncd.cli_talk import brief, called, tell
 from syncd.config import Settings, load
 from syncd.control import DAEMON
