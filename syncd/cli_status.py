@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def status(everything: bool, every: float | None, strict: bool) -> int:
     that are no Markdown) is no part of the count.
 
     With --json: {"ready", "pending", "generation", "captures": {"documents", "chunks"}, "vault": {"documents", "chunks"},
-    "defects": [{"path", "defect"}], "degraded": [text]}. With --json --all also "verdict": {"is_", "says", "problems"},
+    "defects": [{"path", "defect"}], "degraded": [text]}. With --json --all also "verdict": {"is", "says", "problems"},
     "coverage": {scope: {"indexed", "of", "waiting", "words_only", "skipped": [{"path", "reason"}]}}, "daemon" and one
     key for each part."""
     counted = everything or not as_json()
@@ -106,7 +105,7 @@ def _show(told: dict[str, Any], everything: bool) -> None:
     if as_json() and not everything:
         answer({name: told[name] for name in render.HEALTH}, str)
     else:
-        answer(told | {"verdict": asdict(verdict(told))}, lambda: _page(told, everything))
+        answer(told | {"verdict": verdict(told).told()}, lambda: _page(told, everything))
 
 
 def _page(told: dict[str, Any], everything: bool) -> str:

@@ -25,6 +25,10 @@ class Verdict:
     says: str
     problems: tuple[str, ...] = ()
 
+    def told(self) -> dict[str, Any]:
+        """It for a script."""
+        return {"is": self.is_, "says": self.says, "problems": list(self.problems)}
+
 
 def verdict(now: Mapping[str, Any]) -> Verdict:
     """The verdict on a status. `now` may lack what a daemon of another version does not tell."""

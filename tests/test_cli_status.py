@@ -33,7 +33,7 @@ def test_a_daemon_that_is_well_says_so_first(memex):
     assert memex.url in text
     assert "\x1b" not in text
     told = memex.json("status", "--all")
-    assert told["verdict"] == {"is_": "well", "says": "all is well", "problems": []}
+    assert told["verdict"] == {"is": "well", "says": "all is well", "problems": []}
     assert told["daemon"]["state"] == "running"
     assert told["coverage"]["vault"]["of"] == 2
     assert "coverage" not in memex.json("status")
