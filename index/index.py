@@ -31,7 +31,7 @@ from index.search import search
 from index.store import Row, Store
 
 LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
-LAYOUT = 1  # grows when what is stored, or how a note is read, changes: the index is then built anew
+LAYOUT = 2  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
 
 def fingerprint(identity: str, sizes: Sizes) -> str:

@@ -14,7 +14,7 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from index.errors import MemexError, Unavailable
-from mcp_server.caller import Caller, allow, workspace_of
+from mcp_server.caller import Caller, allow, exhausted, workspace_of
 from mcp_server.wire import Given, Returned, invalid
 from syncd.config import Settings
 
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
 WRITERS: Final = 8
+BUSY_SECONDS: Final = 1.0  # after which a caller that met a full queue may come back
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,9 @@ class Desktop:
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
         allow(caller, operation.scope)
+        threads = self._threads[operation.scope]
+        if threads.statistics().tasks_waiting >= self.settings.limits.queue:
+            raise exhausted("too many calls wait already; try again in a moment", BUSY_SECONDS)
         try:
             if isinstance(arguments, bytes):
                 given = operation.given.model_validate_json(arguments)
@@ -74,9 +78,7 @@ class Desktop:
 
         with anyio.move_on_after(operation.seconds):
             try:
-                return await anyio.to_thread.run_sync(
-                    work, abandon_on_cancel=True, limiter=self._threads[operation.scope]
-                )
+                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=threads)
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further

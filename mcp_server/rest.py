@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -91,7 +92,10 @@ def _json(data: bytes, code: int = 200) -> Response:
 async def refused(_: Request, error: Exception) -> Response:
     """An expected failure."""
     assert isinstance(error, MemexError)
-    return _json(body(error), status(error))
+    response = _json(body(error), status(error))
+    if "retry_after" in error.details:
+        response.headers["retry-after"] = str(math.ceil(error.details["retry_after"]))
+    return response
 
 
 async def unserved(request: Request, error: Exception) -> Response:

@@ -33,6 +33,7 @@ from mcp_server.tools import FAMILIES
 from syncd.config import ServerSettings, Settings
 
 if TYPE_CHECKING:
+    from mcp_server.access import Access
     from syncd.workspace import Desk
 
 log = logging.getLogger(__name__)
@@ -94,8 +95,26 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
         exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
     )
     inner.router.redirect_slashes = False
-    guard = Guard(inner, keys=desk.keys, settings=own, hosts=allowed, origins=welcome, clock=clock)
+    guard = Guard(
+        inner,
+        keys=desk.keys,
+        settings=own,
+        limits=settings.limits,
+        access=_access(desk, settings, clock),
+        hosts=allowed,
+        origins=welcome,
+        clock=clock,
+    )
     return guard
+
+
+def _access(desk: Desk, settings: Settings, clock: Callable[[], int]) -> Access | None:
+    """Who verifies what Cloudflare Access says, if it stands in front."""
+    if not settings.access.on:
+        return None
+    from mcp_server.access import Access  # noqa: PLC0415 - its cryptography takes long to load, and few need it
+
+    return Access(settings.access, desk.keys, clock=clock)
 
 
 def serve(

@@ -14,7 +14,17 @@ from typing import Any, NoReturn
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
-from syncd import cli_access, cli_backup, cli_complete, cli_doctor, cli_notes, cli_serve, cli_status
+from syncd import (
+    cli_access,
+    cli_backup,
+    cli_complete,
+    cli_doctor,
+    cli_job,
+    cli_notes,
+    cli_serve,
+    cli_service,
+    cli_status,
+)
 from syncd.cli_frame import Group
 from syncd.version import installed
 
@@ -73,6 +83,7 @@ for command in (
         cli_access.workspace,
         cli_access.key,
     ),
+    *(cli_job.job, cli_service.service),
     *(cli_serve.mcp, cli_access.config, cli_complete.completion),
 ):
     memex.add_command(command)

@@ -74,9 +74,9 @@ def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionI
 
 
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of jobs."""
-    found = _asked(ctx, "status", {}) or {}
-    return _fitting(((name, "") for name in found.get("jobs", {})), typed)
+    """Names of jobs, as one word each."""
+    found = _asked(ctx, "job.list", {}) or []
+    return _fitting(((str(one["name"]).replace(" ", "-"), "") for one in found), typed)
 
 
 def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:

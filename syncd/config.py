@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
+from syncd.doors import AccessSettings, LimitsSettings
 from syncd.state import default_state, remembered
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
@@ -124,6 +125,8 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
+    limits: LimitsSettings = field(default_factory=LimitsSettings)
+    access: AccessSettings = field(default_factory=AccessSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,6 +147,8 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "search": SearchSettings,
     "sync": SyncSettings,
+    "limits": LimitsSettings,
+    "access": AccessSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

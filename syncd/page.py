@@ -4,7 +4,7 @@ Law, tested: nothing that is unwell is left out of the verdict, and what a part 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,7 +33,6 @@ class Verdict:
 def verdict(now: Mapping[str, Any]) -> Verdict:
     """The verdict on a status. `now` may lack what a daemon of another version does not tell."""
     problems = [line(str(text), 600) for text in now.get("degraded", ())]
-    problems += [f"job {name}: failed: {error}" for name, error in _failing(now)]
     running = now.get("daemon", {})
     if running.get("state") == "down":
         return Verdict("unwell", "no daemon is running, so changes are not followed: memex serve", tuple(problems))
@@ -208,7 +207,7 @@ def _jobs(now: Mapping[str, Any], at: int) -> Iterator[Row]:
         if name in QUIET and not one.get("error"):
             continue
         if one.get("running"):
-            told = "running"
+            told = f"running for {_took(one.get('seconds') or 0)}"
         elif one.get("started_at"):
             did = f"failed ({line(one['error'], 120)})" if one.get("error") else "ran"
             told = f"{did} {span(at - one['started_at'])} ago, took {_took(one.get('seconds') or 0)}"
@@ -224,10 +223,6 @@ def _keys(now: Mapping[str, Any]) -> Iterator[Row]:
     if told := now.get("keys"):
         soon = ", ".join(line(str(name), 64) for name in told.get("expiring", ()))
         yield "keys", f"{told.get('live', 0)} live" + (f"; ending soon: {soon}" if soon else "")
-
-
-def _failing(now: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    return [(name, line(one["error"], 200)) for name, one in sorted(now.get("jobs", {}).items()) if one.get("error")]
 
 
 def _progress(now: Mapping[str, Any]) -> str:

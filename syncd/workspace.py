@@ -30,6 +30,7 @@ from syncd.keys import Keys
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
 from syncd.parse import parse
 from syncd.place import place
+from syncd.secrets import redacted
 from syncd.shelf import Slot
 from syncd.vault import Vault
 
@@ -105,7 +106,7 @@ class Workspace:
             tags=tags,
             metadata=rest,
         )
-        stem_of = title or title_of(content)
+        stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
         wanted = free_name(stem_of, now, lambda _: False)
         avoid: set[str] = set()
         while True:

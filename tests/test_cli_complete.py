@@ -18,7 +18,7 @@ from syncd.control import ControlServer
 from tests.test_cli import HEAVY
 
 ROOT = Path(__file__).parents[1]
-STATUS = {"jobs": {"listing": {}, "deep-check": {}}}
+JOBS = [{"name": "listing"}, {"name": "deep check"}]
 KEYS = [
     {"name": "claude", "scopes": ["read"], "revoked_at": None},
     {"name": "old", "scopes": ["read"], "revoked_at": 1},
@@ -43,7 +43,7 @@ def served(home):
     operations = {
         "workspace.list": lambda _, __: [{"name": "default"}, {"name": "work"}],
         "key.list": lambda _, __: KEYS,
-        "status": lambda _, __: STATUS,
+        "job.list": lambda _, __: JOBS,
         "recent": lambda _, __: [
             {"id": "6f1c-1", "title": "Heat pump", "path": "x"},
             {"id": "7a", "title": "", "path": "P.md"},
@@ -104,6 +104,7 @@ def bash(home, *words):
         (("memex", "key", "revoke", "c"), ["claude"]),
         (("memex", "key", "revoke", "my"), ["'my $HOME key'"]),
         (("memex", "get", "6"), ["6f1c-1"]),
+        (("memex", "job", "run", "d"), ["deep-check"]),
         (("memex", "completion", "f"), ["fish"]),
     ],
 )
