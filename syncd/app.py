@@ -11,19 +11,23 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
+from index.errors import Conflict
 from index.memory import frugal
 from index.model import Record, Scope
+from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.coverage import coverage
+from syncd.follow import Follow
+from syncd.hooks import HOOKS, find
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
@@ -33,12 +37,14 @@ from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.place import place
 from syncd.pulse import Pulse, Vitals
+from syncd.pushes import Pushes
 from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.secrets import flagged
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
+from syncd.telemetry import samples
 from syncd.vault import Vault
 from syncd.version import installed
 from syncd.watch import Watch
@@ -96,8 +102,11 @@ class App:
                 now=lambda: time.time_ns() // 1_000_000,
                 degraded=partial(self.degraded, ("captures",)),
             )
-            self.desk = Desk(tools, self.keys, self.status)
+            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
+            self.pushes = Pushes(self.ledger, state, self.follow.told)
+            self.desk = Desk(tools, self.keys, self.status, self.pushes, partial(samples, self))
             self.watch: Watch | None = None
+            self.traces: traces.Traces | None = None
             self.jobs = self._planned()
             self._closing = opened.pop_all()
 
@@ -144,9 +153,8 @@ class App:
             "state_path": str(self.settings.state),
             "workspaces": self.desk.workspaces() if self.vault.present() else [],
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
-            "git": self.repo.state(),
-            "watch": self.watch.healthy() or "ok" if self.watch else "off",
-            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
+            "git": self._git(),
+            **self.background(),
             "removals_held": self.sync.held,
             "keys": self._key_facts(),
             "flagged": flagged(self.shelf.slots["captures"].index.defects()),
@@ -174,20 +182,42 @@ class App:
             "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
         }
 
+    def background(self) -> dict[str, Any]:
+        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
+        return {
+            "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
+        }
+
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
         told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
         if not told and not all(slot.index.listed for slot in self.shelf.slots.values()):
             told.append("index: the vault is being read for the first time; until then searches miss notes")
+        meanwhile = "the encoder before it answers" if self.shelf.answering else "searches use full text only"
         if self.embedder.state != "ready":
-            told.append(f"encoder: {self.embedder.problem or 'loading'}; searches use full text only")
+            told.append(f"encoder: {self.embedder.problem or 'loading'}; {meanwhile}")
         elif self.shelf.outdated():
-            told.append("index: made with another encoder; searches use full text only until it is built anew")
+            told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
         if self.watch and (unwell := self.watch.healthy()):
             told.append(f"watch: {unwell}")
+        told += [text for text in (self.follow.unwell, self.pushes.problem) if text]
         return told + self.sync.degraded + self.jobs.troubles()
+
+    def _git(self) -> dict[str, Any]:
+        """How the vault stands with Git; for its owner only, as the advice names paths."""
+        found = self.repo.standing()
+        told: dict[str, Any] = asdict(found) | {"advice": self.repo.advice(found), "hooks": []}
+        with suppress(Conflict):  # no repository, and the state says so
+            hooks = find(self.repo.hooks_folder(), HOOKS, self.settings.state)
+            told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
+            told["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
+        return told
+
+    def _hint_notes(self, paths: Iterable[str]) -> None:
+        self.sync.hint(path for path in paths if not self.vault.ignores(path))
 
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         inbox = self.settings.vault.inbox
@@ -212,14 +242,14 @@ class App:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
 
         `pulse` is told once requests are answered, and how to tell that all is well."""
-        from mcp_server.server import serve  # noqa: PLC0415 - the rim is imported only where it is served
+        from mcp_server.server import installed, serve  # noqa: PLC0415 - the rim is imported only where it is served
 
         state = self.settings.state
         daemon = state / "daemon.json"
 
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
-            log.info("serving %s at %s", self.vault.root, url)
+            log.debug("serving %s at %s", self.vault.root, url)
             if pulse is not None:
                 pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
@@ -227,7 +257,10 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start(running)
-            serve(self.desk, self.settings, on_bound=bound, stop=stop)
+            self.traces = traces.opened(self.settings.telemetry, os.environ, version=installed())
+            if self.traces:
+                running.callback(self.traces.close)
+            serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=self.traces)
 
     def _start(self, running: ExitStack) -> None:
         sync = self.sync
@@ -238,6 +271,8 @@ class App:
         self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing(), ignored=self.vault.ignores)
         self.watch.start()
         running.callback(self.watch.stop)
+        self.follow.start()
+        running.callback(self.follow.stop)
         sync.start()
         running.callback(sync.stop)
         self.jobs = self._planned()
@@ -296,8 +331,14 @@ def _shelf_settings(settings: Settings) -> ShelfSettings:
 
 
 def _embedder(settings: Settings) -> Embedder:
+    root = settings.state / "index"
+    made = Shelf.made(root)
     embedder = Embedder(
-        settings.embed, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index")
+        settings.embed,
+        cache=settings.state / "models",
+        prefer=made.identity if made else None,
+        made_with=made.encoder if made else None,
+        begun=Shelf.begun(root),
     )
     embedder.start()
     return embedder

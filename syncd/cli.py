@@ -5,6 +5,7 @@ Law, tested: nothing heavy is imported to start it, so an answer of the daemon i
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import traceback
@@ -19,11 +20,13 @@ from syncd import (
     cli_backup,
     cli_complete,
     cli_doctor,
+    cli_hook,
     cli_job,
     cli_notes,
     cli_serve,
     cli_service,
     cli_status,
+    log,
 )
 from syncd.cli_frame import Group
 from syncd.version import installed
@@ -84,7 +87,7 @@ for command in (
         cli_access.key,
     ),
     *(cli_job.job, cli_service.service),
-    *(cli_serve.mcp, cli_access.config, cli_complete.completion),
+    *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):
     memex.add_command(command)
 
@@ -125,7 +128,10 @@ def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
         click.echo(error.format_message(), err=True)
     else:
         shown = json.dumps({"error": told.as_dict()}, default=str) if as_json else f"memex: {told.code}: {told.message}"
-        click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
+        if log.talking():
+            logging.getLogger("memex").error("%s", told.message, extra={"fields": {"code": told.code}})
+        else:
+            click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
     if not serving:
         return EXIT[told.code]
     if isinstance(error, click.ClickException):
@@ -150,7 +156,9 @@ def _expected(error: Exception) -> MemexError | None:
 
 
 def _bug(error: Exception, *, serving: bool) -> int:
-    if serving or os.environ.get("MEMEX_DEBUG"):
+    if serving and log.talking():
+        logging.getLogger("memex").error("an unexpected error ended the daemon", exc_info=error)
+    elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()
     else:
         click.echo(f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)", err=True)

@@ -31,12 +31,13 @@ def doctor(fix: bool) -> int:
     wrong."""
     from syncd.doctor import Finding, examine, shown, summary, well
     from syncd.doctor_host import HOST_CHECKS
+    from syncd.doctor_service import SERVICE_CHECKS
     from syncd.doctor_state import STATE_CHECKS
 
     found: list[Finding] = []
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else 80, 120)
     try:
-        looks = examine(settings(), os.environ, (*STATE_CHECKS, *HOST_CHECKS), fix=fix)
+        looks = examine(settings(), os.environ, (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS), fix=fix)
     except InvalidArgument as error:
         looks = iter([Finding("settings", "wrong", error.message, "mend what is named above, then: memex doctor")])
     for one in looks:

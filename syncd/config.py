@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
 from syncd.doors import AccessSettings, LimitsSettings
+from syncd.log import LogSettings
 from syncd.state import default_state, remembered
+from syncd.telemetry import TelemetrySettings
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:
@@ -125,6 +127,8 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
     file: Path | None = None
@@ -147,6 +151,8 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "search": SearchSettings,
     "sync": SyncSettings,
+    "log": LogSettings,
+    "telemetry": TelemetrySettings,
     "limits": LimitsSettings,
     "access": AccessSettings,
 }

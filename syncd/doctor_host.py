@@ -16,6 +16,7 @@ from index.errors import MemexError
 from syncd.doctor import Finding, Patient, Rank, mine, word
 from syncd.ledger import SQLITE_HERE
 from syncd.mount import remote
+from syncd.standing import UNWELL
 from syncd.vault import Vault
 from syncd.version import installed
 
@@ -144,19 +145,20 @@ def git(patient: Patient) -> Iterator[Finding]:
     """The state of the repository, with the command that mends it."""
     if not patient.vault.is_dir():
         return
-    from syncd.repo import STATES, Repo
+    from syncd.repo import Repo
 
     repo = Repo(patient.vault)
     try:
-        found = repo.state()
+        found = repo.standing()
+        advice = repo.advice(found)
     finally:
         repo.close()
-    if found == "ok":
-        yield Finding("git", "ok", "the vault has a history, and a branch is checked out")
+    if not advice:
+        yield Finding("git", "ok", f"the vault has a history{f', on {found.branch}' if found.branch else ''}")
     else:
-        says, _, mend = STATES.get(found, found).partition(": ")
-        rank: Rank = "wrong" if found in ("broken", "dubious", "bare") else "advice"
-        yield Finding("git", rank, f"{found}: {says}" if mend else found, mend or says)
+        rank: Rank = "wrong" if found.state in UNWELL else "advice"
+        says, _, mend = advice.partition(": ")
+        yield Finding("git", rank, f"{found.state}: {says}", mend or says)
 
 
 def disk(patient: Patient) -> Iterator[Finding]:

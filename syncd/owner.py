@@ -44,9 +44,9 @@ def operations(app: App) -> dict[str, Operation]:
         "key.create": owner.create_key,
         "key.list": owner.list_keys,
         "key.revoke": owner.revoke_key,
-        **owner_jobs.operations(lambda: app.jobs),
         "key.rotate": owner.rotate_key,
         "key.history": owner.key_history,
+        **owner_jobs.operations(lambda: app.jobs),
     }
 
 
@@ -116,6 +116,8 @@ class _Owner:
         if not sync.vault.present():
             raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
         accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
+        if full:
+            sync.shelf.accept()
         if not full and not sync.shelf.outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:

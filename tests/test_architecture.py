@@ -29,6 +29,7 @@ PURE = (
     "index/rows.py",
     "mcp_server/bucket.py", "mcp_server/excerpt.py", "syncd/capture.py", "syncd/cells.py", "syncd/debounce.py", "syncd/inline.py", "syncd/markdown.py", "syncd/names.py",
     "syncd/note.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py",
+    "syncd/standing.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
@@ -106,8 +107,10 @@ HOMES = {
     "markdown_it": ("syncd/markdown.py",),
     "mcp": ("mcp_server/*",),
     "numpy": ("index/*",),
+    "opentelemetry": ("syncd/traces.py",),
     "onnx": ("index/encoders/*",),
     "onnxruntime": ("index/encoders/*",),
+    "prometheus_client": ("mcp_server/metrics.py",),
     "pyarrow": ("index/arrow.py", "index/table.py"),
     "pydantic": ("mcp_server/*",),
     "pydantic_core": ("mcp_server/*",),

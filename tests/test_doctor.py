@@ -19,10 +19,13 @@ import pytest
 from index.encoders import Endpoint
 from syncd import doctor_host, doctor_state
 from syncd.app import App
+from syncd.cli_service import command
 from syncd.config import EmbedSection, ServerSettings, VaultSettings
 from syncd.doctor import Finding, examine, shown, summary, well
 from syncd.doctor_host import HOST_CHECKS
+from syncd.doctor_service import SERVICE_CHECKS
 from syncd.doctor_state import STATE_CHECKS
+from syncd.service import Systemd, Wish
 from tests.fakes import fake_embedder
 from tests.process import Failed, daemon
 from tests.world import settings_of
@@ -355,11 +358,73 @@ def test_watches_that_are_too_few(clinic, tmp_path, monkeypatch, limit, rank):
 
 
 def test_the_state_of_git_is_told_with_its_command(clinic):
-    assert only(clinic.look(doctor_host.git)).mend == "run `git init` in it"
+    found = only(clinic.look(doctor_host.git))
+    assert (found.is_, found.mend) == ("advice", f"run `git -C {clinic.vault} init`")
     subprocess.run(["git", "init", "-q", str(clinic.vault)], check=True)
     assert only(clinic.look(doctor_host.git)).is_ == "advice"
-    (clinic.vault / ".git/HEAD").write_text("nonsense")
-    assert only(clinic.look(doctor_host.git)).is_ == "wrong"
+    lock = clinic.vault / ".git/index.lock"
+    lock.write_text("")
+    os.utime(lock, (1, 1))
+    found = only(clinic.look(doctor_host.git, fix=True))
+    assert (found.is_, str(lock) in found.mend) == ("wrong", True)
+    assert lock.exists()
+
+
+# The service
+
+
+@pytest.fixture
+def manager(clinic, tmp_path, monkeypatch):
+    """A systemd that answers as it is told to, and the unit of the clinic's vault."""
+    (tmp_path / "bin").mkdir()
+    told = tmp_path / "told"
+    told.write_text("ActiveState=active\nSubState=running\nUnitFileState=enabled\nNRestarts=2\nVersion=252\n")
+    linger = tmp_path / "linger"
+    linger.write_text("yes\n")
+    for name, file in (("systemctl", told), ("loginctl", linger)):
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\ncat "{file}"\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    keeper = Systemd("memex", tmp_path / "config/systemd/user")
+    keeper.write(Wish(command(clinic.settings), clinic.vault, clinic.state))
+    return keeper
+
+
+def test_a_service_that_runs_from_boot_on_is_well(clinic, manager, tmp_path):
+    found = only(served(clinic, tmp_path))
+    assert (found.is_, found.says) == ("ok", "memex.service runs, restarted 2 times")
+
+
+def served(clinic, tmp_path):
+    return list(examine(clinic.settings, {"XDG_CONFIG_HOME": str(tmp_path / "config")}, SERVICE_CHECKS, fix=False))
+
+
+def test_a_service_that_does_not_run_or_not_by_itself(clinic, manager, tmp_path):
+    (tmp_path / "linger").write_text("no\n")
+    assert only(served(clinic, tmp_path)).mend == "loginctl enable-linger"
+    told = (tmp_path / "told").read_text()
+    (tmp_path / "told").write_text(told.replace("enabled", "disabled"))
+    assert "does not start by itself" in only(served(clinic, tmp_path)).says
+    (tmp_path / "told").write_text(told.replace("active", "failed") + "Result=exit-code\n")
+    found = only(served(clinic, tmp_path))
+    assert (found.is_, "exit-code" in found.says) == ("wrong", True)
+
+
+def test_a_unit_that_is_out_of_step_or_starts_nothing(clinic, manager, tmp_path):
+    text = manager.file.read_text()
+    manager.file.write_text(text + "# mine\n")
+    assert [one.is_ for one in served(clinic, tmp_path)] == ["advice", "ok"]
+    program = command(clinic.settings)[0]
+    manager.file.write_text(text.replace(program, "/nowhere/memex"))
+    found = only(served(clinic, tmp_path))
+    assert (found.is_, "/nowhere/memex" in found.says) == ("wrong", True)
+
+
+def test_a_vault_without_a_service(clinic, manager, tmp_path):
+    manager.file.write_text(manager.file.read_text().replace(str(clinic.vault), "/another"))
+    assert only(served(clinic, tmp_path)).mend == "memex service install --now"
+    shutil.rmtree(tmp_path / "config")
+    assert only(served(clinic, tmp_path)).is_ == "advice"
 
 
 def test_a_disk_that_is_full(clinic, monkeypatch):
