@@ -1,11 +1,11 @@
 # make setup   the set-up alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
-# make test-all  with the slow proofs                     make faults | bench | clients | lint | golden | clean
+# make test-all  with the slow proofs                     make faults | bench | clients | man | lint | golden | clean
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup run test test-all faults bench clients lint format golden clean distclean
+.PHONY: setup run test test-all faults bench clients man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works.
 PY := .venv/bin/python
@@ -67,6 +67,11 @@ clients: setup
 	@if ! command -v npm >/dev/null; then echo "make clients needs npm (Node.js): https://nodejs.org" >&2; exit 1; fi
 	cd tests/clients && npm ci --no-audit --no-fund
 	$(PY) -m pytest tests/test_clients.py $(ARGS)
+
+# The manual page: man -l build/memex.1
+man: setup
+	@mkdir -p build
+	$(PY) -m syncd.cli_manual > build/memex.1
 
 golden: setup
 	GOLDEN=write $(PY) -m pytest -q -k golden $(ARGS)

@@ -20,10 +20,11 @@ from index.catalog import Catalog
 from index.chunk import Sizes, chunks
 from index.embed import Embedder
 from index.errors import Unavailable
+from index.examine import differing
 from index.identity import path_id, stem
 from index.memory import give_back
 from index.model import Answer, Document, Entry, Query, Record, Scope, Stat
-from index.prepared import Prepared, estimate
+from index.prepared import Prepared, estimate, fingerprint, rows_of
 from index.search import search
 from index.store import Row, Store
 from index.trace import span
@@ -236,6 +237,11 @@ class Index:
         if self._store.healed or differ:
             self._catalog.forget(None if self._store.healed else differ)
         self.mending = bool(self._store.healed or differ or self._catalog.fresh)
+
+    def examined(self) -> str:
+        """How catalog and store differ just now; "" = not at all."""
+        with self.lock:
+            return differing(self._catalog.chunks(), self._store.documents())
 
     def drop_orphans(self) -> None:
         """Remove the rows that no document stands for."""

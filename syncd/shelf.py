@@ -329,6 +329,12 @@ class Shelf:
         return f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
 
 
+def build_in_use(root: Path) -> tuple[Path | None, bool]:
+    """The folder of the build that `current` names, and whether it says what it was made with; (None, False) without one."""
+    folder = _current(root) if root.is_dir() else None
+    return folder, folder is not None and _read_made(folder) is not None
+
+
 def _note(build: Build) -> None:
     """Write down what a build was made with."""
     made = build.made
