@@ -5,7 +5,7 @@ Law: an unknown workspace, one that the key may not see, and none at all where o
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.errors import NotFound, PermissionDenied
@@ -40,6 +40,19 @@ def allow(caller: Caller, scope: str) -> None:
     """PermissionDenied unless the key has `scope`."""
     if not caller.key.may(scope):
         raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
+
+
+def visible(desk: Desk, caller: Caller) -> list[str]:
+    """The workspaces that the request may be about, in order: the one its header names, else all that the key may see."""
+    named = caller.workspace
+    return [name for name in desk.workspaces() if caller.key.sees(name) and named in (None, name)]
+
+
+def about(caller: Caller, workspace: str) -> Caller:
+    """The caller, with the request about `workspace` ("" = as it is). A header that names another one forbids it."""
+    if workspace in ("", caller.workspace):
+        return caller
+    return replace(caller, workspace=workspace if caller.workspace is None else "")
 
 
 def workspace_of(desk: Desk, caller: Caller) -> Workspace:

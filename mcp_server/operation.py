@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from syncd.workspace import Desk, Workspace
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
 WRITERS: Final = 8
@@ -56,8 +58,14 @@ class Desktop:
         self.settings = settings
         self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}
 
-    async def call(self, operation: Operation, caller: Caller, arguments: Mapping[str, Any] | bytes) -> Returned:
-        """Run `operation` for `caller`; raises the errors of `index.errors`.
+    async def call(
+        self,
+        operation: Operation,
+        caller: Caller,
+        arguments: Mapping[str, Any] | bytes,
+        progress: Callable[[int], None] | None = None,
+    ) -> Returned:
+        """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
         allow(caller, operation.scope)
@@ -70,21 +78,26 @@ class Desktop:
             raise invalid(problem) from None
 
         def work() -> Returned:
-            return operation.run(workspace_of(self.desk, caller), given, self.settings)
+            workspace = workspace_of(self.desk, caller)
+            return operation.run(workspace.reporting(progress) if progress else workspace, given, self.settings)
 
-        with anyio.move_on_after(operation.seconds):
+        return await self.run(operation.name, operation.scope, operation.seconds, work)
+
+    async def run(self, name: str, scope: str, seconds: float, work: Callable[[], T]) -> T:
+        """What `work` returns, done in a thread that reads or writes; its caller must have been allowed to.
+
+        A caller who leaves gives the place of a thread free at once: a read that nobody waits for holds up nobody."""
+        with anyio.move_on_after(seconds):
             try:
-                return await anyio.to_thread.run_sync(
-                    work, abandon_on_cancel=True, limiter=self._threads[operation.scope]
-                )
+                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads[scope])
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further
-                log.exception("%s failed unexpectedly", operation.name)
+                log.exception("%s failed unexpectedly", name)
                 raise Unavailable("an unexpected error; the daemon's log has the details", retryable=False) from bug
-        log.warning("%s took longer than %s s", operation.name, operation.seconds)
-        undone = "nothing was read" if operation.scope == "read" else "it may still complete; look before you retry"
-        raise Unavailable(f"{operation.name} took too long: {undone}", retryable=True)
+        log.warning("%s took longer than %s s", name, seconds)
+        undone = "nothing was read" if scope == "read" else "it may still complete; look before you retry"
+        raise Unavailable(f"{name} took too long: {undone}", retryable=True)
 
     async def status(self, caller: Caller | None) -> dict[str, Any]:
         """The state of the daemon, as far as the caller may know it."""

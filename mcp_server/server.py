@@ -30,6 +30,7 @@ from mcp_server.operation import Desktop
 from mcp_server.protocol import VaultMCP
 from mcp_server.timed import timed
 from mcp_server.tools import FAMILIES
+from mcp_server.updates import Updates
 from syncd.config import ServerSettings, Settings
 
 if TYPE_CHECKING:
@@ -53,8 +54,11 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
     allowed, welcome = hosts(own, port or own.port), origins(own)
     security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
     everything = [operation for family in FAMILIES.values() for operation in family]
-    servers = {"/mcp": VaultMCP(everything, desktop, version=version)}
-    servers |= {f"/mcp/{name}": VaultMCP(family, desktop, version=version) for name, family in FAMILIES.items()}
+    updates = Updates(desktop)
+    servers = {"/mcp": VaultMCP(everything, desktop, updates, version=version)}
+    servers |= {
+        f"/mcp/{name}": VaultMCP(family, desktop, updates, version=version) for name, family in FAMILIES.items()
+    }
     routes: list[BaseRoute] = []
     for path, server in servers.items():
         routes += server.streamable_http_app(
@@ -81,6 +85,7 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
             for server in servers.values():
                 # A spliced route's own lifespan never runs; without this, the first request fails.
                 await stack.enter_async_context(server.session_manager.run())
+            await stack.enter_async_context(updates.running())
             tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(desk))]
             yield
             for task in tasks:
@@ -95,6 +100,7 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
     )
     inner.router.redirect_slashes = False
     guard = Guard(inner, keys=desk.keys, settings=own, hosts=allowed, origins=welcome, clock=clock)
+    guard.on_hang_up = updates.close
     return guard
 
 
