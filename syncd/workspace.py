@@ -17,7 +17,6 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Resour
 from index.identity import fold
 from index.index import Index
 from index.model import Answer, Query, Record, Stat
-from syncd.address import addresses, bare, meant
 from syncd.capture import (
     free_name,
     iso,
@@ -28,6 +27,7 @@ from syncd.capture import (
     workspace_name,
 )
 from syncd.keys import Keys
+from syncd.naming import addresses, bare
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
 from syncd.parse import parse
 from syncd.place import place
@@ -152,8 +152,8 @@ class Workspace:
 
     def at(self, address: str) -> Record:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
-        wanted = meant(address)
-        found = self._addressed(path for path in self._paths() if bare(path) in wanted).get(address)
+        alike = bare(address)
+        found = self._addressed(path for path in self._paths() if bare(path) == alike).get(address)
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found

@@ -14,26 +14,17 @@ from index.model import Record
 from syncd.capture import file_name
 
 _NUMBERED = re.compile(r"(.*) \d+", re.DOTALL)
-_TOLD_APART = re.compile(r"(.*) \([0-9a-f]{8}\)", re.DOTALL)
-
-
-def stem(path: str) -> str:
-    """`path` without the ending that every note has."""
-    return path[:-3]
+_ADDED = re.compile(r"\d+|\([0-9a-f-]{8,36}\)")
 
 
 def bare(path: str) -> str:
-    """What all paths have in common that can share an address: the stem without a number."""
-    whole = stem(path)
-    numbered = _NUMBERED.fullmatch(whole)
-    return numbered[1] if numbered else whole
-
-
-def meant(address: str) -> frozenset[str]:
-    """The bare forms that a note of this address can have."""
-    whole = stem(address)
-    told = _TOLD_APART.fullmatch(whole)
-    return frozenset(bare(f"{one}.md") for one in ([whole, told[1]] if told else [whole]))
+    """What all paths and addresses have in common that may mean one note: no ending, no numbers, no parts of ids."""
+    whole = path[:-3]
+    while True:
+        head, blank, last = whole.rpartition(" ")
+        if not blank or not _ADDED.fullmatch(last):
+            return whole
+        whole = head
 
 
 def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
@@ -43,7 +34,8 @@ def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
     found: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: (record.created_at, record.id)):
         plain = _plain(record, root)
-        found[plain if plain not in found else f"{stem(plain)} ({record.id[:8]}).md"] = record
+        names = (plain, *(f"{plain[:-3]} ({part}){plain[-3:]}" for part in (record.id[:8], record.id)))
+        found[next((name for name in names if name not in found), plain)] = record
     return found
 
 
@@ -51,7 +43,7 @@ def _plain(record: Record, root: str) -> str:
     path = record.path.removeprefix(root)
     folder, slash, name = path.rpartition("/")
     titled = file_name(record.title)
-    numbered = _NUMBERED.fullmatch(stem(name))
-    if titled and numbered and numbered[1] == titled != stem(name):
+    numbered = _NUMBERED.fullmatch(name[:-3])
+    if titled and numbered and numbered[1] == titled:
         return f"{folder}{slash}{titled}{path[-3:]}"
     return path
