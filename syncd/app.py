@@ -4,6 +4,7 @@ The one file that looks both ways: it is imported by the command line, and impor
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -25,11 +26,14 @@ from syncd.control import ControlServer
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
+from syncd.leftovers import collect
 from syncd.lock import Lock
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.place import place
+from syncd.pulse import Pulse, Vitals
 from syncd.repo import Repo
+from syncd.runs import Runs
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
@@ -38,6 +42,9 @@ from syncd.watch import Watch
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
+
+DAY_S = 86_400.0
+LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ class App:
             )
             self.desk = Desk(tools, self.keys, self.status)
             self.watch: Watch | None = None
-            self.jobs: Jobs | None = None
+            self.jobs = self._planned()
             self._closing = opened.pop_all()
 
     @classmethod
@@ -134,7 +141,7 @@ class App:
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self.repo.state(),
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
-            "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
+            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
             "removals_held": self.sync.held,
             "pid": os.getpid(),
         }
@@ -152,7 +159,7 @@ class App:
             told.append(f"index: {bare} notes can be found by their words only")
         if self.watch and (unwell := self.watch.healthy()):
             told.append(f"watch: {unwell}")
-        return told + self.sync.degraded
+        return told + self.sync.degraded + self.jobs.troubles()
 
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         inbox = self.settings.vault.inbox
@@ -171,8 +178,12 @@ class App:
 
     # Serving
 
-    def serve(self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None) -> None:
-        """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away."""
+    def serve(
+        self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None, pulse: Pulse | None = None
+    ) -> None:
+        """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
+
+        `pulse` is told once requests are answered, and how to tell that all is well."""
         from mcp_server.server import serve  # noqa: PLC0415 - the rim is imported only where it is served
 
         state = self.settings.state
@@ -181,6 +192,8 @@ class App:
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
             log.info("serving %s at %s", self.vault.root, url)
+            if pulse is not None:
+                pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
 
         with ExitStack() as running:
@@ -189,7 +202,7 @@ class App:
             serve(self.desk, self.settings, on_bound=bound, stop=stop)
 
     def _start(self, running: ExitStack) -> None:
-        sync, sections = self.sync, self.settings.sync
+        sync = self.sync
         control = ControlServer(self.settings.state, self.operations)
         control.start()
         running.callback(control.stop)
@@ -199,16 +212,49 @@ class App:
         running.callback(self.watch.stop)
         sync.start()
         running.callback(sync.stop)
-        self.jobs = Jobs()
-        self.jobs.every("listing", sections.listing_s, sync.want_listing)
-        self.jobs.every("root", 10.0, self._check_root)
-        self.jobs.every("maintenance", 30.0, self._maintain)
+        self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
+        running.callback(sync.interrupt)  # first of all: a job may wait for the pass under way
+
+    def _planned(self) -> Jobs:
+        """The jobs of this vault, not started."""
+        jobs = Jobs(Runs(self.ledger))
+        jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
+        jobs.every("root", 10.0, self._check_root)
+        jobs.every("maintenance", 30.0, self._maintain)
+        jobs.every("leftovers", DAY_S, self._collect)
+        return jobs
+
+    def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
+        watch, sync = self.watch, self.sync
+        return Vitals(
+            loop,
+            readable=self.vault.present,
+            watched=lambda: watch is None or watch.supervised,
+            still_s=lambda: sync.still_s,
+            doing=self._doing,
+            busy=lambda: sync.progress is not None,
+        )
+
+    def _doing(self) -> str:
+        """What the daemon does just now, in a few words for a service manager's page."""
+        if (progress := self.sync.progress) and progress[1] > 1:
+            return f"indexing {progress[0]:,}/{progress[1]:,}"
+        if not self.sync.ready.is_set():
+            return "reading the vault for the first time"
+        notes = sum(slot.index.counts[0] for slot in self.shelf.slots.values())
+        return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
 
     def _check_root(self) -> None:
         if not self.vault.present():
             self.sync.want_listing()
+
+    def _collect(self) -> None:
+        gone = self.vault.sweep(older_s=LEFT_S) + collect(self.settings.state, older_s=LEFT_S)
+        gone += self.shelf.clear(older_s=DAY_S)
+        if gone:
+            log.info("leftovers removed: %d", len(gone))
 
     def _maintain(self) -> None:
         self.shelf.tidy()
