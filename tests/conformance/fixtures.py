@@ -254,7 +254,8 @@ def tools(mcp: FixtureMCP) -> None:
     @tool()
     async def test_sampling(prompt: str, ctx: Context) -> CallToolResult:
         asked = [SamplingMessage(role="user", content=TextContent(type="text", text=prompt))]
-        said = await ctx.session.create_message(asked, max_tokens=100)
+        # On the call's own stream: the session's may not be open yet.
+        said = await ctx.session.create_message(asked, max_tokens=100, related_request_id=ctx.request_id)
         return text(f"LLM response: {said.content.text}")
 
     @tool()
