@@ -5,6 +5,7 @@ Law: MCP and REST run the very same operation, so a bound, a scope or an error c
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
 WRITERS: Final = 8
+ABANDONED: Final = 64  # more of each that may still run for callers who left
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Desktop:
         self.desk = desk
         self.settings = settings
         self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}
+        self._places = {scope: threading.Semaphore(READERS + ABANDONED) for scope in self._threads}
 
     async def call(
         self,
@@ -86,10 +89,21 @@ class Desktop:
     async def run(self, name: str, scope: str, seconds: float, work: Callable[[], T]) -> T:
         """What `work` returns, done in a thread that reads or writes; its caller must have been allowed to.
 
-        A caller who leaves gives the place of a thread free at once: a read that nobody waits for holds up nobody."""
+        A caller who leaves gives its place free at once: a read that nobody waits for holds up nobody. It can't be stopped
+        either, so there is a limit to how many of these may run."""
+        places = self._places[scope]
+
+        def placed() -> T:
+            if not places.acquire(blocking=False):
+                raise Unavailable("too many calls that nobody waits for are still at work; try again in a few seconds")
+            try:
+                return work()
+            finally:
+                places.release()
+
         with anyio.move_on_after(seconds):
             try:
-                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads[scope])
+                return await anyio.to_thread.run_sync(placed, abandon_on_cancel=True, limiter=self._threads[scope])
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mcp_server import progress
-from mcp_server.operation import READERS
+from mcp_server.operation import ABANDONED, READERS
 from tests.rim import SLOW, client, run, running
 from tests.world import until
 
@@ -90,6 +90,31 @@ def test_a_read_that_is_cancelled_gives_its_place_free(rim, mode):
     with rim.encoder.held():
         answer = run(work())
     assert answer.structured_content["results"][0]["chunk_content"] == "the heron stands"
+
+
+def test_reads_that_nobody_waits_for_do_not_pile_up_without_end(rim):
+    space = rim.space()
+
+    async def work():
+        async with client(rim, key=space.name, mode=MODES[1]) as mcp:
+            for _ in range((READERS + ABANDONED) // READERS):
+                calls = [asyncio.create_task(mcp.call_tool("semantic_search", {"query": SLOW})) for _ in range(READERS)]
+                for _ in calls:
+                    assert await asyncio.to_thread(rim.encoder.waiting.acquire, timeout=20)
+                for call in calls:
+                    call.cancel()
+                await asyncio.gather(*calls, return_exceptions=True)
+            refused = await mcp.call_tool("list_recent", {})
+            rim.encoder.gate.set()
+            while (answer := await mcp.call_tool("list_recent", {})).is_error:  # noqa: ASYNC110 - threads say no event
+                await asyncio.sleep(0.05)
+            return refused, answer
+
+    with rim.encoder.held():
+        refused, answer = run(work())
+    told = refused.meta["dev.memex/error"]
+    assert (told["code"], told["retryable"]) == ("UNAVAILABLE", True)
+    assert answer.structured_content["results"] == []
 
 
 @pytest.mark.parametrize("mode", MODES)
