@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -53,6 +54,8 @@ class Updates:
         self._bus = InMemorySubscriptionBus()
         self._handler = ListenHandler(self._bus)
         self._watched: dict[str, Counter[str]] = {}  # path of a note -> the URIs by which it is watched
+        self._noting = threading.Lock()
+        self._due: frozenset[str] = frozenset()  # paths of watched notes whose change is still to be told
         self._held: Counter[str] = Counter()  # id of a key -> its streams and sessions
         self._sessions: dict[Connection, _Session] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,13 +79,19 @@ class Updates:
     def changed(self, paths: Collection[str] | None) -> None:
         """Captures at these paths changed; None = perhaps all. Called in any thread; returns at once."""
         watched = self._watched
-        touched = None if paths is None else [path for path in paths if path in watched]
-        if (touched if paths is not None else watched) and self._loop is not None:
+        touched = list(watched) if paths is None else [path for path in paths if path in watched]
+        if not touched or self._loop is None:
+            return
+        with self._noting:
+            first, self._due = not self._due, self._due.union(touched)
+        if first:  # else somebody has asked already, and all that is due by then is told at once
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._publish, touched)
+                self._loop.call_soon_threadsafe(self._publish)
 
-    def _publish(self, paths: Collection[str] | None) -> None:
-        told = [uri for path in (self._watched if paths is None else paths) for uri in self._watched.get(path, ())]
+    def _publish(self) -> None:
+        with self._noting:
+            paths, self._due = sorted(self._due), frozenset()
+        told = [uri for path in paths for uri in self._watched.get(path, ())]
         if told:
             self._spawn(self._tell(told))
 

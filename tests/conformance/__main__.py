@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.conformance import suite
 
 def main() -> int:
     """Both revisions with fixtures, then the daemon as it is."""
+    logging.basicConfig(level=logging.ERROR)
     whole = True
     for fixtures in (True, False):
         with tempfile.TemporaryDirectory() as folder, suite.daemon(Path(folder) / "vault", fixtures=fixtures) as rim:

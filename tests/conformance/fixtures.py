@@ -177,7 +177,8 @@ def embedded(uri: str, kind: str, said: str) -> EmbeddedResource:
 class Answer(BaseModel):
     """What a person is asked."""
 
-    response: str = Field(description="An answer")
+    username: str = Field(description="A name")
+    email: str = Field(description="An address")
 
 
 class Defaults(BaseModel):
