@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,11 +16,14 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from index.errors import MemexError, Unavailable
-from mcp_server.caller import Caller, allow, workspace_of
+from mcp_server.caller import Caller, allow, exhausted, workspace_of
+from mcp_server.metrics import Metrics
+from mcp_server.observed import calling
 from mcp_server.wire import Given, Returned, invalid
 from syncd.config import Settings
 
 if TYPE_CHECKING:
+    from syncd.traces import Traces
     from syncd.workspace import Desk, Workspace
 
 log = logging.getLogger(__name__)
@@ -29,6 +33,7 @@ T = TypeVar("T")
 READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
 WRITERS: Final = 8
 ABANDONED: Final = 64  # more of each that may still run for callers who left
+BUSY_SECONDS: Final = 1.0  # after which a caller that met a full queue may come back
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,12 @@ class Operation:
 class Desktop:
     """The desk, and the threads on which its operations run: the rim's one hop off the event loop."""
 
-    def __init__(self, desk: Desk, settings: Settings) -> None:
+    def __init__(
+        self, desk: Desk, settings: Settings, *, metrics: Metrics | None = None, traces: Traces | None = None
+    ) -> None:
         self.desk = desk
         self.settings = settings
+        self._metrics, self._traces = metrics, traces
         self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}
         self._places = {scope: threading.Semaphore(READERS + ABANDONED) for scope in self._threads}
 
@@ -71,6 +79,32 @@ class Desktop:
         """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
+        with calling(operation.name, self._metrics) as outcome:
+            try:
+                returned = await self._run(operation, caller, arguments, progress)
+            except MemexError as error:
+                outcome["code"] = error.code
+                raise
+            outcome["code"], outcome["degraded"] = "OK", bool(getattr(returned, "degraded", ()))
+            return returned
+
+    def traced_by(self, carried: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Take a call for a part of the trace that its message names."""
+        return nullcontext() if self._traces is None or not carried else self._traces.under(carried)
+
+    def page(self, caller: Caller) -> bytes:
+        """The metrics, for who may know the whole vault's numbers."""
+        allow(caller, "admin")
+        assert self._metrics is not None, "whoever serves this page has made the metrics"
+        return self._metrics.page()
+
+    async def _run(
+        self,
+        operation: Operation,
+        caller: Caller,
+        arguments: Mapping[str, Any] | bytes,
+        progress: Callable[[int], None] | None,
+    ) -> Returned:
         allow(caller, operation.scope)
         try:
             if isinstance(arguments, bytes):
@@ -91,7 +125,9 @@ class Desktop:
 
         A caller who leaves gives its place free at once: a read that nobody waits for holds up nobody. It can't be stopped
         either, so there is a limit to how many of these may run."""
-        places = self._places[scope]
+        threads, places = self._threads[scope], self._places[scope]
+        if threads.statistics().tasks_waiting >= self.settings.limits.queue:
+            raise exhausted("too many calls wait already; try again in a moment", BUSY_SECONDS)
 
         def placed() -> T:
             if not places.acquire(blocking=False):
@@ -103,7 +139,7 @@ class Desktop:
 
         with anyio.move_on_after(seconds):
             try:
-                return await anyio.to_thread.run_sync(placed, abandon_on_cancel=True, limiter=self._threads[scope])
+                return await anyio.to_thread.run_sync(placed, abandon_on_cancel=True, limiter=threads)
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further

@@ -6,7 +6,6 @@ that against the output schema and lose the code."""
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -40,12 +39,11 @@ from index.errors import InvalidArgument, MemexError, NotFound
 from mcp_server import prompts, resources
 from mcp_server.caller import CALLER, allow
 from mcp_server.completion import completed
+from mcp_server.observed import identified
 from mcp_server.operation import Desktop, Operation
 from mcp_server.progress import alive
 from mcp_server.updates import Updates
 from mcp_server.wire import payload, schema
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 P = TypeVar("P", bound=BaseModel)
@@ -72,7 +70,7 @@ INSTRUCTIONS: Final = (
 
 def failure(error: MemexError) -> CallToolResult:
     """An expected failure, for the model (text) and for programs (`_meta`)."""
-    shown = json.loads(json.dumps(error.as_dict(), default=str))
+    shown = json.loads(json.dumps(identified(error), default=str))
     text = json.dumps({"error": shown}, separators=(",", ":"))
     return CallToolResult(
         content=[TextContent(type="text", text=text)], is_error=True, _meta={"dev.memex/error": shown}
@@ -124,9 +122,9 @@ class VaultMCP(MCPServer[Any]):
             if operation is None:
                 raise InvalidArgument(f"no tool {_short(name)}; tools/list names them all")
             async with alive(context) as progress:
-                data, text = payload(await self._desktop.call(operation, CALLER.get(), arguments, progress))
+                with self._desktop.traced_by(_carried(context)):
+                    data, text = payload(await self._desktop.call(operation, CALLER.get(), arguments, progress))
         except MemexError as error:
-            log.info("%s refused: %s", _short(name), error.code)
             return failure(error)
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data)
 
@@ -184,7 +182,6 @@ class VaultMCP(MCPServer[Any]):
 
 def refusal(error: MemexError, **data: Any) -> MCPError:
     """An expected failure where the protocol has no result for one. What is missing is a wrong parameter to it."""
-    log.info("refused: %s", error.code)
     code = INVALID_PARAMS if error.code in (InvalidArgument.code, NotFound.code) else SERVER_ERROR
     shown = json.loads(json.dumps(error.as_dict(), default=str))
     del shown["message"]
@@ -225,6 +222,11 @@ def _listed(operation: Operation, names: str) -> ListedTool:
         ),
         _meta={"dev.memex/family": operation.family},
     )
+
+
+def _carried(context: Context[Any, Any] | None) -> dict[str, Any]:
+    """What an MCP message says of the trace it is a part of."""
+    return dict(context.request_context.meta or {}) if context is not None else {}
 
 
 def _short(name: str) -> str:
