@@ -45,11 +45,10 @@ class DeepCheck:
     def __init__(self, vault: Vault, shelf: Shelf, hint: Callable[[Iterable[str]], None], remembered: Path) -> None:
         self._vault, self._shelf, self._hint, self._file = vault, shelf, hint, remembered
         self._one = threading.Lock()
-        self._stopped = threading.Event()
         self.last = self._recalled()
 
-    def run(self, progress: Progress | None = None) -> Checked:
-        """Check everything. One that is stopped, or loses the vault, is not remembered."""
+    def run(self, stopping: threading.Event, progress: Progress | None = None) -> Checked:
+        """Check everything. One that is told to stop, or loses the vault, is not remembered."""
         with self._one:
             indexes = self._shelf.live.indexes.values()
             checked, mended = 0, sum(self._halves(index) for index in indexes)
@@ -64,7 +63,7 @@ class DeepCheck:
                         break
                 if progress:
                     progress(checked, len(known), "checking")
-                if self._stopped.wait(REST * (time.monotonic() - begun)) or not self._vault.present():
+                if stopping.wait(REST * (time.monotonic() - begun)) or not self._vault.present():
                     return Checked(self.last.at, checked, mended)
             self.last = Checked(time.time_ns() // 1_000_000, checked, mended)
             with suppress(OSError):  # a full disk: then the next start makes it again
@@ -72,10 +71,6 @@ class DeepCheck:
             if mended:
                 log.warning("the deep check found %d notes or rows that no event had told of", mended)
             return self.last
-
-    def stop(self) -> None:
-        """End the one under way, and make no other."""
-        self._stopped.set()
 
     def due_in(self, now_ms: int) -> float:
         """Seconds until the next one is to be made."""

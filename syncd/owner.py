@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
+from syncd import owner_jobs
+from syncd.adopt import KEY_FILE, private
 from syncd.shelf import SCOPES
 from syncd.workspace import Kept
 
@@ -43,6 +45,9 @@ def operations(app: App) -> dict[str, Operation]:
         "key.create": owner.create_key,
         "key.list": owner.list_keys,
         "key.revoke": owner.revoke_key,
+        "key.rotate": owner.rotate_key,
+        "key.history": owner.key_history,
+        **owner_jobs.operations(lambda: app.jobs),
     }
 
 
@@ -106,6 +111,8 @@ class _Owner:
     def index(self, given: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = self._rooted(), _teller(progress)
         accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
+        if full:
+            sync.shelf.accept()
         if not full and not sync.shelf.outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:
@@ -115,7 +122,7 @@ class _Owner:
     def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = self._rooted(), _teller(progress)
         sync.run(progress=tell)  # what a listing finds needs no deep check
-        told = self._app.check.run(tell)
+        told = self._app.check.run(self._app.jobs.stopping, tell)
         return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
 
     def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
@@ -152,6 +159,21 @@ class _Owner:
         if not sync.vault.present():
             raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
         return sync
+
+    def rotate_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        key, secret = self._app.keys.rotate(
+            given["name"],
+            overlap_ms=given.get("overlap_ms") or 0,
+            expires_at=given.get("expires_at"),
+            now=_now(),
+        )
+        file = self._app.settings.state / KEY_FILE
+        if file.is_file() and file.read_text().startswith(f"mx_{key.id}_"):
+            private(file, secret + "\n")
+        return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
+
+    def key_history(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
+        return [dict(one) for one in self._app.keys.history()]
 
     def _degraded(self, answers: Any) -> list[str]:
         return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
@@ -215,6 +237,7 @@ def _key(key: Key) -> dict[str, Any]:
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
         "last_used_at": key.last_used_at,
+        "old_until": key.old_until,
     }
 
 

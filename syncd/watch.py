@@ -83,6 +83,11 @@ class Watch:
             self._supervisor = None
         self._hush()
 
+    @property
+    def supervised(self) -> bool:
+        """Whether somebody looks after the watcher and mends it."""
+        return self._supervisor is not None and self._supervisor.is_alive()
+
     def hearing(self) -> Hearing:
         """How well the vault is watched just now."""
         ears = self._ears

@@ -21,6 +21,7 @@ from syncd import control
 from syncd.adopt import adopt
 from syncd.app import App
 from syncd.config import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
+from syncd.doors import LimitsSettings
 from tests.fakes import fake_embedder
 from tests.world import until
 
@@ -35,6 +36,7 @@ def serve(vault: Path, state: Path, poll_s: float) -> None:
         server=ServerSettings(port=0),
         sync=SyncSettings(listing_s=3600.0),  # nothing but events, or what stands in for them, may help
         watch=WatchSettings(poll_s=poll_s),
+        limits=LimitsSettings(rate=0),
     )
     adopt(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=fake_embedder()) as app:
