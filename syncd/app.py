@@ -107,9 +107,9 @@ class App:
             self.pushes = Pushes(self.ledger, state, self.follow.told)
             self.desk = Desk(tools, self.keys, self.status, self.pushes, partial(samples, self))
             self.watch: Watch | None = None
-            self._sole: socket.socket | None = None
             self.traces: traces.Traces | None = None
             self.jobs = self._planned()
+            self._sole: socket.socket | None = None
             self._closing = opened.pop_all()
 
     @classmethod
@@ -295,11 +295,11 @@ class App:
         running.callback(self.follow.stop)
         sync.start()
         running.callback(sync.stop)
-        running.callback(self._unclaim)
         self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
-        running.callback(sync.interrupt)  # first of all: a job may wait for the pass under way
+        running.callback(self._unclaim)
+        running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
     def _planned(self) -> Jobs:
         """The jobs of this vault, not started."""
@@ -307,9 +307,9 @@ class App:
         jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
         jobs.every("root", 10.0, self._check_root)
         jobs.every("maintenance", 30.0, self._maintain)
-        jobs.every("leftovers", DAY_S, self._collect)
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
+        jobs.every("leftovers", DAY_S, self._collect)
         return jobs
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:

@@ -26,7 +26,7 @@ from syncd.vault import Vault
 log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
-FIRST_S = 600.0  # seconds after a start at which one that is due is made: then the start's own work is done
+FIRST_S = 120.0  # seconds after a start at which one that is due is made: then the start's own work is done
 SLICE_S, REST = 0.02, 4  # seconds of work at a time, and how many times that it rests: searches don't notice
 
 
@@ -73,7 +73,7 @@ class DeepCheck:
             return self.last
 
     def due_in(self, now_ms: int) -> float:
-        """Seconds until the next one is to be made."""
+        """Seconds until the next one: a daemon that never runs for a day, or was stopped in the middle of one, gets it too."""
         if self.last.at is None:
             return FIRST_S
         return min(DAY_S, max(FIRST_S, DAY_S - (now_ms - self.last.at) / 1000))

@@ -137,11 +137,11 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
-    watch: WatchSettings = field(default_factory=WatchSettings)
     log: LogSettings = field(default_factory=LogSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
+    watch: WatchSettings = field(default_factory=WatchSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -162,11 +162,11 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "search": SearchSettings,
     "sync": SyncSettings,
-    "watch": WatchSettings,
     "log": LogSettings,
     "telemetry": TelemetrySettings,
     "limits": LimitsSettings,
     "access": AccessSettings,
+    "watch": WatchSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

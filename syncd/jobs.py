@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 OFTEN_S = 300.0  # of a job that runs more often than this only what changed is written down: a tick costs no fsync
 LATE_S = 60.0  # a run that came due while nothing ran is made up this long after the start, which has enough to do
+FIRST_S = 3600.0  # the longest wait for a job that never ran
 LIMIT_S = 3600.0  # a run that takes longer is shown as too long
 
 
@@ -87,7 +88,8 @@ class Jobs:
     ) -> None:
         """Run `work` every `seconds`, counted from its last run, also one before this start; with `soon`, from now.
 
-        Work that knows better when it was last done says `after` how many seconds its first run is due. A run of more than `limit_s` is shown as too long. A second job of the same name replaces the first."""
+        Work that knows better itself says `after` how many seconds its first run is due. A run of more than `limit_s` is
+        shown as too long. A second job of the same name replaces the first."""
         last = next(iter(self._kept.of(name, 1)), None) if self._kept else None
         with self._changed:
             self._jobs[name] = _Job(name, seconds, limit_s, work, last, last)
@@ -206,8 +208,10 @@ class Jobs:
 
 
 def _wait(last: Run | None, seconds: float, now: float) -> float:
-    """Seconds to the first run: what the last one left of the interval, as far as its time can be believed."""
-    left = last.started_at / 1000 + seconds - now if last else seconds
+    """Seconds to the first run: what the last one left of the interval, as far as its time can be believed.
+
+    One that never ran must not wait for a day that a laptop is never on for."""
+    left = last.started_at / 1000 + seconds - now if last else min(seconds, FIRST_S)
     return min(max(left, min(seconds, LATE_S)), seconds)
 
 

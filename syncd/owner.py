@@ -154,12 +154,6 @@ class _Owner:
     def revoke_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return _key(self._app.keys.revoke(given["name"], now=_now()))
 
-    def _rooted(self) -> Sync:
-        sync = self._app.sync
-        if not sync.vault.present():
-            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
-        return sync
-
     def rotate_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
         key, secret = self._app.keys.rotate(
             given["name"],
@@ -174,6 +168,12 @@ class _Owner:
 
     def key_history(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
         return [dict(one) for one in self._app.keys.history()]
+
+    def _rooted(self) -> Sync:
+        sync = self._app.sync
+        if not sync.vault.present():
+            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        return sync
 
     def _degraded(self, answers: Any) -> list[str]:
         return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))

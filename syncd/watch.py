@@ -99,7 +99,7 @@ class Watch:
         return Hearing("ok", "", *counts)
 
     def _problem(self, ears: Ears | None) -> str:
-        if self._supervisor is None or not self._supervisor.is_alive():
+        if not self.supervised:
             return "the watcher is not running; restart the daemon"
         if ears is None:
             return self._deaf
