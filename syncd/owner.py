@@ -124,7 +124,7 @@ class _Owner:
     def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = self._rooted(), _teller(progress)
         sync.run(progress=tell)  # what a listing finds needs no deep check
-        told = self._app.check.run(tell)
+        told = self._app.check.run(self._app.jobs.stopping, tell)
         return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
 
     def examine(self, _: Arguments, __: Progress) -> dict[str, str]:
