@@ -7,6 +7,7 @@ import math
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -113,6 +114,19 @@ def test_what_it_does_is_told_when_it_changes(ear, pulse, patient):
     patient.doing = "indexing 1,200/5,000"
     ear.until("STATUS=indexing 1,200/5,000")
     assert ear.silent(1.0, "STATUS")
+
+
+def test_a_state_that_can_not_be_told_takes_no_sign_of_life_away(ear, pulse, patient, caplog):
+    pulse.serving(patient.vitals)
+    ear.until("READY=1")
+
+    def broken():
+        raise OSError("the catalog is gone")
+
+    pulse.serving(replace(patient.vitals, doing=broken))
+    for _ in range(3):
+        ear.until("WATCHDOG=1")
+    assert "could not be told" in caplog.text
 
 
 @pytest.mark.parametrize(
