@@ -16,6 +16,7 @@ from index.errors import InvalidArgument, MemexError
 from syncd import control, render
 from syncd.cli_frame import FLAGS, Command, answer, as_json, ask, color, now, out, talk
 from syncd.config import load
+from syncd.secrets import DEFECT as SECRET
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
@@ -49,9 +50,19 @@ WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="O
 
 @click.command(cls=Command)
 @click.option("--full", is_flag=True, help="Forget the index and build it from the files.")
-def index(full: bool) -> None:
+@click.option(
+    "--check", is_flag=True, help="Read every note and compare it, and the index's parts, with what is known."
+)
+@click.option("--accept-removals", is_flag=True, help="Believe that notes which vanished at once were meant to go.")
+def index(full: bool, check: bool, accept_removals: bool) -> None:
     """Bring the index up to date once, without serving; prints `+added ~modified -removed !failed`."""
-    report = ask("index", {"full": full}, fresh=True)
+    if check and (full or accept_removals):
+        raise InvalidArgument("--check goes alone: --full builds the index from the files in any case")
+    if check:
+        report = ask("check", {}, fresh=True)
+        answer(report, lambda: render.checked(report))
+        return
+    report = ask("index", {"full": full, "accept_removals": accept_removals}, fresh=True)
     answer(report, lambda: render.indexed(report))
 
 
@@ -115,6 +126,9 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
     made = ask(
         "capture", {**rest, "content": _stdin() if content in (None, "-") else content, "metadata": properties or None}
     )
+    for one in made.get("defects", ()):
+        if one.startswith(f"{SECRET}: "):
+            talk(f"memex: {one}")
     answer(
         made,
         lambda: (

@@ -44,6 +44,20 @@ SCHEMA: tuple[str, ...] = (
     ) STRICT;
     CREATE INDEX job_runs_of ON job_runs (job, id);
     """,
+    """
+    ALTER TABLE keys ADD COLUMN serial INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE keys ADD COLUMN old_digest BLOB;
+    ALTER TABLE keys ADD COLUMN old_until INTEGER;
+    CREATE TABLE key_events (
+        at INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        key_id TEXT NOT NULL,
+        name TEXT NOT NULL
+    ) STRICT;
+    """,
+    """
+    CREATE TABLE deliveries (id TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT;
+    """,
 )
 
 

@@ -13,12 +13,14 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
 from syncd import owner_jobs
+from syncd.adopt import KEY_FILE, private
 from syncd.shelf import SCOPES
 from syncd.workspace import Kept
 
 if TYPE_CHECKING:
     from syncd.app import App
     from syncd.keys import Key
+    from syncd.sync import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -36,12 +38,15 @@ def operations(app: App) -> dict[str, Operation]:
         "delete": owner.delete,
         "status": owner.status,
         "index": owner.index,
+        "check": owner.check,
         "workspace.create": owner.create_workspace,
         "workspace.list": owner.list_workspaces,
         "workspace.delete": owner.delete_workspace,
         "key.create": owner.create_key,
         "key.list": owner.list_keys,
         "key.revoke": owner.revoke_key,
+        "key.rotate": owner.rotate_key,
+        "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
     }
 
@@ -104,18 +109,21 @@ class _Owner:
         return self._app.status(None) | self._app.facts()
 
     def index(self, given: Arguments, progress: Progress) -> dict[str, Any]:
-        def tell(done: int, total: int, stage: str) -> None:
-            progress({"done": done, "total": total, "stage": stage})
-
-        sync = self._app.sync
-        if not sync.vault.present():
-            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        sync, tell = self._rooted(), _teller(progress)
         accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
+        if full:
+            sync.shelf.accept()
         if not full and not sync.shelf.outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:
             sync.run(accept=True)  # what is held would keep a new index from being made
         return asdict(sync.rebuild(fresh=full, progress=tell))
+
+    def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
+        sync, tell = self._rooted(), _teller(progress)
+        sync.run(progress=tell)  # what a listing finds needs no deep check
+        told = self._app.check.run(tell)
+        return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
 
     def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return {"name": self._app.desk.create_workspace(given["name"]).name}
@@ -146,6 +154,27 @@ class _Owner:
     def revoke_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return _key(self._app.keys.revoke(given["name"], now=_now()))
 
+    def rotate_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        key, secret = self._app.keys.rotate(
+            given["name"],
+            overlap_ms=given.get("overlap_ms") or 0,
+            expires_at=given.get("expires_at"),
+            now=_now(),
+        )
+        file = self._app.settings.state / KEY_FILE
+        if file.is_file() and file.read_text().startswith(f"mx_{key.id}_"):
+            private(file, secret + "\n")
+        return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
+
+    def key_history(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
+        return [dict(one) for one in self._app.keys.history()]
+
+    def _rooted(self) -> Sync:
+        sync = self._app.sync
+        if not sync.vault.present():
+            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        return sync
+
     def _degraded(self, answers: Any) -> list[str]:
         return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
 
@@ -158,6 +187,10 @@ class _Owner:
         if record is None or workspace:
             raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
         return Kept(record, self._app.text_of(record), tuple(vault.passages(record)))
+
+
+def _teller(progress: Progress) -> Callable[[int, int, str], None]:
+    return lambda done, total, stage: progress({"done": done, "total": total, "stage": stage})
 
 
 def _query(given: Arguments) -> Query:
@@ -204,6 +237,7 @@ def _key(key: Key) -> dict[str, Any]:
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
         "last_used_at": key.last_used_at,
+        "old_until": key.old_until,
     }
 
 

@@ -20,11 +20,15 @@ from syncd.markdown import outline
 from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
 from syncd.place import INBOX, Place, place
 from syncd.properties import Properties
+from syncd.secrets import defects as secrets_in
 
 TYPES = frozenset({"note", "file", "entity"})
 CONFLICT_COPY = re.compile(
     r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
-    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox""",
+    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
+    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
+    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
+    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
@@ -48,6 +52,8 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     created_at = own.time("created_at")
     found = outline(body)
     _look_for_conflicts(front, body, defects)
+    if where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
+        defects += secrets_in(front + body)
     kind = own.text("type")
     return Document(
         path=path,
