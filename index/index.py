@@ -23,7 +23,7 @@ from index.errors import Unavailable
 from index.identity import path_id, stem
 from index.memory import give_back
 from index.model import Answer, Document, Entry, Query, Record, Scope, Stat
-from index.prepared import Prepared, estimate
+from index.prepared import Prepared, estimate, fingerprint, rows_of
 from index.search import search
 from index.store import Row, Store
 from index.trace import span
