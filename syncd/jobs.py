@@ -69,6 +69,7 @@ class Jobs:
         self._kept = kept
         self._jobs: dict[str, _Job] = {}
         self._changed = threading.Condition()
+        self._keeping = threading.Lock()  # apart from the above: who asks how jobs stand does not wait for a disk
         self._scheduler = BackgroundScheduler(
             executors={"default": _Threads()},
             jobstores={"default": _Store()},
@@ -113,10 +114,11 @@ class Jobs:
         with self._changed:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._under_way(), grace_s)
-            left = self._under_way()
-            for job in self._jobs.values():
-                if job.last is not None and job.last is not job.kept:
-                    self._keep(job, job.last)
+            left, ended = self._under_way(), list(self._jobs.values())
+        for job in ended:
+            if job.last is not None:
+                self._keep(job, job.last)
+        with self._keeping:
             self._kept = None  # the ledger is closed after this
         if left:
             log.warning("left running: %s", ", ".join(left))
@@ -157,12 +159,13 @@ class Jobs:
 
     def history(self, name: str) -> list[Run]:
         """The runs of a job that were kept, newest first; of one that runs often, those that went otherwise than before."""
-        with self._changed:
+        with self._keeping:
             return self._kept.of(name) if self._kept else []
 
     def troubles(self) -> list[str]:
         """Which jobs fail or take too long, in sentences that say nothing of notes or paths."""
-        standing = self.standing().items()
+        with self._changed:
+            standing = [(name, _standing(job, None)) for name, job in self._jobs.items()]
         told = [f"jobs: {name} failed the last time; memex job list says why" for name, one in standing if one.error]
         return told + [
             f"jobs: {name} has been running for {(one.seconds or 0) / 60:.0f} minutes; it may hang"
@@ -191,20 +194,22 @@ class Jobs:
         with self._changed:
             run = Run(job.started_at, time.monotonic() - job.began, error)
             asked, before = job.asked, job.last
+        if asked or job.every_s >= OFTEN_S or before is None or before.error != error:
+            self._keep(job, run)
+        with self._changed:
             job.last, job.began, job.asked = run, None, False
             job.runs, job.failures = job.runs + 1, job.failures + bool(error)
-            if asked or job.every_s >= OFTEN_S or before is None or before.error != error:
-                self._keep(job, run)
             self._changed.notify_all()
 
     def _keep(self, job: _Job, run: Run) -> None:
-        if self._kept is None:
-            return
-        try:
-            self._kept.keep(job.name, run)
-            job.kept = run
-        except Unavailable as error:
-            log.warning("how the job %s went was not written down: %s", job.name, error.message)
+        with self._keeping:
+            if self._kept is None or job.kept is run:
+                return
+            try:
+                self._kept.keep(job.name, run)
+                job.kept = run
+            except Unavailable as error:
+                log.warning("how the job %s went was not written down: %s", job.name, error.message)
 
 
 def _wait(last: Run | None, seconds: float, now: float) -> float:
