@@ -472,10 +472,9 @@ INSIDE = re.compile(
 )
 
 
-def everything(rim, key, mode):
+def everything(rim, key, mode, note="0" * 32):
     """What every route and tool answers, as text."""
     told = []
-    note = "0" * 32
     for method, path, sent in (
         ("POST", "/capture", {"json": {"content": f"a text {mode}"}}),
         ("POST", "/search", {"json": {"query": "text"}}),
@@ -543,6 +542,51 @@ def test_a_vault_that_is_gone_and_a_model_that_fails_tell_nothing_either(tmp_pat
         for what, _, text in told:
             assert not INSIDE.search(text), what
             assert str(tmp_path) not in text, what
+
+
+def instead(note, make):
+    note.unlink()
+    make(note)
+
+
+def emptied(folder, make):
+    shutil.rmtree(folder)
+    make(folder)
+
+
+def spoilt(rim, pattern):
+    """Files that the daemon has open, overwritten."""
+    files = [one for one in rim.world.state.rglob(pattern) if one.is_file()]
+    assert files
+    for one in files:
+        one.write_bytes(b"diary " * 4_000)
+
+
+REAL = {
+    "a note that is a folder": lambda _, note: instead(note, Path.mkdir),
+    "a note that is a link": lambda _, note: instead(note, lambda at: at.symlink_to("/etc/passwd")),
+    "a note that is a pipe": lambda _, note: instead(note, os.mkfifo),
+    "a workspace that is a file": lambda _, note: emptied(note.parent, lambda at: at.write_text("x")),
+    "a workspace that is a link": lambda _, note: emptied(note.parent, lambda at: at.symlink_to("/etc")),
+    "a catalog of nonsense": lambda rim, _: spoilt(rim, "captures.db"),
+    "a store of nonsense": lambda rim, _: spoilt(rim, "captures.lance/**/*"),
+    "a store that is gone": lambda rim, _: shutil.rmtree(next(rim.world.state.rglob("captures.lance"))),
+    "a ledger of nonsense": lambda rim, _: spoilt(rim, "ledger.db"),
+}
+
+
+@pytest.mark.parametrize("kind", REAL)
+def test_what_breaks_on_disk_is_told_without_where_or_what_it_was(tmp_path, kind):
+    with running(tmp_path / "state") as rim:
+        rim.desk.workspace("secret").capture("# Hidden title xqtitlezy\n\nthe word is xqbodyzy")
+        made = rim.rest("POST", "/capture", key="work", json={"content": "a note of mine"}).json()
+        note = next((rim.world.vault / "Captures/work").glob("*.md"))
+        REAL[kind](rim, note)
+        told = everything(rim, "work", "2026-07-28", made["id"])
+        for what, _, text in told:
+            assert not INSIDE.search(text), (what, text)
+            for inside in (str(tmp_path), "xqtitlezy", "/etc", "root:"):
+                assert inside not in text, (what, text)
 
 
 def test_no_key_and_no_text_of_a_note_is_in_the_log(rim, caplog):
