@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from index.errors import CODES, InvalidArgument, MemexError, NotFound, Unavailable
+from mcp_server import webhook
 from mcp_server.operation import Desktop, Operation
 from mcp_server.tools import thoughts
 from mcp_server.wire import body, payload, schema, status
@@ -142,6 +143,7 @@ def openapi(public_url: str, *, version: str) -> dict[str, Any]:
         paths[path] = {
             "get": {"operationId": path[1:], "summary": what, "security": [{}, {"key": []}], "responses": responses}
         }
+    paths[webhook.PATH] = webhook.described()
     return {
         "openapi": "3.1.0",
         "info": {

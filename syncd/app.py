@@ -4,32 +4,40 @@ The one file that looks both ways: it is imported by the command line, and impor
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
+from index.errors import Conflict
 from index.memory import frugal
 from index.model import Record, Scope
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.follow import Follow
+from syncd.hooks import HOOKS, find
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
+from syncd.leftovers import collect
 from syncd.lock import Lock
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.place import place
+from syncd.pulse import Pulse, Vitals
+from syncd.pushes import Pushes
 from syncd.repo import Repo
+from syncd.runs import Runs
 from syncd.secrets import flagged
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
@@ -40,6 +48,8 @@ from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
 
+DAY_S = 86_400.0
+LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 EXPIRING_MS = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 
@@ -87,9 +97,11 @@ class App:
                 now=lambda: time.time_ns() // 1_000_000,
                 degraded=partial(self.degraded, ("captures",)),
             )
-            self.desk = Desk(tools, self.keys, self.status)
+            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
+            self.pushes = Pushes(self.ledger, state, self.follow.told)
+            self.desk = Desk(tools, self.keys, self.status, self.pushes)
             self.watch: Watch | None = None
-            self.jobs: Jobs | None = None
+            self.jobs = self._planned()
             self._closing = opened.pop_all()
 
     @classmethod
@@ -135,9 +147,9 @@ class App:
             "state_path": str(self.settings.state),
             "workspaces": self.desk.workspaces(),
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
-            "git": self.repo.state(),
+            "git": self._git(),
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
-            "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
+            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
             "removals_held": self.sync.held,
             "keys": self._key_facts(),
             "flagged": flagged(self.shelf.slots["captures"].index.defects()),
@@ -166,7 +178,21 @@ class App:
             told.append(f"index: {bare} notes can be found by their words only")
         if self.watch and (unwell := self.watch.healthy()):
             told.append(f"watch: {unwell}")
-        return told + self.sync.degraded
+        told += [text for text in (self.follow.unwell, self.pushes.problem) if text]
+        return told + self.sync.degraded + self.jobs.troubles()
+
+    def _git(self) -> dict[str, Any]:
+        """How the vault stands with Git; for its owner only, as the advice names paths."""
+        found = self.repo.standing()
+        told: dict[str, Any] = asdict(found) | {"advice": self.repo.advice(found), "hooks": []}
+        with suppress(Conflict):  # no repository, and the state says so
+            hooks = find(self.repo.hooks_folder(), HOOKS, self.settings.state)
+            told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
+            told["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
+        return told
+
+    def _hint_notes(self, paths: Iterable[str]) -> None:
+        self.sync.hint(path for path in paths if not self.vault.ignores(path))
 
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         inbox = self.settings.vault.inbox
@@ -185,8 +211,12 @@ class App:
 
     # Serving
 
-    def serve(self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None) -> None:
-        """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away."""
+    def serve(
+        self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None, pulse: Pulse | None = None
+    ) -> None:
+        """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
+
+        `pulse` is told once requests are answered, and how to tell that all is well."""
         from mcp_server.server import serve  # noqa: PLC0415 - the rim is imported only where it is served
 
         state = self.settings.state
@@ -195,6 +225,8 @@ class App:
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
             log.info("serving %s at %s", self.vault.root, url)
+            if pulse is not None:
+                pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
 
         with ExitStack() as running:
@@ -203,7 +235,7 @@ class App:
             serve(self.desk, self.settings, on_bound=bound, stop=stop)
 
     def _start(self, running: ExitStack) -> None:
-        sync, sections = self.sync, self.settings.sync
+        sync = self.sync
         control = ControlServer(self.settings.state, self.operations)
         control.start()
         running.callback(control.stop)
@@ -211,18 +243,53 @@ class App:
         self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing(), ignored=self.vault.ignores)
         self.watch.start()
         running.callback(self.watch.stop)
+        self.follow.start()
+        running.callback(self.follow.stop)
         sync.start()
         running.callback(sync.stop)
-        self.jobs = Jobs()
-        self.jobs.every("listing", sections.listing_s, sync.want_listing)
-        self.jobs.every("root", 10.0, self._check_root)
-        self.jobs.every("maintenance", 30.0, self._maintain)
+        self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
+        running.callback(sync.interrupt)  # first of all: a job may wait for the pass under way
+
+    def _planned(self) -> Jobs:
+        """The jobs of this vault, not started."""
+        jobs = Jobs(Runs(self.ledger))
+        jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
+        jobs.every("root", 10.0, self._check_root)
+        jobs.every("maintenance", 30.0, self._maintain)
+        jobs.every("leftovers", DAY_S, self._collect)
+        return jobs
+
+    def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
+        watch, sync = self.watch, self.sync
+        return Vitals(
+            loop,
+            readable=self.vault.present,
+            watched=lambda: watch is None or watch.supervised,
+            still_s=lambda: sync.still_s,
+            doing=self._doing,
+            busy=lambda: sync.progress is not None,
+        )
+
+    def _doing(self) -> str:
+        """What the daemon does just now, in a few words for a service manager's page."""
+        if (progress := self.sync.progress) and progress[1] > 1:
+            return f"indexing {progress[0]:,}/{progress[1]:,}"
+        if not self.sync.ready.is_set():
+            return "reading the vault for the first time"
+        notes = sum(slot.index.counts[0] for slot in self.shelf.slots.values())
+        return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
 
     def _check_root(self) -> None:
         if not self.vault.present():
             self.sync.want_listing()
+
+    def _collect(self) -> None:
+        gone = self.vault.sweep(older_s=LEFT_S) + collect(self.settings.state, older_s=LEFT_S)
+        gone += self.shelf.clear(older_s=DAY_S)
+        if gone:
+            log.info("leftovers removed: %d", len(gone))
 
     def _maintain(self) -> None:
         self.shelf.tidy()

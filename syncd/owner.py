@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
+from syncd import owner_jobs
 from syncd.adopt import KEY_FILE, private
 from syncd.shelf import SCOPES
 from syncd.workspace import Kept
@@ -42,6 +43,7 @@ def operations(app: App) -> dict[str, Operation]:
         "key.create": owner.create_key,
         "key.list": owner.list_keys,
         "key.revoke": owner.revoke_key,
+        **owner_jobs.operations(lambda: app.jobs),
         "key.rotate": owner.rotate_key,
         "key.history": owner.key_history,
     }

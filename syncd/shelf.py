@@ -179,6 +179,19 @@ class Shelf:
         if self.live.folder.is_dir() and _current(self._root) != self.live.folder:
             self._name_current(self.live)
 
+    def clear(self, *, older_s: float) -> list[str]:
+        """Remove builds that nobody uses and that can't be taken up again, once they are so old; their names."""
+        if self._embedder.state != "ready":
+            return []  # which could be taken up again is not known now
+        with contextlib.suppress(FileNotFoundError):  # somebody took the whole folder away: the pipe notices
+            made = self._wanted()
+            old = [one for one in self._others() if time.time() - one.stat().st_ctime > older_s]
+            done = [folder for folder in old if _read_made(folder) != made]
+            for folder in done:
+                self._drop(folder)
+            return [folder.name for folder in done]
+        return []
+
     def close(self) -> None:
         """Release everything."""
         self.tidy(grace=0)

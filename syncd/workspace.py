@@ -30,6 +30,7 @@ from syncd.keys import Keys
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
 from syncd.parse import parse
 from syncd.place import place
+from syncd.pushes import Pushes
 from syncd.secrets import redacted
 from syncd.shelf import Slot
 from syncd.vault import Vault
@@ -212,8 +213,10 @@ class Workspace:
 class Desk:
     """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
 
-    def __init__(self, tools: Tools, keys: Keys, status: Callable[[Collection[str] | None], dict[str, Any]]) -> None:
-        self._tools, self.keys, self.status = tools, keys, status
+    def __init__(
+        self, tools: Tools, keys: Keys, status: Callable[[Collection[str] | None], dict[str, Any]], pushes: Pushes
+    ) -> None:
+        self._tools, self.keys, self.status, self.pushes = tools, keys, status, pushes
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""
