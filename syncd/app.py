@@ -38,7 +38,7 @@ from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.repo import Repo
 from syncd.runs import Runs
-from syncd.secrets import flagged
+from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
@@ -202,7 +202,14 @@ class App:
         captures = self.shelf.slots["captures"].index
         told = [one for name in workspaces for one in captures.defects(name)]
         unread = [(path, why) for path, why in self.sync.failed.items() if place(path, inbox).workspace in workspaces]
-        return sorted({*told, *(one for one in unread if place(one[0], inbox).scope == "captures")})
+        return sorted(
+            {(self._entitled(path), why) for path, why in (*told, *unread) if place(path, inbox).scope == "captures"}
+        )
+
+    def _entitled(self, path: str) -> str:
+        """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
+        record = self.shelf.slots["captures"].index.at(path)
+        return path if record is None else f"{path.rpartition('/')[0]}/{redacted(record.title)}.md"
 
     def text_of(self, record: Record) -> str:
         """The body of any note of the vault; for its owner only."""
