@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -32,8 +31,6 @@ from syncd.pushes import Pushes
 
 if TYPE_CHECKING:
     from mcp_server.access import Access
-
-log = logging.getLogger(__name__)
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE"})
@@ -104,7 +101,7 @@ class Guard:
             else:
                 receive = received
         if refusal is not None:
-            log.info("refused %s %s: %s", scope["method"], refusal.status, refusal.code)
+            scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
             await refuse(refusal, receive, send)
             return
         caller = None if key is None else _caller(key, headers, scope["query_string"], late)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
+import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from index.errors import CODES, InvalidArgument, MemexError, NotFound, Unavailable
 from mcp_server import webhook
+from mcp_server.metrics import CONTENT_TYPE
 from mcp_server.operation import Desktop, Operation
 from mcp_server.tools import thoughts
 from mcp_server.wire import body, payload, schema, status
@@ -59,6 +61,10 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
         state = await desktop.status(request.scope.get("memex.caller"))
         return _json(json.dumps(state).encode(), 200 if state["ready"] else 503)
 
+    async def metrics(request: Request) -> Response:
+        page = await anyio.to_thread.run_sync(desktop.page, request.scope["memex.caller"], abandon_on_cancel=True)
+        return Response(page, media_type=CONTENT_TYPE)
+
     return [
         *(
             Route(served.path, _endpoint(desktop, OPERATIONS[served.operation], served.place), methods=[served.method])
@@ -66,6 +72,7 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
         ),
         Route("/healthz", healthz, methods=["GET"]),
         Route("/readyz", readyz, methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
         Route("/openapi.json", openapi_json, methods=["GET"]),
     ]
 

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -18,10 +19,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
-from index.errors import Conflict
+from index.errors import Conflict, Unavailable
 from index.memory import frugal
 from index.model import Record, Scope
+from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER, private
+from syncd.check import DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.follow import Follow
@@ -30,8 +33,9 @@ from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
 from syncd.leftovers import collect
-from syncd.lock import Lock
+from syncd.lock import Lock, sole
 from syncd.note import decode, split
+from syncd.oddities import Twins, oddities
 from syncd.owner import Operation, operations
 from syncd.place import place
 from syncd.pulse import Pulse, Vitals
@@ -42,8 +46,9 @@ from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
+from syncd.telemetry import samples
 from syncd.vault import Vault
-from syncd.watch import Watch
+from syncd.watch import Hearing, Watch
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
@@ -89,6 +94,8 @@ class App:
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings))
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
+            self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in self.shelf.slots.values()))
             tools = Tools(
                 vault=self.vault,
                 captures=self.shelf.slots["captures"],
@@ -99,9 +106,11 @@ class App:
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
-            self.desk = Desk(tools, self.keys, self.status, self.pushes)
+            self.desk = Desk(tools, self.keys, self.status, self.pushes, partial(samples, self))
             self.watch: Watch | None = None
+            self.traces: traces.Traces | None = None
             self.jobs = self._planned()
+            self._sole: socket.socket | None = None
             self._closing = opened.pop_all()
 
     @classmethod
@@ -145,11 +154,12 @@ class App:
         return {
             "vault_path": str(self.vault.root),
             "state_path": str(self.settings.state),
-            "workspaces": self.desk.workspaces(),
+            "workspaces": self._workspaces(),
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self._git(),
-            "watch": self.watch.healthy() or "ok" if self.watch else "off",
-            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
+            **self.background(),
+            "names": oddities((slot.index for slot in self.shelf.slots.values()), self._twins),
+            "deep_check": asdict(self.check.last),
             "removals_held": self.sync.held,
             "keys": self._key_facts(),
             "flagged": flagged(self.shelf.slots["captures"].index.defects()),
@@ -165,19 +175,29 @@ class App:
             "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
         }
 
+    def background(self) -> dict[str, Any]:
+        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
+        return {
+            "watch": asdict(self.watch.hearing() if self.watch else Hearing("off")),
+            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
+        }
+
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
         told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
         if not told and not all(slot.index.listed for slot in self.shelf.slots.values()):
             told.append("index: the vault is being read for the first time; until then searches miss notes")
+        meanwhile = "the encoder before it answers" if self.shelf.answering else "searches use full text only"
         if self.embedder.state != "ready":
-            told.append(f"encoder: {self.embedder.problem or 'loading'}; searches use full text only")
+            told.append(f"encoder: {self.embedder.problem or 'loading'}; {meanwhile}")
         elif self.shelf.outdated():
-            told.append("index: made with another encoder; searches use full text only until it is built anew")
+            told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
-        if self.watch and (unwell := self.watch.healthy()):
+        if self.watch and (unwell := self.watch.hearing().problem):
             told.append(f"watch: {unwell}")
+        if self.watch and not self._alone():
+            told.append("vault: another Memex works on it with another state folder; stop one of the two")
         told += [text for text in (self.follow.unwell, self.pushes.problem) if text]
         return told + self.sync.degraded + self.jobs.troubles()
 
@@ -198,7 +218,7 @@ class App:
         inbox = self.settings.vault.inbox
         if workspaces is None:
             told = [one for slot in self.shelf.slots.values() for one in slot.index.defects()]
-            return sorted({*told, *self.sync.failed.items()})
+            return sorted({*told, *self.sync.failed.items(), *self._twins.defects()})
         captures = self.shelf.slots["captures"].index
         told = [one for name in workspaces for one in captures.defects(name)]
         unread = [(path, why) for path, why in self.sync.failed.items() if place(path, inbox).workspace in workspaces]
@@ -210,6 +230,25 @@ class App:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
         record = self.shelf.slots["captures"].index.at(path)
         return path if record is None else f"{path.rpartition('/')[0]}/{redacted(record.title)}.md"
+
+    def _alone(self) -> bool:
+        """Whether no other daemon serves this vault, with another state folder."""
+        if self._sole is None:
+            with suppress(Unavailable):  # the vault is missing, and that is told
+                self._sole = sole(self.vault.root)
+                return self._sole is not None
+        return True
+
+    def _workspaces(self) -> list[str]:
+        try:
+            return self.desk.workspaces()
+        except (
+            Unavailable
+        ):  # the vault is missing: of all things, that must not keep its owner from asking what is wrong
+            return []
+
+    def _paths(self) -> list[str]:
+        return [path for slot in self.shelf.slots.values() for path in slot.index.manifest.copy()]
 
     def text_of(self, record: Record) -> str:
         """The body of any note of the vault; for its owner only."""
@@ -224,14 +263,14 @@ class App:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
 
         `pulse` is told once requests are answered, and how to tell that all is well."""
-        from mcp_server.server import serve  # noqa: PLC0415 - the rim is imported only where it is served
+        from mcp_server.server import installed, serve  # noqa: PLC0415 - the rim is imported only where it is served
 
         state = self.settings.state
         daemon = state / "daemon.json"
 
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
-            log.info("serving %s at %s", self.vault.root, url)
+            log.debug("serving %s at %s", self.vault.root, url)
             if pulse is not None:
                 pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
@@ -239,7 +278,10 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start(running)
-            serve(self.desk, self.settings, on_bound=bound, stop=stop)
+            self.traces = traces.opened(self.settings.telemetry, os.environ, version=installed())
+            if self.traces:
+                running.callback(self.traces.close)
+            serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=self.traces)
 
     def _start(self, running: ExitStack) -> None:
         sync = self.sync
@@ -247,8 +289,17 @@ class App:
         control.start()
         running.callback(control.stop)
         # The watcher first: what changes while the first listing runs is then a hint, not a gap.
-        self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing(), ignored=self.vault.ignores)
+        self.watch = Watch(
+            self.vault.root,
+            sync.hint,
+            lambda _: sync.want_listing(),
+            ignored=self.vault.ignores,
+            mode=self.settings.watch.mode,
+            poll_s=self.settings.watch.poll_s,
+        )
         self.watch.start()
+        if not self._alone():
+            log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
         self.follow.start()
         running.callback(self.follow.stop)
@@ -257,7 +308,9 @@ class App:
         self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
-        running.callback(sync.interrupt)  # first of all: a job may wait for the pass under way
+        running.callback(self._unclaim)
+        running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
+        running.callback(self.check.stop)  # likewise: it may be in the middle of a long one
 
     def _planned(self) -> Jobs:
         """The jobs of this vault, not started."""
@@ -265,6 +318,7 @@ class App:
         jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
         jobs.every("root", 10.0, self._check_root)
         jobs.every("maintenance", 30.0, self._maintain)
+        jobs.every("deep check", DAY_S, self.check.run)
         jobs.every("leftovers", DAY_S, self._collect)
         return jobs
 
@@ -288,6 +342,11 @@ class App:
         notes = sum(slot.index.counts[0] for slot in self.shelf.slots.values())
         return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
 
+    def _unclaim(self) -> None:
+        if self._sole is not None:
+            self._sole.close()
+            self._sole = None
+
     def _check_root(self) -> None:
         if not self.vault.present():
             self.sync.want_listing()
@@ -310,8 +369,14 @@ def _shelf_settings(settings: Settings) -> ShelfSettings:
 
 
 def _embedder(settings: Settings) -> Embedder:
+    root = settings.state / "index"
+    made = Shelf.made(root)
     embedder = Embedder(
-        settings.embed, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index")
+        settings.embed,
+        cache=settings.state / "models",
+        prefer=made.identity if made else None,
+        made_with=made.encoder if made else None,
+        begun=Shelf.begun(root),
     )
     embedder.start()
     return embedder

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd import control, render
+from syncd import control, log, render
 from syncd.cli_frame import STARTING_S, Command, answer, flag, flags, now, settings, talk
 from syncd.cli_notes import workspaces
 from syncd.cli_talk import brief, called, tell
@@ -171,6 +171,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     from syncd.adopt import adopt
     from syncd.app import App, rim_ahead
 
+    log.install(chosen.log)  # before the rim is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
         faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
     pulse = Pulse(Supervisor.of(os.environ, os.getpid()))

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
 from syncd.doors import AccessSettings, LimitsSettings
+from syncd.log import LogSettings
 from syncd.state import default_state, remembered
+from syncd.telemetry import TelemetrySettings
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:
@@ -114,6 +116,16 @@ class SyncSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """How changes of the vault are noticed."""
+
+    mode: Literal["auto", "events", "poll"] = setting(
+        "auto", "`events` trusts the system to tell of changes, `poll` only lists; `auto` does both where it must."
+    )
+    poll_s: float = setting(15.0, "Seconds between two listings where events can't be had or trusted.", least=0.1)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, and where each of those that were set was set (`name` -> origin)."""
 
@@ -125,8 +137,11 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
+    watch: WatchSettings = field(default_factory=WatchSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -147,8 +162,11 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "search": SearchSettings,
     "sync": SyncSettings,
+    "log": LogSettings,
+    "telemetry": TelemetrySettings,
     "limits": LimitsSettings,
     "access": AccessSettings,
+    "watch": WatchSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

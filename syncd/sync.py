@@ -49,6 +49,7 @@ class Sync:
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None
         self._trouble: dict[str, str] = {}
+        self.passes = {"done": 0, "failed": 0}
         self._tried = dict.fromkeys(AGAIN, -AGAIN["build"])  # when each was last tried in vain
         self._moved: float | None = None  # when the pass under way last came further
         self.progress: tuple[int, int] | None = None  # of the pass under way: notes done, of how many
@@ -156,6 +157,7 @@ class Sync:
             if paths is None and not self._agenda.stopped:
                 self._listed(self.shelf.live)
             outcome.seconds = round(time.monotonic() - started, 3)
+            self.passes["done"] += 1
             return outcome
 
     def rebuild(self, *, fresh: bool, progress: Progress | None = None) -> Outcome:
@@ -170,12 +172,15 @@ class Sync:
                 raise Unavailable(f"a new index would have no vectors now, so the one there is stays: {problem}")
             self._trouble["build"] = LOST if self.shelf.lost() else BUILDING
             build = self.shelf.begin(fresh=fresh)
+            done = sum(len(index.manifest) for index in build.indexes.values())
+            log.info("building the index anew in %s: %d notes are in it already", build.folder.name, done)
             try:
                 outcome = self._build(build, tell)
             finally:
                 self._trouble.pop("build", None)
                 self.shelf.ended(build)
             outcome.seconds = round(time.monotonic() - started, 3)
+            log.info("%s: %s passages embedded in %.1f s", _end(build, self.shelf), outcome.embedded, outcome.seconds)
             return outcome
 
     def _build(self, build: Build, progress: Progress) -> Outcome:
@@ -233,6 +238,7 @@ class Sync:
 
     def _wanted(self) -> str:
         """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
+        self.shelf.recall()
         if "vault" in self._trouble:
             return "root" if self._may("root") and self.vault.root.is_dir() else ""
         if self._may("build") and (self.shelf.lost() or (self.ready.is_set() and self.shelf.outdated())):
@@ -255,6 +261,7 @@ class Sync:
 
     def _failed(self, sentence: str, pause: float, due: Iterable[str]) -> None:
         self._trouble["sync"] = sentence
+        self.passes["failed"] += 1
         for path in due:
             self._agenda.again(path, pause)  # still pending
         self._agenda.rest(pause)
@@ -269,10 +276,17 @@ class Sync:
             try:
                 self.vault.reopen()
             except MemexError as error:
-                log.warning("%s", error)
+                if "vault" not in self._trouble:
+                    log.warning("%s", error)
                 # Told to whoever asks how the daemon is, so without the path.
-                self._trouble["vault"] = "vault missing: its folder is gone or can't be opened; the index is kept"
+                self._trouble["vault"] = (
+                    "vault missing: its folder is gone, empty or can't be opened; the index is kept"
+                )
                 self._vain("root", True)
                 return False
         self._trouble.pop("vault", None)
         return True
+
+
+def _end(build: Build, shelf: Shelf) -> str:
+    return "the new index answers" if build is shelf.live else "the new index is not complete yet, and is gone on with"

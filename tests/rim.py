@@ -24,6 +24,7 @@ from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
 from syncd.doors import AccessSettings, LimitsSettings
 from syncd.keys import Keys
+from syncd.telemetry import TelemetrySettings
 from syncd.workspace import Desk, Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
@@ -143,6 +144,7 @@ def running(
     folder: Path,
     *,
     mcp: McpSettings | None = None,
+    telemetry: TelemetrySettings | None = None,
     limits: LimitsSettings = UNLIMITED,
     access: AccessSettings | None = None,
     fill: Callable[[World], object] | None = None,
@@ -150,7 +152,15 @@ def running(
 ) -> Iterator[Rim]:
     """Serve a vault on a free loopback port, with everything that a daemon runs. `fill` puts notes into it first."""
     with ExitStack() as opened:
-        rim = _opened(opened, folder, mcp, server, limits=limits, access=access or AccessSettings())
+        rim = _opened(
+            opened,
+            folder,
+            mcp,
+            server,
+            limits=limits,
+            access=access or AccessSettings(),
+            telemetry=telemetry or TelemetrySettings(),
+        )
         if fill:
             fill(rim.world)
         _listen(opened, rim, lambda told, stop: rim.world.app.serve(lambda ready: told(ready.url), stop))

@@ -107,8 +107,10 @@ HOMES = {
     "markdown_it": ("syncd/markdown.py",),
     "mcp": ("mcp_server/*",),
     "numpy": ("index/*",),
+    "opentelemetry": ("syncd/traces.py",),
     "onnx": ("index/encoders/*",),
     "onnxruntime": ("index/encoders/*",),
+    "prometheus_client": ("mcp_server/metrics.py",),
     "pyarrow": ("index/arrow.py", "index/table.py"),
     "pydantic": ("mcp_server/*",),
     "pydantic_core": ("mcp_server/*",),
@@ -119,7 +121,7 @@ HOMES = {
     "torch": ("index/encoders/*",),
     "transformers": ("index/encoders/*",),
     "uvicorn": ("mcp_server/*",),
-    "watchdog": ("syncd/watch.py",),
+    "watchdog": ("syncd/ears.py",),
     "yaml": ("syncd/properties.py",),
 }
 
