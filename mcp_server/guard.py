@@ -1,7 +1,7 @@
 """The guard in front of every route: who may speak to us at all, how much, and how slowly.
 
 Law: exact Host and Origin first, then the credential, then (and only then) the body; no request reaches a route
-without a key, but for the two that tell whether the daemon is well."""
+without a key, but for the two that tell whether the daemon is well and the one whose deliveries are signed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated
+from mcp_server import webhook
 from mcp_server.bucket import Buckets
 from mcp_server.caller import CALLER, TOO_FAST, Caller
 from mcp_server.refusal import Refusal, refuse, with_headers
 from syncd.config import ServerSettings
 from syncd.doors import LimitsSettings
 from syncd.keys import Key, Keys
+from syncd.pushes import Pushes
 
 if TYPE_CHECKING:
     from mcp_server.access import Access
@@ -35,6 +37,7 @@ ASSERTION: Final = b"cf-access-jwt-assertion"
 ONCE: Final = frozenset(
     {b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site", b"mcp-session-id"}
     | {ASSERTION, b"x-memory-workspace", b"x-mcp-toolsets", b"x-mcp-readonly", b"x-mcp-tool-names"}
+    | webhook.ONCE
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
 WATCH_SECONDS: Final = 2.0
@@ -48,6 +51,7 @@ class Guard:
         app: ASGIApp,
         *,
         keys: Keys,
+        pushes: Pushes,
         settings: ServerSettings,
         limits: LimitsSettings,
         access: Access | None,
@@ -57,6 +61,7 @@ class Guard:
     ) -> None:
         self._app = AuthContextMiddleware(app)
         self._keys = keys
+        self._pushes = pushes
         self._settings = settings
         self._access = access
         self._rates = Buckets(limits.rate, limits.burst)
@@ -83,9 +88,9 @@ class Guard:
         if refusal is None and key is not None and scope["path"] not in OPEN:
             late, refusal = self._pace(key, scope)
         if refusal is None and scope["method"] in ("POST", "DELETE"):
-            refusal = self._unread(scope["method"], headers)
+            refusal = self._unread(scope, headers)
         if refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
-            received = await self._body(receive)
+            received = await self._body(receive, self._largest(scope["path"]))
             if isinstance(received, Refusal):
                 refusal = received
             else:
@@ -169,6 +174,8 @@ class Guard:
         path, given, key = scope["path"], headers.get(b"authorization"), None
         if given is None and path in OPEN:
             return None, None
+        if path == webhook.PATH:  # no key opens it: only a signature does
+            return None, webhook.refused(self._pushes, headers)
         if given is not None:
             kind, _, secret = given.decode("latin-1").partition(" ")
             key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
@@ -178,17 +185,20 @@ class Guard:
             except PermissionDenied as error:
                 return None, Refusal(403, error.code, error.message)
         if key is None:
-            # Only who fails is slowed, so nobody can lock out a good key, be it behind the same address.
-            wait = 0.0 if path in OPEN else self._failures.take(_address(scope), time.monotonic())
-            if wait:
-                message = "too many requests without a valid key; come back later, with one"
-                return None, Refusal(429, ResourceExhausted.code, message, wait)
-            message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
-            return None, Refusal(401, Unauthenticated.code, message)
+            return None, self._nobody(scope)
         surface = "mcp" if path.startswith(("/mcp", "/sse")) else "rest"
         if path not in OPEN and surface not in key.surfaces:
             return None, Refusal(403, PermissionDenied.code, f"this key is not meant for {surface.upper()}")
         return key, None
+
+    def _nobody(self, scope: Scope) -> Refusal:
+        """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
+        wait = 0.0 if scope["path"] in OPEN else self._failures.take(_address(scope), time.monotonic())
+        if wait:
+            message = "too many requests without a valid key; come back later, with one"
+            return Refusal(429, ResourceExhausted.code, message, wait)
+        message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
+        return Refusal(401, Unauthenticated.code, message)
 
     def _pace(self, key: Key, scope: Scope) -> tuple[float, Refusal | None]:
         """How many seconds too early the request comes, and whether it goes no further.
@@ -201,21 +211,22 @@ class Guard:
             return late, Refusal(429, ResourceExhausted.code, TOO_FAST, late)
         return late, None
 
-    def _unread(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _unread(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse a body by what its head says of it."""
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
-        if int(length[:20]) > self._settings.max_body:
-            return self._too_large()
-        if method == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+        if int(length[:20]) > (largest := self._largest(scope["path"])):
+            return _too_large(largest)
+        if scope["method"] == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
             return Refusal(415, InvalidArgument.code, "the body must be JSON: send `Content-Type: application/json`")
         return None
 
-    def _too_large(self) -> Refusal:
-        return Refusal(413, ResourceExhausted.code, f"the body is larger than {self._settings.max_body} bytes")
+    def _largest(self, path: str) -> int:
+        """The bytes that a body may have."""
+        return min(self._settings.max_body, webhook.LARGEST) if path == webhook.PATH else self._settings.max_body
 
-    async def _body(self, receive: Receive) -> Receive | Refusal:
+    async def _body(self, receive: Receive, largest: int) -> Receive | Refusal:
         """The same `receive` with the body read ahead, within its limits of size and time."""
         body = bytearray()
         waiting: deque[Message] = deque()
@@ -227,8 +238,8 @@ class Guard:
                         waiting.append(message)
                         break
                     body += message.get("body", b"")
-                    if len(body) > self._settings.max_body:
-                        return self._too_large()
+                    if len(body) > largest:
+                        return _too_large(largest)
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
@@ -240,6 +251,10 @@ class Guard:
             return waiting.popleft() if waiting else await receive()
 
         return replay
+
+
+def _too_large(largest: int) -> Refusal:
+    return Refusal(413, ResourceExhausted.code, f"the body is larger than {largest} bytes")
 
 
 def _malformed(scope: Scope, repeated: str) -> Refusal | None:

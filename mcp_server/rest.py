@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from index.errors import CODES, InvalidArgument, MemexError, NotFound, Unavailable
+from mcp_server import webhook
 from mcp_server.metrics import CONTENT_TYPE
 from mcp_server.operation import Desktop, Operation
 from mcp_server.tools import thoughts
@@ -157,6 +158,7 @@ def openapi(public_url: str, *, version: str) -> dict[str, Any]:
             "responses": {"200": page, "default": {"$ref": "#/components/responses/Error"}},
         }
     }
+    paths[webhook.PATH] = webhook.described()
     return {
         "openapi": "3.1.0",
         "info": {

@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
-from mcp_server import rest
+from mcp_server import rest, webhook
 from mcp_server.address import bracketed, hosts, origins
 from mcp_server.guard import Guard
 from mcp_server.metrics import Metrics
@@ -87,6 +87,7 @@ def app(
         .routes
     )
     routes += rest.routes(desktop, version=version)
+    routes.append(webhook.route(desk.pushes, clock))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -110,6 +111,7 @@ def app(
     guard = Guard(
         inner,
         keys=desk.keys,
+        pushes=desk.pushes,
         settings=own,
         limits=settings.limits,
         access=_access(desk, settings, clock),

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
-from syncd import cli_access, cli_job, cli_notes, cli_serve, cli_service, log
+from syncd import cli_access, cli_hook, cli_job, cli_notes, cli_serve, cli_service, log
 from syncd.cli_frame import Group
 
 EXIT = {
@@ -74,7 +74,7 @@ for command in (
     *(cli_serve.init, cli_serve.serve, cli_serve.demo, cli_notes.index, cli_notes.search, cli_notes.capture),
     *(cli_notes.get, cli_notes.recent, cli_notes.delete, cli_notes.status, cli_access.workspace, cli_access.key),
     *(cli_job.job, cli_service.service),
-    *(cli_serve.mcp, cli_access.config, cli_access.completion),
+    *(cli_serve.mcp, cli_access.config, cli_access.completion, cli_hook.hook),
 ):
     memex.add_command(command)
 

@@ -55,6 +55,9 @@ SCHEMA: tuple[str, ...] = (
         name TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE deliveries (id TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT;
+    """,
 )
 
 

@@ -31,6 +31,7 @@ from syncd.keys import Keys
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
 from syncd.parse import parse
 from syncd.place import place
+from syncd.pushes import Pushes
 from syncd.secrets import redacted
 from syncd.shelf import Slot
 from syncd.telemetry import Sample
@@ -225,9 +226,11 @@ class Desk:
         tools: Tools,
         keys: Keys,
         status: Callable[[Collection[str] | None], dict[str, Any]],
+        pushes: Pushes,
         samples: Callable[[], list[Sample]] = list,
     ) -> None:
-        self._tools, self.keys, self.status, self.samples = tools, keys, status, samples
+        self._tools, self.keys, self.status = tools, keys, status
+        self.pushes, self.samples = pushes, samples
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""

@@ -129,10 +129,10 @@ def hs256(team, secret):
 FOREIGN = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 SECONDS = int(time.time())
 BAD = {
-    "nothing": lambda team: "",
-    "one part": lambda team: "x",
-    "three empty parts": lambda team: "..",
-    "no base64": lambda team: "ä.b.c",
+    "nothing": lambda _: "",
+    "one part": lambda _: "x",
+    "three empty parts": lambda _: "..",
+    "no base64": lambda _: "ä.b.c",
     "no signature": lambda team: team.assertion("first").rpartition(".")[0] + ".",
     "another signature": lambda team: team.assertion("first")[:-8] + "AAAAAAAA",
     "other claims": lambda team: ".".join(
@@ -171,9 +171,9 @@ BAD = {
     "the issuer with a slash": lambda team: team.assertion("first", iss=team.url + "/"),
     "no issuer": lambda team: team.assertion("first", iss=None),
     "huge": lambda team: team.assertion("first", groups=["x" * 100] * 100),
-    "a deep head": lambda team: unsigned({}, {}).replace("e30", "W1tb" * 1_500),
+    "a deep head": lambda _: unsigned({}, {}).replace("e30", "W1tb" * 1_500),
     "a deep body": lambda team: team.assertion("first").split(".")[0] + "." + "W1tb" * 1_500 + ".AAAA",
-    "a list for claims": lambda team: unsigned({"alg": "RS256", "kid": "first"}, [1], b"x"),
+    "a list for claims": lambda _: unsigned({"alg": "RS256", "kid": "first"}, [1], b"x"),
 }  # fmt: skip
 
 

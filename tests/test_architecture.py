@@ -29,6 +29,7 @@ PURE = (
     "index/rows.py",
     "mcp_server/bucket.py", "mcp_server/excerpt.py", "syncd/capture.py", "syncd/debounce.py", "syncd/inline.py", "syncd/markdown.py", "syncd/names.py",
     "syncd/note.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py",
+    "syncd/standing.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
@@ -120,7 +121,7 @@ HOMES = {
     "torch": ("index/encoders/*",),
     "transformers": ("index/encoders/*",),
     "uvicorn": ("mcp_server/*",),
-    "watchdog": ("syncd/watch.py",),
+    "watchdog": ("syncd/ears.py",),
     "yaml": ("syncd/properties.py",),
 }
 
