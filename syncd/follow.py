@@ -14,7 +14,8 @@ from pathlib import Path
 
 from index.errors import MemexError
 from syncd.hooks import BELLS, MOVED, PUSHED
-from syncd.repo import Marks, Repo
+from syncd.moves import Marks
+from syncd.repo import Repo
 from syncd.standing import UNWELL
 
 log = logging.getLogger(__name__)
