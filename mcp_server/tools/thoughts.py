@@ -28,6 +28,7 @@ from mcp_server.tools.thoughts_schema import (
     WholeThought,
 )
 from syncd.config import Settings
+from syncd.secrets import DEFECT
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace
@@ -47,6 +48,7 @@ def capture_thought(workspace: Workspace, given: CaptureThought, _: Settings) ->
         chunks=record.chunks,
         created_at=record.created_at,
         updated_at=record.updated_at,
+        warnings=[str(defect) for defect in record.defects if defect.name == DEFECT],
     )
 
 
