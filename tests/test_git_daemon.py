@@ -158,6 +158,7 @@ def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_not
     install(world.app.repo.hooks_folder(), HOOKS, world.state)
     with world.serving():
         world.app.watch.stop()
+        until(lambda: world.app.follow._stood > 0)  # past the first look
         took = converges(
             bench,
             lambda word: world.found(word, scope="vault", mode="text", limit=50),
@@ -196,6 +197,7 @@ def test_a_lock_held_for_a_while_loses_no_capture_and_the_index_catches_up(tmp_p
     world = World(tmp_path)
     with world.serving():
         world.app.watch.stop()
+        until(lambda: world.app.follow._stood > 0)  # past the first look
         world.write("n.md", "zq1x is new\n")
         world.git("commit", "-qam", "x")
         lock = root / ".git" / "index.lock"
