@@ -91,6 +91,12 @@ def indexed(report: Mapping[str, Any]) -> str:
     return f"{counts}{moved}  ({report['unchanged']} unchanged; {chunks}; {report['seconds']:.1f} s)"
 
 
+def checked(report: Mapping[str, Any]) -> str:
+    """A deep check: `1,200 notes checked, 2 mended`."""
+    failed = f", {report['failed']} could not be read: memex status names them" if report["failed"] else ""
+    return f"{report['checked']:,} notes checked, {report['mended']:,} mended{failed}"
+
+
 def status(now: Mapping[str, Any]) -> str:
     """Health: counts, what is pending, what is degraded, and each note that wants mending."""
     lines = [
