@@ -22,7 +22,7 @@ from index.errors import Conflict
 from index.memory import frugal
 from index.model import Record, Scope
 from syncd import traces
-from syncd.adopt import KEY_FILE, LEDGER, private
+from syncd.adopt import KEY_FILE, LEDGER
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.coverage import coverage
@@ -42,7 +42,7 @@ from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.secrets import flagged
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
-from syncd.state import claim
+from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
 from syncd.vault import Vault

@@ -5,14 +5,17 @@ of the pipe moves on. A daemon that is stuck falls silent, and the manager start
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from syncd.notify import Supervisor
+
+if TYPE_CHECKING:
+    import asyncio
 
 log = logging.getLogger(__name__)
 
