@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -18,22 +19,23 @@ from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
-from index.errors import Conflict
+from index.errors import Conflict, Unavailable
 from index.memory import frugal
 from index.model import Record, Scope
 from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER
+from syncd.check import DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
-from syncd.coverage import coverage
 from syncd.follow import Follow
 from syncd.hooks import HOOKS, find
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
 from syncd.leftovers import collect
-from syncd.lock import Lock
+from syncd.lock import Lock, sole
 from syncd.note import decode, split
+from syncd.oddities import Twins, oddities
 from syncd.owner import Operation, operations
 from syncd.place import place
 from syncd.pulse import Pulse, Vitals
@@ -47,7 +49,7 @@ from syncd.sync import Sync
 from syncd.telemetry import samples
 from syncd.vault import Vault
 from syncd.version import installed
-from syncd.watch import Watch
+from syncd.watch import Hearing, Watch
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
@@ -94,6 +96,8 @@ class App:
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings))
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
+            self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in self.shelf.slots.values()))
             tools = Tools(
                 vault=self.vault,
                 captures=self.shelf.slots["captures"],
@@ -108,6 +112,7 @@ class App:
             self.watch: Watch | None = None
             self.traces: traces.Traces | None = None
             self.jobs = self._planned()
+            self._sole: socket.socket | None = None
             self._closing = opened.pop_all()
 
     @classmethod
@@ -151,10 +156,12 @@ class App:
         return {
             "vault_path": str(self.vault.root),
             "state_path": str(self.settings.state),
-            "workspaces": self.desk.workspaces() if self.vault.present() else [],
+            "workspaces": self._workspaces(),
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self._git(),
             **self.background(),
+            "names": oddities((slot.index for slot in self.shelf.slots.values()), self._twins),
+            "deep_check": asdict(self.check.last),
             "removals_held": self.sync.held,
             "keys": self._key_facts(),
             "flagged": flagged(self.shelf.slots["captures"].index.defects()),
@@ -162,16 +169,6 @@ class App:
             "since": self._since,
             "version": installed(),
         }
-
-    def coverage(self) -> dict[str, Any]:
-        """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
-        known: dict[str, Collection[str]] = {
-            scope: slot.index.manifest.copy() for scope, slot in self.shelf.slots.items()
-        }
-        told = coverage(self.vault.listing(), known, self.sync.failed, inbox=self.settings.vault.inbox)
-        for scope, slot in self.shelf.slots.items():
-            told[scope]["words_only"] = slot.index.wordbound
-        return told
 
     def _key_facts(self) -> dict[str, Any]:
         now = time.time_ns() // 1_000_000
@@ -185,7 +182,7 @@ class App:
     def background(self) -> dict[str, Any]:
         """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
         return {
-            "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "watch": asdict(self.watch.hearing() if self.watch else Hearing("off")),
             "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
         }
 
@@ -201,8 +198,10 @@ class App:
             told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
-        if self.watch and (unwell := self.watch.healthy()):
+        if self.watch and (unwell := self.watch.hearing().problem):
             told.append(f"watch: {unwell}")
+        if self.watch and not self._alone():
+            told.append("vault: another Memex works on it with another state folder; stop one of the two")
         told += [text for text in (self.follow.unwell, self.pushes.problem) if text]
         return told + self.sync.degraded + self.jobs.troubles()
 
@@ -223,11 +222,30 @@ class App:
         inbox = self.settings.vault.inbox
         if workspaces is None:
             told = [one for slot in self.shelf.slots.values() for one in slot.index.defects()]
-            return sorted({*told, *self.sync.failed.items()})
+            return sorted({*told, *self.sync.failed.items(), *self._twins.defects()})
         captures = self.shelf.slots["captures"].index
         told = [one for name in workspaces for one in captures.defects(name)]
         unread = [(path, why) for path, why in self.sync.failed.items() if place(path, inbox).workspace in workspaces]
         return sorted({*told, *(one for one in unread if place(one[0], inbox).scope == "captures")})
+
+    def _alone(self) -> bool:
+        """Whether no other daemon serves this vault, with another state folder."""
+        if self._sole is None:
+            with suppress(Unavailable):  # the vault is missing, and that is told
+                self._sole = sole(self.vault.root)
+                return self._sole is not None
+        return True
+
+    def _workspaces(self) -> list[str]:
+        try:
+            return self.desk.workspaces()
+        except (
+            Unavailable
+        ):  # the vault is missing: of all things, that must not keep its owner from asking what is wrong
+            return []
+
+    def _paths(self) -> list[str]:
+        return [path for slot in self.shelf.slots.values() for path in slot.index.manifest.copy()]
 
     def text_of(self, record: Record) -> str:
         """The body of any note of the vault; for its owner only."""
@@ -268,8 +286,17 @@ class App:
         control.start()
         running.callback(control.stop)
         # The watcher first: what changes while the first listing runs is then a hint, not a gap.
-        self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing(), ignored=self.vault.ignores)
+        self.watch = Watch(
+            self.vault.root,
+            sync.hint,
+            lambda _: sync.want_listing(),
+            ignored=self.vault.ignores,
+            mode=self.settings.watch.mode,
+            poll_s=self.settings.watch.poll_s,
+        )
         self.watch.start()
+        if not self._alone():
+            log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
         self.follow.start()
         running.callback(self.follow.stop)
@@ -278,7 +305,9 @@ class App:
         self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
-        running.callback(sync.interrupt)  # first of all: a job may wait for the pass under way
+        running.callback(self._unclaim)
+        running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
+        running.callback(self.check.stop)  # likewise: it may be in the middle of a long one
 
     def _planned(self) -> Jobs:
         """The jobs of this vault, not started."""
@@ -286,6 +315,7 @@ class App:
         jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
         jobs.every("root", 10.0, self._check_root)
         jobs.every("maintenance", 30.0, self._maintain)
+        jobs.every("deep check", DAY_S, self.check.run)
         jobs.every("leftovers", DAY_S, self._collect)
         return jobs
 
@@ -308,6 +338,11 @@ class App:
             return "reading the vault for the first time"
         notes = sum(slot.index.counts[0] for slot in self.shelf.slots.values())
         return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
+
+    def _unclaim(self) -> None:
+        if self._sole is not None:
+            self._sole.close()
+            self._sole = None
 
     def _check_root(self) -> None:
         if not self.vault.present():

@@ -27,6 +27,8 @@ EMBEDDING = (
     "index",
     "status",
     "job.run",
+    "check",
+    "status",
 )  # what waits for the encoder, where no daemon has it loaded
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]

@@ -37,9 +37,19 @@ WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="O
 
 @click.command(cls=Command)
 @click.option("--full", is_flag=True, help="Forget the index and build it from the files.")
-def index(full: bool) -> None:
+@click.option(
+    "--check", is_flag=True, help="Read every note and compare it, and the index's parts, with what is known."
+)
+@click.option("--accept-removals", is_flag=True, help="Believe that notes which vanished at once were meant to go.")
+def index(full: bool, check: bool, accept_removals: bool) -> None:
     """Bring the index up to date once, without serving; prints `+added ~modified -removed !failed`."""
-    report = ask("index", {"full": full}, fresh=True)
+    if check and (full or accept_removals):
+        raise InvalidArgument("--check goes alone: --full builds the index from the files in any case")
+    if check:
+        report = ask("check", {}, fresh=True)
+        answer(report, lambda: render.checked(report))
+        return
+    report = ask("index", {"full": full, "accept_removals": accept_removals}, fresh=True)
     answer(report, lambda: render.indexed(report))
 
 

@@ -14,6 +14,7 @@ from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
 from syncd import owner_jobs
 from syncd.adopt import KEY_FILE
+from syncd.coverage import coverage
 from syncd.shelf import SCOPES
 from syncd.state import private
 from syncd.workspace import Kept
@@ -21,6 +22,7 @@ from syncd.workspace import Kept
 if TYPE_CHECKING:
     from syncd.app import App
     from syncd.keys import Key
+    from syncd.sync import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -39,6 +41,7 @@ def operations(app: App) -> dict[str, Operation]:
         "status": owner.status,
         "index": owner.index,
         "index.examine": owner.examine,
+        "check": owner.check,
         "workspace.create": owner.create_workspace,
         "workspace.list": owner.list_workspaces,
         "workspace.delete": owner.delete_workspace,
@@ -107,15 +110,10 @@ class _Owner:
 
     def status(self, given: Arguments, _: Progress) -> dict[str, Any]:
         told = self._app.status(None) | self._app.facts()
-        return told | {"coverage": self._app.coverage()} if given.get("coverage") else told
+        return told | {"coverage": self._coverage()} if given.get("coverage") else told
 
     def index(self, given: Arguments, progress: Progress) -> dict[str, Any]:
-        def tell(done: int, total: int, stage: str) -> None:
-            progress({"done": done, "total": total, "stage": stage})
-
-        sync = self._app.sync
-        if not sync.vault.present():
-            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        sync, tell = self._rooted(), _teller(progress)
         accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
         if full:
             sync.shelf.accept()
@@ -125,9 +123,22 @@ class _Owner:
             sync.run(accept=True)  # what is held would keep a new index from being made
         return asdict(sync.rebuild(fresh=full, progress=tell))
 
+    def _coverage(self) -> dict[str, Any]:
+        """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
+        app, indexes = self._app, {scope: slot.index for scope, slot in self._app.shelf.slots.items()}
+        known: dict[str, Any] = {scope: index.manifest.copy() for scope, index in indexes.items()}
+        told = coverage(app.vault.listing(), known, app.sync.failed, inbox=app.settings.vault.inbox)
+        return {scope: told[scope] | {"words_only": index.wordbound} for scope, index in indexes.items()}
+
     def examine(self, _: Arguments, __: Progress) -> dict[str, str]:
         """What is wrong with the index of each scope; "" = nothing."""
         return {scope: slot.index.examined() for scope, slot in self._app.shelf.slots.items()}
+
+    def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
+        sync, tell = self._rooted(), _teller(progress)
+        sync.run(progress=tell)  # what a listing finds needs no deep check
+        told = self._app.check.run(tell)
+        return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
 
     def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return {"name": self._app.desk.create_workspace(given["name"]).name}
@@ -173,6 +184,12 @@ class _Owner:
     def key_history(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
         return [dict(one) for one in self._app.keys.history()]
 
+    def _rooted(self) -> Sync:
+        sync = self._app.sync
+        if not sync.vault.present():
+            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        return sync
+
     def _degraded(self, answers: Any) -> list[str]:
         return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
 
@@ -185,6 +202,10 @@ class _Owner:
         if record is None or workspace:
             raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
         return Kept(record, self._app.text_of(record), tuple(vault.passages(record)))
+
+
+def _teller(progress: Progress) -> Callable[[int, int, str], None]:
+    return lambda done, total, stage: progress({"done": done, "total": total, "stage": stage})
 
 
 def _query(given: Arguments) -> Query:

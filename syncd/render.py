@@ -92,6 +92,12 @@ def indexed(report: Mapping[str, Any]) -> str:
     return f"{counts}{moved}  ({report['unchanged']} unchanged; {chunks}; {report['seconds']:.1f} s)"
 
 
+def checked(report: Mapping[str, Any]) -> str:
+    """A deep check: `1,200 notes checked, 2 mended`."""
+    failed = f", {report['failed']} could not be read: memex status names them" if report["failed"] else ""
+    return f"{report['checked']:,} notes checked, {report['mended']:,} mended{failed}"
+
+
 def bar(stage: str, done: int, total: int, width: int) -> str:
     """A progress bar that fits `width`."""
     label = f"{stage} " if stage else ""

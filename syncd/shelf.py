@@ -19,8 +19,9 @@ from typing import get_args
 from index.chunk import Sizes, sizes
 from index.embed import Embedder, EncoderSettings
 from index.errors import Unavailable
-from index.index import Index, fingerprint
+from index.index import Index
 from index.model import Scope
+from index.prepared import fingerprint
 from index.store import StoreDamaged, discard
 from syncd.former import missed, settings_of, table
 

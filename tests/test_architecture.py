@@ -121,7 +121,7 @@ HOMES = {
     "torch": ("index/encoders/*",),
     "transformers": ("index/encoders/*",),
     "uvicorn": ("mcp_server/*",),
-    "watchdog": ("syncd/watch.py",),
+    "watchdog": ("syncd/ears.py",),
     "yaml": ("syncd/properties.py",),
 }
 

@@ -68,6 +68,7 @@ class Daemon:
             "delete": RECORD | {"deleted": True},
             "status": STATUS | {"git": "ok"},
             "index": REPORT,
+            "check": {"checked": 1200, "mended": 2, "failed": 1},
             "workspace.create": {"name": "work"},
             "workspace.list": [{"name": "default"}, {"name": "work"}],
             "workspace.delete": {"name": "work", "deleted": True},
@@ -183,7 +184,14 @@ def test_status_is_what_the_daemon_says(daemon, capfd):
 def test_index_prints_the_signs(daemon, capfd):
     assert code(["index", "--full"]) == 0
     assert capfd.readouterr().out.startswith("+1 ~0 -0 !0")
-    assert daemon.asked == [("index", {"full": True})]
+    assert daemon.asked == [("index", {"full": True, "accept_removals": False})]
+    assert code(["index", "--accept-removals"]) == 0
+    assert daemon.asked[-1] == ("index", {"full": False, "accept_removals": True})
+    assert code(["index", "--check", "--full"]) == 2
+    capfd.readouterr()
+    assert code(["index", "--check"]) == 0
+    assert daemon.asked[-1] == ("check", {})
+    assert capfd.readouterr().out == "1,200 notes checked, 2 mended, 1 could not be read: memex status names them\n"
     assert code(["index", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == REPORT
 

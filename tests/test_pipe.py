@@ -19,7 +19,7 @@ from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd import absence, sweep, sync
 from syncd.config import SyncSettings
-from syncd.names import printable
+from syncd.names import printable, twins
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 from vault_fixtures import gnarly
@@ -93,6 +93,9 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     files = {shape.path for shape in shapes if shape.outcome == "indexed"}
     readable = {shape.path for shape in shapes if shape.outcome == "unreadable" and os.geteuid() == 0}
     assert indexed(world) == files | readable
+    paired = {path for path, why in told.items() if any(one.startswith("twin:") for one in why)}
+    assert paired == {path for group in twins(files | readable) for path in group} != set()
+    told = {path: kept for path, why in told.items() if (kept := [one for one in why if not one.startswith("twin:")])}
     wanted = [shape for shape in shapes if shape.outcome == "indexed" and shape.word]
     unfound = []
     for start in range(0, len(wanted), 10):  # ten words to a search: any of them will do
