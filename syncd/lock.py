@@ -69,22 +69,6 @@ class Lock:
         self.release()
 
 
-def holder(state: Path) -> int | None:
-    """The pid of the process that holds the lock of `state` (0: it has not said yet), or None when none does."""
-    try:
-        fd = os.open(state / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        return _read(fd)[1] if error.errno in _BUSY else None
-    else:
-        return None
-    finally:
-        os.close(fd)
-
-
 def sole(folder: Path) -> socket.socket | None:
     """A claim to serve `folder` alone, whatever the state folder, for as long as it is open; None when another has it.
 
@@ -101,6 +85,22 @@ def sole(folder: Path) -> socket.socket | None:
             return None
         raise Unavailable(f"the vault can't be claimed: {error.strerror}") from error
     return claim
+
+
+def holder(state: Path) -> int | None:
+    """The pid of the process that holds the lock of `state` (0: it has not said yet), or None when none does."""
+    try:
+        fd = os.open(state / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return _read(fd)[1] if error.errno in _BUSY else None
+    else:
+        return None
+    finally:
+        os.close(fd)
 
 
 def _taken(state: Path, pid: int) -> Conflict:

@@ -14,7 +14,6 @@ from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
 from syncd import owner_jobs
 from syncd.adopt import KEY_FILE
-from syncd.coverage import coverage
 from syncd.shelf import SCOPES
 from syncd.state import private
 from syncd.workspace import Kept
@@ -40,8 +39,8 @@ def operations(app: App) -> dict[str, Operation]:
         "delete": owner.delete,
         "status": owner.status,
         "index": owner.index,
-        "index.examine": owner.examine,
         "check": owner.check,
+        "index.examine": owner.examine,
         "workspace.create": owner.create_workspace,
         "workspace.list": owner.list_workspaces,
         "workspace.delete": owner.delete_workspace,
@@ -109,8 +108,8 @@ class _Owner:
         return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
     def status(self, given: Arguments, _: Progress) -> dict[str, Any]:
-        told = self._app.status(None) | self._app.facts()
-        return told | {"coverage": self._coverage()} if given.get("coverage") else told
+        told = self._app.health.status(None) | self._app.health.facts()
+        return told | {"coverage": self._app.health.coverage()} if given.get("coverage") else told
 
     def index(self, given: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = self._rooted(), _teller(progress)
@@ -123,22 +122,15 @@ class _Owner:
             sync.run(accept=True)  # what is held would keep a new index from being made
         return asdict(sync.rebuild(fresh=full, progress=tell))
 
-    def _coverage(self) -> dict[str, Any]:
-        """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
-        app, indexes = self._app, {scope: slot.index for scope, slot in self._app.shelf.slots.items()}
-        known: dict[str, Any] = {scope: index.manifest.copy() for scope, index in indexes.items()}
-        told = coverage(app.vault.listing(), known, app.sync.failed, inbox=app.settings.vault.inbox)
-        return {scope: told[scope] | {"words_only": index.wordbound} for scope, index in indexes.items()}
+    def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
+        sync, tell = self._rooted(), _teller(progress)
+        sync.run(progress=tell)  # what a listing finds needs no deep check
+        told = self._app.check.run(self._app.jobs.stopping, tell)
+        return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
 
     def examine(self, _: Arguments, __: Progress) -> dict[str, str]:
         """What is wrong with the index of each scope; "" = nothing."""
         return {scope: slot.index.examined() for scope, slot in self._app.shelf.slots.items()}
-
-    def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
-        sync, tell = self._rooted(), _teller(progress)
-        sync.run(progress=tell)  # what a listing finds needs no deep check
-        told = self._app.check.run(tell)
-        return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
 
     def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return {"name": self._app.desk.create_workspace(given["name"]).name}
@@ -191,7 +183,9 @@ class _Owner:
         return sync
 
     def _degraded(self, answers: Any) -> list[str]:
-        return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
+        return list(
+            dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.health.degraded()])
+        )
 
     def _kept(self, id: str, workspace: str | None) -> Kept:
         record = self._app.shelf.slots["captures"].index.record(id)

@@ -78,7 +78,7 @@ def test_what_is_ignored_is_not_counted(tmp_path):
     settings = replace(settings_of(tmp_path / "vault", tmp_path / "state"), vault=vault)
     with App(settings, embedder=fake_embedder()) as app:
         app.sync.run(accept=True)
-        found = app.operations["status"]({"coverage": True}, lambda _: None)["coverage"]["vault"]
+        found = app.health.coverage()["vault"]
     assert (found["indexed"], found["of"]) == (1, 2)
     assert found["skipped"][0]["path"] == "Big.md"
     assert "too large" in found["skipped"][0]["reason"]

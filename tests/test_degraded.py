@@ -29,10 +29,10 @@ def answers(world):
     """What the owner and an agent are told with the answer to a search."""
     owner = world.app.operations["search"]({"query": "words", "scope": "all", "mode": "text"}, lambda _: None)
     return {
-        "status": world.app.status(None)["degraded"],
+        "status": world.app.health.status(None)["degraded"],
         "owner": owner["degraded"],
         "agent": list(world.app.desk.workspace("default").search(Query("words", mode="text")).degraded),
-        "agent's status": world.app.status(("default",))["degraded"],
+        "agent's status": world.app.health.status(("default",))["degraded"],
     }
 
 
@@ -159,7 +159,7 @@ def test_a_missing_vault_is_told_to_whoever_can_still_ask(world):
     world.vault.rename(world.vault.with_name("away"))
     world.app.sync.run()
     told = "vault missing: its folder is gone"
-    assert any(told in sentence for sentence in world.app.status(None)["degraded"])
+    assert any(told in sentence for sentence in world.app.health.status(None)["degraded"])
     found = world.app.operations["search"]({"query": "words", "scope": "all", "mode": "text"}, lambda _: None)
     assert found["hits"]
     assert any(told in sentence for sentence in found["degraded"])

@@ -377,7 +377,7 @@ def test_a_hook_that_was_changed_is_told(clinic):
         code(["hook", "install", "--vault", str(clinic.vault), "--state", str(clinic.state)])
         hook = clinic.vault / ".git/hooks/post-commit"
         hook.write_text(hook.read_text() + "echo mine\n")
-        assert app.facts()["git"]["hooks_amiss"]
+        assert app.health.facts()["git"]["hooks_amiss"]
         found = [one for one in clinic.look(doctor_host.git) if one.mend == "memex hook install"]
     assert "post-commit" in only(found).says
 
