@@ -23,7 +23,7 @@ from index.errors import Unavailable
 from index.memory import frugal
 from index.model import Record
 from syncd import traces
-from syncd.adopt import KEY_FILE, LEDGER, private
+from syncd.adopt import KEY_FILE, LEDGER
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
@@ -41,7 +41,7 @@ from syncd.pushes import Pushes
 from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.shelf import Shelf, ShelfSettings
-from syncd.state import claim
+from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
 from syncd.vault import Vault

@@ -13,8 +13,9 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
 from syncd import owner_jobs
-from syncd.adopt import KEY_FILE, private
+from syncd.adopt import KEY_FILE
 from syncd.shelf import SCOPES
+from syncd.state import private
 from syncd.workspace import Kept
 
 if TYPE_CHECKING:
