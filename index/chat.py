@@ -86,7 +86,9 @@ class Chat:
         except httpx2.TimeoutException as error:
             raise Unavailable(f"{self.name} takes longer than {self._timeout_s:g} s; see enrich.timeout_s") from error
         except (httpx2.TransportError, httpx2.DecodingError) as error:
-            raise Unavailable(f"{self.name} can't be reached ({type(error).__name__}); start it, or check enrich.base_url") from error
+            raise Unavailable(
+                f"{self.name} can't be reached ({type(error).__name__}); start it, or check enrich.base_url"
+            ) from error
         except RuntimeError as error:  # httpx2's word for a client that was closed
             if not self._closed.is_set():
                 raise

@@ -73,7 +73,9 @@ def enrichment(
     """What `document` is about. `vocabulary`: the workspace's tags with their use; `places`: how common English words are."""
     said = prose(document)
     title = "" if _UNNAMED.fullmatch(document.title) else plain(document.title)
-    titled = title and not any(bool(title) and line.startswith(title.rstrip("… ")) for line in (*said.headings, *said.sentences[:1]))
+    titled = title and not any(
+        bool(title) and line.startswith(title.rstrip("… ")) for line in (*said.headings, *said.sentences[:1])
+    )
     headings = ((title, *said.headings) if titled else said.headings)[:12]
     spoken = tongue(" ".join((*headings, *said.sentences)), places)
     parted = [list(tokens(sentence, spoken)) for sentence in said.sentences]
@@ -86,7 +88,9 @@ def enrichment(
     )
 
 
-def checked(summary: object, tags: object, *, vocabulary: Mapping[str, int], vectors: Vectors | None = None) -> Enrichment:
+def checked(
+    summary: object, tags: object, *, vocabulary: Mapping[str, int], vectors: Vectors | None = None
+) -> Enrichment:
     """What somebody else found, brought into the same form; what is not of it is left out."""
     line = cut(plain(summary), SUMMARY) if isinstance(summary, str) else ""
     wanted = [tag_of(tag) for tag in islice(tags, 50) if isinstance(tag, str)] if isinstance(tags, list) else []
@@ -112,7 +116,9 @@ def _terms(
             for run in _runs(line):
                 for phrase in _phrases(run, spoken):
                     titled = group is headed and n == 0
-                    _count(terms, phrase, own, place, titled=titled, headed=group is headed, alone=len(phrase) == len(run))
+                    _count(
+                        terms, phrase, own, place, titled=titled, headed=group is headed, alone=len(phrase) == len(run)
+                    )
                 place += len(run)
     single = {term.words[0]: term for term in terms.values() if len(term.words) == 1}
     for term in terms.values():
@@ -146,7 +152,16 @@ def _phrases(run: Sequence[Token], spoken: Tongue) -> Iterator[tuple[Token, ...]
                 yield phrase
 
 
-def _count(terms: dict[str, _Term], phrase: tuple[Token, ...], weight: float, place: int, *, titled: bool, headed: bool, alone: bool) -> None:
+def _count(
+    terms: dict[str, _Term],
+    phrase: tuple[Token, ...],
+    weight: float,
+    place: int,
+    *,
+    titled: bool,
+    headed: bool,
+    alone: bool,
+) -> None:
     text = phrase[0].text + "".join(one.glue + one.text for one in phrase[1:])
     tag = tag_of(text)
     words = tuple(one.key for one in phrase if one.worth)
@@ -185,7 +200,9 @@ def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
     return score * sure * min(1.0, 0.45 + 0.7 * weakest)
 
 
-def _tags(terms: Mapping[str, _Term], vocabulary: Mapping[str, int], spoken: Tongue, vectors: Vectors | None) -> list[str]:
+def _tags(
+    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], spoken: Tongue, vectors: Vectors | None
+) -> list[str]:
     known = {key_of(tag): tag for tag in sorted(vocabulary, key=lambda tag: (vocabulary[tag], tag))}
     scored = {key: term.score * (KNOWN if key in known else 1.0) for key, term in terms.items()}
     ranked = sorted(terms, key=lambda key: (-scored[key], terms[key].first, key))[:60]
@@ -199,7 +216,9 @@ def _tags(terms: Mapping[str, _Term], vocabulary: Mapping[str, int], spoken: Ton
             break
         chosen.append(key)
         taken.append(terms[key].words)
-    return settled([known.get(key, terms[key].tag) for key in chosen], vocabulary, language=spoken.language, vectors=vectors)
+    return settled(
+        [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=spoken.language, vectors=vectors
+    )
 
 
 def _novel(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
@@ -210,7 +229,12 @@ def _novel(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
         if both == len(words) or both == len(other):
             return 0.0
         share = max(share, both / min(len(words), len(other)))
-        if any(word in whole or whole in word for word in words for whole in other if _WIDE.match(word) and _WIDE.match(whole)):
+        if any(
+            word in whole or whole in word
+            for word in words
+            for whole in other
+            if _WIDE.match(word) and _WIDE.match(whole)
+        ):
             share = max(share, 0.6)
     return 1.0 - 0.6 * share
 
@@ -218,12 +242,17 @@ def _novel(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
 # The summary
 
 
-def summary_of(said: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]) -> str | None:
+def summary_of(
+    said: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]
+) -> str | None:
     """The sentence that holds most of what the note is about; its beginning when it is long, a heading when there is none."""
     if not said.sentences:
         return cut(headings[0], SUMMARY) or None if headings else None
     worth = {term.words[0]: term.score for term in terms.values() if len(term.words) == 1}
-    rated = [_rated(sentence, words, n, worth) for n, (sentence, words) in enumerate(zip(said.sentences, parted, strict=True))]
+    rated = [
+        _rated(sentence, words, n, worth)
+        for n, (sentence, words) in enumerate(zip(said.sentences, parted, strict=True))
+    ]
     best = max(range(len(rated)), key=lambda n: (rated[n], -n))
     return cut(said.sentences[best], SUMMARY) or None
 
@@ -245,4 +274,3 @@ def _rated(sentence: str, words: Sequence[Token | None], n: int, worth: Mapping[
     if n and _DANGLING.match(sentence):
         rating *= 0.75
     return rating
-

@@ -34,7 +34,9 @@ _EMPHASIS = re.compile(r"(?<!\s)\*{1,3}|\*{1,3}(?!\s)|(?<!\w)_{1,3}(?=\w)|(?<=\w
 _STRONG = re.compile(r"\*\*([^*\n]{2,80})\*\*|==([^=\n]{2,80})==")
 _HASH = re.compile(r"(?<!\S)#(?=[^\s#])")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]")
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]"
+)
 _BLANK = re.compile(r"\s+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
 # A stop after these ends no sentence: abbreviations, an initial, the day of a date.

@@ -143,8 +143,13 @@ def settled(
     keys: dict[str, str] = {}
     for known in sorted(vocabulary, key=lambda tag: (-vocabulary[tag], tag)):
         keys.setdefault(key_of(known), known)
-    chosen = {tag: keys.get(key_of(tag)) or next((known for known in keys.values() if same(tag, known, language)), "") for tag in wanted}
-    asked = {tag: [known for known in keys.values() if related(tag, known)] for tag, known in chosen.items() if not known}
+    chosen = {
+        tag: keys.get(key_of(tag)) or next((known for known in keys.values() if same(tag, known, language)), "")
+        for tag in wanted
+    }
+    asked = {
+        tag: [known for known in keys.values() if related(tag, known)] for tag, known in chosen.items() if not known
+    }
     asked = {tag: near for tag, near in asked.items() if near}
     if asked and vectors:
         texts = sorted({*asked, *(known for near in asked.values() for known in near)})

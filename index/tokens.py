@@ -19,7 +19,9 @@ _WIDE = re.compile(rf"[{KANJI}{KATAKANA}{HIRAGANA}]+")
 _KANA = re.compile(rf"[{HIRAGANA}{KATAKANA}]")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]{2,}")
 _RUN = re.compile(rf"(?:[{KANJI}]|[{KATAKANA}]{{2,}})+")
-_COUNT = re.compile(r"[〇一二三四五六七八九十百千万億兆年月日時分秒人回個件本枚円度位歳代目第約数何両全半間週号巻章話]+")
+_COUNT = re.compile(
+    r"[〇一二三四五六七八九十百千万億兆年月日時分秒人回個件本枚円度位歳代目第約数何両全半間週号巻章話]+"
+)
 _COUNTED = re.compile(r"[年月日時分秒人回個件本枚円度位歳代目号条項章巻話世紀万億千百つ歩機隻頭匹点種類階級]{1,3}")
 _WORD = re.compile(r"[^\W_]+(?:[.'’\-+&_][^\W_]+)*(?:\+\+|#(?!\w))?")
 _FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
@@ -64,7 +66,9 @@ def tongue(text: str, places: Mapping[str, int]) -> Tongue:
     return Tongue(best, bool(wide) and len(_KANA.findall(text[:6_000])) >= wide / 3, places)
 
 
-_BEFORE_VERBS: Final = frozenset("to i you we they he she it can can't cannot will won't would should must may might could don't doesn't didn't not please let's who".split())
+_BEFORE_VERBS: Final = frozenset(
+    "to i you we they he she it can can't cannot will won't would should must may might could don't doesn't didn't not please let's who".split()
+)
 _SHORT_ENGLISH: Final = frozenset("the and of to is it for on that with by at are be this or from was not but".split())
 
 
@@ -106,7 +110,11 @@ def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> To
         return None
     known = stops.LANGUAGES[tongue.language]
     plain = lower.removesuffix("'s")
-    if lower in known or plain in known or (tongue.language != "nl" and plain in stops.ENGLISH and not word[1:].isupper()):
+    if (
+        lower in known
+        or plain in known
+        or (tongue.language != "nl" and plain in stops.ENGLISH and not word[1:].isupper())
+    ):
         return Token(lower, lower, 0.0, join=join)
     text = tag_of(plain)
     if len(text) < 2 or len(word) > 40 or not any(c.isalpha() for c in text):
@@ -185,7 +193,9 @@ def _singular(word: str, places: Mapping[str, int]) -> str:
 
 
 def _korean(word: str) -> Token:
-    stem = next((word[: -len(end)] for end in stops.KOREAN_ENDINGS if word.endswith(end) and len(word) - len(end) >= 2), word)
+    stem = next(
+        (word[: -len(end)] for end in stops.KOREAN_ENDINGS if word.endswith(end) and len(word) - len(end) >= 2), word
+    )
     worth = 0.0 if stem in stops.KOREAN or word in stops.KOREAN else 0.9
     return Token(stem, stem, worth)
 
@@ -217,7 +227,9 @@ def _chinese(text: str) -> Iterator[Token | None]:
         if not worth:
             yield Token(word, word, 0.0, glue="")
         else:
-            yield Token(word, word, worth * (1.1 if len(word) > 2 else 1.0), glue="", thing=flag[:1] in "nj" or flag == "vn")
+            yield Token(
+                word, word, worth * (1.1 if len(word) > 2 else 1.0), glue="", thing=flag[:1] in "nj" or flag == "vn"
+            )
 
 
 @functools.cache

@@ -22,8 +22,10 @@ from index.model import Record, Scope
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.enrich import Enricher
 from syncd.jobs import Jobs
 from syncd.keys import Keys
+from syncd.labels import Labels
 from syncd.ledger import Ledger
 from syncd.lock import Lock
 from syncd.note import decode, split
@@ -76,15 +78,21 @@ class App:
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings))
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            captures = self.shelf.slots["captures"]
+            self.enricher = Enricher(settings.enrich, captures=captures, embedder=self.embedder, ledger=self.ledger)
+            opened.callback(self.enricher.close)
             tools = Tools(
                 vault=self.vault,
-                captures=self.shelf.slots["captures"],
+                captures=captures,
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
                 now=lambda: time.time_ns() // 1_000_000,
                 degraded=partial(self.degraded, ("captures",)),
+                enricher=self.enricher,
+                quiet_s=settings.sync.adopt_s,
             )
             self.desk = Desk(tools, self.keys, self.status)
+            self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.watch: Watch | None = None
             self.jobs: Jobs | None = None
             self._closing = opened.pop_all()
@@ -134,6 +142,7 @@ class App:
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
             "git": self.repo.state(),
             "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "enrichment": self.labels.facts(),
             "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
             "removals_held": self.sync.held,
             "pid": os.getpid(),
@@ -150,6 +159,10 @@ class App:
             told.append("index: made with another encoder; searches use full text only until it is built anew")
         if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
+        if self.enricher.problem:
+            told.append(
+                "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
+            )
         if self.watch and (unwell := self.watch.healthy()):
             told.append(f"watch: {unwell}")
         return told + self.sync.degraded
@@ -203,6 +216,7 @@ class App:
         self.jobs.every("listing", sections.listing_s, sync.want_listing)
         self.jobs.every("root", 10.0, self._check_root)
         self.jobs.every("maintenance", 30.0, self._maintain)
+        self.jobs.every("enrichment", 60.0, self.labels.pay)
         self.jobs.start()
         running.callback(self.jobs.stop)
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
-from syncd import cli_access, cli_notes, cli_serve
+from syncd import cli_access, cli_enrich, cli_notes, cli_serve
 from syncd.cli_frame import Group
 
 EXIT = {
@@ -72,6 +72,7 @@ def memex() -> None:
 for command in (
     *(cli_serve.init, cli_serve.serve, cli_serve.demo, cli_notes.index, cli_notes.search, cli_notes.capture),
     *(cli_notes.get, cli_notes.recent, cli_notes.delete, cli_notes.status, cli_access.workspace, cli_access.key),
+    cli_enrich.enrich,
     *(cli_serve.mcp, cli_access.config, cli_access.completion),
 ):
     memex.add_command(command)

@@ -20,7 +20,7 @@ from syncd.config import Settings, load
 from syncd.state import remembered
 
 STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
-EMBEDDING = ("search", "capture", "index", "status")  # what waits for the encoder, where no daemon has it loaded
+EMBEDDING = ("search", "capture", "index", "status", "enrich", "enrich.backfill")  # what waits for the encoder, where no daemon has it loaded
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]
 

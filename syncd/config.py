@@ -113,6 +113,21 @@ class SyncSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EnrichSettings:
+    """Who gives a capture its summary and tags, when its writer gives none."""
+
+    by: Literal["local", "endpoint", "off"] = setting(
+        "local", "Who finds summary and tags: `local` reads the note itself, `endpoint` asks the model below."
+    )
+    base_url: str = setting("", "A server that speaks OpenAI's chat completions, as `http://127.0.0.1:11434/v1`.")
+    model: str = setting("", "The model that it is asked for.")
+    api_key_env: str = setting("", "The environment variable that holds its key, if it needs one.")
+    api_key_file: Path | None = setting(None, "The file that holds its key, if no variable does.")
+    timeout_s: float = setting(8.0, "Seconds that a capture waits for it; then summary and tags come later.", least=0.1)
+    vocabulary: int = setting(100, "Most used tags of the workspace that new captures prefer.", least=0, most=1_000)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, and where each of those that were set was set (`name` -> origin)."""
 
@@ -124,6 +139,7 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
+    enrich: EnrichSettings = field(default_factory=EnrichSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,6 +160,7 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "search": SearchSettings,
     "sync": SyncSettings,
+    "enrich": EnrichSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

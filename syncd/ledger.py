@@ -34,6 +34,9 @@ SCHEMA: tuple[str, ...] = (
     ) STRICT;
     CREATE UNIQUE INDEX keys_live_name ON keys (name) WHERE revoked_at IS NULL;
     """,
+    """
+    CREATE TABLE enrichment (id TEXT PRIMARY KEY, failures INTEGER NOT NULL, due_at INTEGER NOT NULL) STRICT;
+    """,
 )
 
 

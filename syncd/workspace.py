@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
+from index.enrich import Enrichment
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Query, Record, Stat
+from index.model import Answer, Document, Query, Record, Stat
 from syncd.capture import (
     free_name,
     iso,
@@ -26,6 +27,7 @@ from syncd.capture import (
     title_of,
     workspace_name,
 )
+from syncd.enrich import Enricher, Found, lacking
 from syncd.keys import Keys
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
 from syncd.parse import parse
@@ -65,6 +67,8 @@ class Tools:
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
+    enricher: Enricher
+    quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
 
 
 class Workspace:
@@ -108,14 +112,19 @@ class Workspace:
         stem_of = title or title_of(content)
         wanted = free_name(stem_of, now, lambda _: False)
         avoid: set[str] = set()
+        finding: Callable[[], Found] | None = None
         while True:
             name = free_name(stem_of, now, lambda folded: folded in avoid or self._tools.taken(folded))
             # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
             raw = encode(_composed(own(title=title or (wanted if name != wanted else None)), content))
             document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=self._tools.inbox)
+            finding = finding or self._tools.enricher.begin(document)
             # Cut and embed before anything is written: a capture that can't be made findable is refused.
             index = self._index
             (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True)
+            found = finding()
+            raw, document = self._labelled(raw, document, found, now)
+            ready = replace(ready, document=document)  # no passage shows summary or tags
             with self._still() as current:
                 if again := self._again(content_hash, now):
                     return again
@@ -128,7 +137,44 @@ class Workspace:
                     continue
                 with self._undoing(partial(self._tools.vault.remove, document.path, digest=document.digest)):
                     index.commit([replace(ready, stat=stat)])
-                return Captured(_known(index.at(document.path)), created=True)
+                record = _known(index.at(document.path))
+            if found.owed:
+                self._tools.enricher.owe(record.id, now)
+            return Captured(record, created=True)
+
+    def _labelled(self, raw: bytes, document: Document, found: Found, now: int) -> tuple[bytes, Document]:
+        """The note with the summary and tags that were found for it, and that its writer did not give."""
+        changes = lacking(document, found.enrichment)
+        if not changes:
+            return raw, document
+        try:
+            raw = encode(edit(decode(raw), changes))
+        except FrontmatterError:
+            return raw, document
+        return raw, parse(raw, document.path, mtime_ms=now, inbox=self._tools.inbox)
+
+    def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
+        """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
+
+        Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
+        with self._still() as index:
+            raw, stat = self._tools.vault.read(path)
+            now = self._tools.now()
+            before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
+            changes = lacking(before, found, replace=replacing)
+            if before.workspace != self.name or not before.writable or not changes:
+                return None
+            if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
+                raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
+            try:
+                changed = encode(edit(decode(raw), changes))
+            except FrontmatterError as error:
+                raise Conflict(f"its properties can't be changed: {error}") from error
+            after = parse(changed, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
+            stat = self._tools.vault.replace(path, changed, digest=before.digest)
+            with self._undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
+                index.commit(index.prepare([(after, stat)]))
+            return _known(index.at(path))
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
