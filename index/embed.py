@@ -7,15 +7,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from index.encoders import Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local
+from index.encoders import Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, plain
 from index.errors import Unavailable
+from index.trace import span
 
 __all__ = ["Bundled", "EmbedSettings", "Embedder", "Encoder", "EncoderSettings", "Endpoint", "Local", "opened"]
 
@@ -60,7 +62,9 @@ class Embedder:
     """State and lifetime of the encoders; safe to call from several threads.
 
     `prefer` is the identity of the index that exists. The first encoder of the settings is used whatever it is; when it
-    is away, only one of that identity takes its place, so that an outage never makes a new index.
+    is away, only one of that identity takes its place, so that an outage never makes a new index. An endpoint that is
+    set as it was when the index was made (`made_with`) and answers with another model is refused until `accept`: what
+    is loaded behind an address is not always what its user meant. `begun` are identities that were accepted already.
     Once chosen, the identity stays for the life of the process."""
 
     def __init__(
@@ -69,6 +73,8 @@ class Embedder:
         *,
         cache: Path,
         prefer: str | None = None,
+        made_with: EncoderSettings | None = None,
+        begun: Collection[str] = (),
         load: Load | None = None,
         retry_s: tuple[float, float] = RETRY_S,
     ) -> None:
@@ -77,18 +83,24 @@ class Embedder:
         self.identity = ""
         self.dimensions = 0
         self.max_tokens = 0
+        self.queued = 0  # texts that were given and are not finished
         self._settings = settings
         self._cache = cache
         self._prefer = prefer
+        self._made_with, self._begun = made_with, frozenset(begun)
+        self._accepted = False
+        self.chosen: EncoderSettings | None = None  # the settings of the encoder in use
         self._load = load or (lambda chosen, folder: opened(chosen, folder, settings.threads))
         self._retry_s = retry_s
         self._encoders: dict[int, Encoder] = {}  # loaded ones, by their place in the settings
         self._strange: set[int] = set()  # places whose encoder has another identity than the chosen one
         self._current: Encoder | None = None
         self._probe: np.ndarray | None = None  # what the first encoder of this identity made of PROBE
+        self._counting = threading.Lock()
         self._choosing = threading.Lock()  # one thread at a time loads, probes and switches
         self._changed = threading.Condition()
         self._closed = False
+        self._hurry = False  # try again now
         self._thread = threading.Thread(target=self._run, name="encoder-loader", daemon=True)
 
     # lifetime
@@ -114,11 +126,37 @@ class Embedder:
         for encoder in list(self._encoders.values()):
             encoder.close()
 
+    @property
+    def configured(self) -> tuple[EncoderSettings, ...]:
+        """The settings of all encoders, in order, without their secrets."""
+        return tuple(map(plain, self._settings.encoders))
+
+    def accept(self) -> None:
+        """Take the first encoder whatever model it has become; whoever calls this makes a new index with it."""
+        with self._changed:
+            self._accepted = True
+            if self.state == "broken" and not self._closed:
+                self.state, self._hurry = "loading", True
+                self._changed.notify_all()
+
+    def beside(self, settings: EncoderSettings, identity: str) -> Embedder:
+        """Another embedder, which begins to load the encoder of an index that was made before."""
+        other = Embedder(
+            EmbedSettings((settings,), threads=1),
+            cache=self._cache,
+            prefer=identity,
+            load=self._load,
+            retry_s=self._retry_s,
+        )
+        other.start()
+        return other
+
     # what callers ask for
 
     def query(self, text: str) -> np.ndarray:
         """The vector of a query: float32 [dimensions], unit length."""
-        vector: np.ndarray = self._encode([_clean(text)], "query", urgent=True)[0]
+        with self._queue(1):
+            vector: np.ndarray = self._encode([_clean(text)], "query", urgent=True)[0]
         return vector
 
     def documents(
@@ -130,19 +168,30 @@ class Embedder:
         encoder = self._ready()
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         done = 0
-        for start in range(0, len(texts), WINDOW):
-            window = sorted(range(start, min(start + WINDOW, len(texts))), key=lambda n: -len(texts[n]))
-            for first in range(0, len(window), encoder.batch):
-                rows = window[first : first + encoder.batch]
-                vectors[rows] = self._encode([_clean(texts[n]) for n in rows], "document", urgent=urgent)
-                done += len(rows)
-                if progress is not None:
-                    progress(done)
+        with self._queue(len(texts)):
+            for start in range(0, len(texts), WINDOW):
+                window = sorted(range(start, min(start + WINDOW, len(texts))), key=lambda n: -len(texts[n]))
+                for first in range(0, len(window), encoder.batch):
+                    rows = window[first : first + encoder.batch]
+                    vectors[rows] = self._encode([_clean(texts[n]) for n in rows], "document", urgent=urgent)
+                    done += len(rows)
+                    if progress is not None:
+                        progress(done)
         return vectors
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
         return self._ready().count([_clean(text) for text in texts])
+
+    @contextmanager
+    def _queue(self, texts: int) -> Iterator[None]:
+        with self._counting:
+            self.queued += texts
+        try:
+            yield
+        finally:
+            with self._counting:
+                self.queued -= texts
 
     # fail-over
 
@@ -156,7 +205,8 @@ class Embedder:
         for _ in range(len(self._settings.encoders) + 1):
             encoder = self._ready()
             try:
-                return _checked(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
+                with span("encode", kind=kind, urgent=urgent, texts=len(texts)):
+                    return _checked(encoder.encode(texts, kind=kind, urgent=urgent), len(texts), encoder)
             except Unavailable as error:
                 self._fail_over(encoder, error)
         raise Unavailable(f"the encoders fail in turn; last: {self.problem}")
@@ -186,7 +236,8 @@ class Embedder:
                 self._broken([f"loading the encoder failed ({type(error).__name__}, see the log)"])
             with self._changed:
                 if self._current is None:
-                    self._changed.wait_for(lambda: self._closed, pause)
+                    self._changed.wait_for(lambda: self._closed or self._hurry, pause)
+                    self._hurry = False
                     pause = min(pause * 2, self._retry_s[1])
                 else:
                     pause = self._retry_s[0]
@@ -205,13 +256,26 @@ class Embedder:
             except Unavailable as error:
                 problems.append(error.message)
                 continue
+            if place == 0 and self._swapped(settings, encoder):
+                problems.append(
+                    f"{encoder.name} answers with another model than the index was made with ({encoder.dimensions} "
+                    "dimensions), so it is not used: load that model there again, or take this one: memex index --full"
+                )
+                self._encoders.pop(place).close()  # what is there may be another one at the next try
+                continue
             # The first choice may ask for a new index; one further down, tried because the first is away, may not.
             if not wanted or encoder.identity == wanted or (place == 0 and not self.identity):
-                self._switch(encoder, probe)
+                self._switch(settings, encoder, probe)
                 break
             problems.append(f"{encoder.name} is another model than the index was made with, so it is not used")
         self._drop()
         return problems
+
+    def _swapped(self, settings: EncoderSettings, encoder: Encoder) -> bool:
+        """Whether somebody put another model behind an address that nobody changed here."""
+        if self.identity or self._accepted or not self._prefer or not isinstance(settings, Endpoint):
+            return False
+        return plain(settings) == self._made_with and encoder.identity not in {self._prefer, *self._begun}
 
     def _tried(self, place: int, settings: EncoderSettings, failed: Encoder | None) -> tuple[Encoder, np.ndarray]:
         """The encoder at `place` and what it makes of PROBE. Raises Unavailable unless it may be used."""
@@ -239,7 +303,7 @@ class Embedder:
             log.info("%s loaded in %.1f s", self._encoders[place].name, time.monotonic() - begun)
         return self._encoders[place]
 
-    def _switch(self, encoder: Encoder, probe: np.ndarray) -> None:
+    def _switch(self, settings: EncoderSettings, encoder: Encoder, probe: np.ndarray) -> None:
         with self._changed:
             if self._closed:
                 encoder.close()
@@ -247,6 +311,7 @@ class Embedder:
             if self._probe is None:
                 self._probe = probe
             self.identity, self.dimensions, self.max_tokens = encoder.identity, encoder.dimensions, encoder.max_tokens
+            self.chosen = plain(settings)
             self._current, self.state, self.problem = encoder, "ready", ""
             self._changed.notify_all()
         log.info("embedding with %s", encoder.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -22,7 +22,7 @@ from index.tokens import Token, Tongue, tokens, tongue
 SUMMARY: Final = 140  # characters
 HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # what a word in a heading, in bold, in the first sentence weighs
 TITLED: Final = 1.3  # by how much a term counts more that the title holds
-KNOWN: Final = 1.6  # by how much a term counts more that is in the vocabulary
+KNOWN: Final = 1.8  # by how much a term counts more that is in the vocabulary
 FLOOR: Final = 0.5  # a tag after the third has at least this part of the first one's score
 PHRASE: Final = 4  # words in a term at most
 _UNNAMED = re.compile(r"Capture \d{4}-\d\d-\d\d .*|\d{4}-\d\d-\d\d.*|Untitled.*|無題.*|未命名.*", re.DOTALL)
@@ -60,7 +60,7 @@ class _Term:
     runs: int = 0  # how often it stands alone between words that say nothing
     forms: dict[str, int] = field(default_factory=dict)
     score: float = 0.0
-    compound: bool = False  # written as one, as Chinese does
+    compound: bool = False  # written as one, as Chinese does, or joined by a preposition
 
 
 def enrichment(
@@ -69,10 +69,14 @@ def enrichment(
     vocabulary: Mapping[str, int],
     places: Mapping[str, int],
     vectors: Vectors | None = None,
+    clean: Callable[[str], str] = str,
 ) -> Enrichment:
-    """What `document` is about. `vocabulary`: the workspace's tags with their use; `places`: how common English words are."""
-    said = prose(document)
-    title = "" if _UNNAMED.fullmatch(document.title) else plain(document.title)
+    """What `document` is about.
+
+    `vocabulary`: the workspace's tags with their use; `places`: how common English words are; `clean` takes out of the
+    text what must not be told."""
+    said = prose(document, clean)
+    title = "" if _UNNAMED.fullmatch(document.title) else plain(clean(document.title))
     titled = title and not any(
         bool(title) and line.startswith(title.rstrip("… ")) for line in (*said.headings, *said.sentences[:1])
     )
@@ -81,7 +85,7 @@ def enrichment(
     parted = [list(tokens(sentence, spoken)) for sentence in said.sentences]
     headed = [list(tokens(heading, spoken)) for heading in headings]
     marked = [list(tokens(words, spoken)) for words in said.marked]
-    terms = _terms(headed, parted, marked, spoken)
+    terms = _terms(headed, parted, marked)
     return Enrichment(
         summary_of(said, parted, terms, headings),
         tuple(_tags(terms, vocabulary, spoken, vectors)),
@@ -105,7 +109,6 @@ def _terms(
     headed: Sequence[Sequence[Token | None]],
     parted: Sequence[Sequence[Token | None]],
     marked: Sequence[Sequence[Token | None]],
-    spoken: Tongue,
 ) -> dict[str, _Term]:
     """The words and phrases of a note by key, scored."""
     terms: dict[str, _Term] = {}
@@ -114,7 +117,7 @@ def _terms(
         for n, line in enumerate(group):
             own = weight * (LEAD if group is parted and n == 0 else 1.0) / (1 + n * 0.3 if group is headed else 1)
             for run in _runs(line):
-                for phrase in _phrases(run, spoken):
+                for phrase in _phrases(run):
                     titled = group is headed and n == 0
                     _count(
                         terms, phrase, own, place, titled=titled, headed=group is headed, alone=len(phrase) == len(run)
@@ -141,7 +144,7 @@ def _runs(line: Sequence[Token | None]) -> Iterator[list[Token]]:
         yield run
 
 
-def _phrases(run: Sequence[Token], spoken: Tongue) -> Iterator[tuple[Token, ...]]:
+def _phrases(run: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
     for start, token in enumerate(run):
         if not token.worth:
             continue
@@ -173,7 +176,9 @@ def _count(
     term.count += 1
     term.headed |= headed
     term.titled |= titled
-    term.compound = len(phrase) == 2 and not phrase[1].glue and all(one.thing for one in phrase)
+    term.compound = (len(phrase) == 2 and not phrase[1].glue and all(one.thing for one in phrase)) or any(
+        one.join for one in phrase
+    )
     term.runs += alone
     term.worth = max(term.worth, sum(one.worth for one in phrase) / len(words))
     term.forms[tag] = term.forms.get(tag, 0) + 1
@@ -192,7 +197,7 @@ def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
     elif term.headed:
         sure = 0.8 + 0.4 * alone
     elif term.compound:
-        sure = 0.8 + 0.35 * alone
+        sure = 0.95 + 0.25 * alone
     else:
         sure = 0.3 + 0.72 * alone
     if len(term.words) > 2:
@@ -212,8 +217,11 @@ def _tags(
         key = max(ranked, key=lambda key: (_novel(terms[key].words, taken) * scored[key], -terms[key].first, key))
         ranked.remove(key)
         worth = _novel(terms[key].words, taken) * scored[key]
+        new = bool(known) and key not in known
         if not worth or (len(chosen) >= FEWEST and worth < FLOOR * scored[chosen[0]]):
             break
+        if new and sum(one in known for one in chosen) >= FEWEST:
+            continue  # what is in use says enough
         chosen.append(key)
         taken.append(terms[key].words)
     return settled(
@@ -259,7 +267,7 @@ def summary_of(
 
 def _rated(sentence: str, words: Sequence[Token | None], n: int, worth: Mapping[str, float]) -> float:
     keys = {token.key for token in words if token and token.worth}
-    weight = sum(worth.get(key, 0.0) for key in keys) / (len(keys) + 3) ** 0.75
+    weight = sum(worth.get(key, 0.0) for key in keys) / math.pow(len(keys) + 3, 0.75)
     wide = len(_WIDE.findall(sentence))
     length = len(sentence) + wide  # a Chinese character says about as much as two letters
     rating = weight * (1 + 0.5 / (1 + n))

@@ -28,9 +28,10 @@ from index.model import Answer, Chunk, Document, Entry, Query, Record, Scope, St
 from index.query import tag_keys
 from index.search import search
 from index.store import Row, Store
+from index.trace import span
 
 LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
-LAYOUT = 1  # grows when what is stored, or how a note is read, changes: the index is then built anew
+LAYOUT = 2  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
 
 def fingerprint(identity: str, sizes: Sizes) -> str:
@@ -108,7 +109,17 @@ class Index:
     @property
     def comparable(self) -> bool:
         """Whether the encoder is ready and is the one this index was built with."""
-        return self._embedder.state == "ready" and fingerprint(self._embedder.identity, self.sizes) == self._made_by
+        return self._fitting() is not None
+
+    def use(self, embedder: Embedder) -> None:
+        """Embed with this from now on, as far as it is the encoder this index was built with."""
+        self._embedder = embedder
+
+    def _fitting(self) -> Embedder | None:
+        """The embedder, if it is ready and its vectors may be compared with those stored."""
+        embedder = self._embedder
+        fits = embedder.state == "ready" and fingerprint(embedder.identity, self.sizes) == self._made_by
+        return embedder if fits else None
 
     # Changing it
 
@@ -124,10 +135,10 @@ class Index:
         `urgent` never waits behind a bulk run and raises Unavailable when there is no encoder."""
         if not urgent:
             self._embedder.wait(LOADING_S)  # else a start would index by words what it embeds a moment later
-        comparable = self.comparable
-        if urgent and not comparable:
+        embedder = self._fitting()
+        if urgent and embedder is None:
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
-        count = self._embedder.count if comparable else estimate
+        count = embedder.count if embedder else estimate
         cut = [(document, stat, tuple(chunks(document, self.sizes, count))) for document, stat in documents]
         digests = [[chunk.digest for chunk in pieces] for _, _, pieces in cut]
         known = self._store.vectors({digest for row in digests for digest in row})
@@ -137,9 +148,9 @@ class Index:
                 (digest, chunk.embedded) for digest, chunk in zip(row, pieces, strict=True) if digest not in known
             )
         fresh: dict[str, NDArray[np.float32]] = {}
-        if unknown and comparable:
+        if unknown and embedder:
             try:
-                made = self._embedder.documents(list(unknown.values()), urgent=urgent, progress=progress)
+                made = embedder.documents(list(unknown.values()), urgent=urgent, progress=progress)
                 fresh = dict(zip(unknown, made, strict=True))
             except Unavailable:
                 if urgent:
@@ -173,7 +184,8 @@ class Index:
             rows: dict[str, tuple[Row, ...]] = {path_id(path): () for path in gone}
             rows.update((path_id(one.document.path), tuple(_rows(one))) for one in ready)
             try:
-                self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
+                with span("store", chunks=sum(map(len, rows.values()))):
+                    self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
                 self._catalog.write(
                     upserts=[(one.document, one.stat, len(one.chunks), one.vectors is not None) for one in ready],
                     removes=gone,
@@ -269,9 +281,11 @@ class Index:
 
     def search(self, query: Query) -> Answer:
         """Find documents. Answers from full text alone, and says so, while there is no encoder for this index."""
-        return search(
-            query, store=self._store, catalog=self._catalog, embedder=self._embedder if self.comparable else None
-        )
+        embedder = self._fitting()
+        with span("search", mode=query.mode) as timed:
+            answer = search(query, store=self._store, catalog=self._catalog, embedder=embedder)
+            timed.note(documents=len(answer.hits))
+        return answer
 
     def record(self, id: str) -> Record | None:
         """The document that answers to `id`."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,14 +58,14 @@ class Prose:
     marked: tuple[str, ...]
 
 
-def prose(document: Document) -> Prose:
-    """The sentences of `document`."""
+def prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
+    """The sentences of `document`; `clean` takes out of the text what must not be told."""
     headings: list[str] = []
     sentences: list[str] = []
     marked: list[str] = []
     left = LONGEST
     for block in document.blocks:
-        text = document.text[block.start : min(block.end, block.start + left)]
+        text = clean(document.text[block.start : min(block.end, block.start + left)])
         if block.kind == "heading":
             if line := plain(_HEADING.sub("", text)):
                 headings.append(line)

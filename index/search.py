@@ -11,6 +11,7 @@ import numpy as np
 from index.errors import Unavailable
 from index.model import Answer, Hit, Mode, Query, Record
 from index.rank import Ranked, cue, fused, keywords, nearest, trust
+from index.trace import span
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog import Catalog
@@ -26,17 +27,20 @@ def search(query: Query, *, store: Store, catalog: Catalog, embedder: Embedder |
     """The documents that answer `query`, best first; `embedder` is None while none is ready that fits the index.
 
     Raises Unavailable when the store can't be read."""
-    mode, vector, weight, degraded = _asked(query, embedder)
+    with span("embed"):
+        mode, vector, weight, degraded = _asked(query, embedder)
     cued = cue(query.text)
     words = None if mode == "vector" else keywords(query.text)
     pool = max(POOL, 2 * query.limit)
     while True:
         near, found = store.legs(vector=vector, words=words, filter=query.filter, pool=pool)
-        ranked = nearest(near) if mode == "vector" else fused(cued, near, found, weight)
+        with span("fuse", found=len(near) + len(found)):
+            ranked = nearest(near) if mode == "vector" else fused(cued, near, found, weight)
         if len(ranked) >= query.limit or pool >= WIDEST or pool > max(len(near), len(found)):
             break
         pool = min(WIDEST, 4 * pool)  # one long document filled the pool
-    records = catalog.records([one.doc_id for one in ranked[: query.limit + SPARE]])
+    with span("hydrate", documents=min(len(ranked), query.limit + SPARE)):
+        records = catalog.records([one.doc_id for one in ranked[: query.limit + SPARE]])
     hits = [_hit(one, records[one.doc_id]) for one in ranked if one.doc_id in records]
     asked = query.filter.workspace
     kept = [hit for hit in hits if asked is None or hit.record.workspace == asked]  # a second line: the store filters

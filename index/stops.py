@@ -53,6 +53,7 @@ win wins wrote write writes written specific available common similar single cur
 careful according amount anymore bottom gonna wanna lack level line lines none off whatever yourself share shared
 """)
 GERMAN: Final = _set("""
+wir freien gelesen fünf sechs sieben acht neun zehn zwanzig hundert tausend dutzend paar hinweis notiz entscheidung
 ab aber alle allein allem allen aller allerdings alles als also am an andere anderem anderen anderer anderes anders anfang auch auf
 aus außer außerdem bald beide beiden beim beispiel bei bereits besonders besser bis bisher bitte bleibt braucht brauchen da dabei
 dadurch dafür dagegen daher dahin damals damit danach daneben dank dann daran darauf daraus darf darin darüber darum darunter das
@@ -75,6 +76,7 @@ juni juli august september oktober november dezember z.b d.h bzw usw ca uhr euro
 frage problem grund weise art punkt grad monat monate monaten stunde stunden minute minuten
 """)
 SPANISH: Final = _set("""
+cinco nueve ocho diez once doce quince veinte treinta cuarenta cincuenta cien ciento mil docena par nota notas personas
 a acá además ahí ahora al algo algún alguna algunas alguno algunos allá allí ambos ante antes aquel aquella aquellas aquello aquí
 así aún aunque bajo bastante bien buen buena bueno cada casi caso cierta cierto como cómo con conmigo contra cosa cosas cual cuál
 cuales cualquier cualquiera cuando cuándo cuanto cuánto cuatro da dado dan dar de debe deben debería decir del demás demasiado
@@ -142,6 +144,14 @@ waar waarom want waren was wat we weer week wel welke werd weten wie wij wil wor
 zonder zou maandag dinsdag woensdag donderdag vrijdag zaterdag zondag januari februari maart april mei juni juli augustus september
 oktober november december jaar jaren
 """)
+BEFORE_NOUNS: Final = _set("""
+el la los las un una unos unas de del al en con sin por para su sus mi mis tu tus nuestro nuestra este esta estos estas ese esa cada
+otro otra sobre entre desde hasta segundo primer cualquier y o le les l'on des du au aux à dans sur avec sans pour par ce cette ces
+chaque son sa ses mon ma mes votre notre et ou il lo gli uno dello della degli delle dei nel nella sul sulla da per con suo sua o os as
+um uma do da dos das no na nos nas ao pelo pela com em seu sua e ou
+""")  # of Spanish, French, Italian and Portuguese
+BEFORE_VERBS: Final = _set("to i you we they he she it can can't cannot will won't would should must may might could don't doesn't didn't not please let's who")
+SURE_ENGLISH: Final = _set("the and of to is it for on that with by at are be this or from was not but")  # short, and of no other language
 UNITS: Final = _set("""
 mm cm dm km m2 m3 mg kg ml cl dl ms ns µs hz khz mhz ghz kb mb gb tb kib mib gib mv kv kw kwh wh mah ah va db dpi px pt fps rpm kcal mph kmh am pm bps mbps gbps
 """)
@@ -168,7 +178,7 @@ JAPANESE: Final = _set("""
 """)
 JAPANESE_HEADS: Final = (  # what stands before a word without being part of it
     "現在", "当時", "明日", "今日", "昨日", "今回", "最近", "今年", "来年", "去年", "昨年", "毎年", "毎日", "以降", "以後", "以前", "一般", "同年",
-    "翌年", "約", "各", "全", "同", "当", "両", "某", "故",
+    "翌年", "約", "各", "全", "当", "時々", "比較的", "両", "某", "故",
 )  # fmt: skip
 
 CHINESE: Final = _set("""

@@ -23,6 +23,7 @@ from index.model import Filter
 from index.resident import Rows
 from index.rows import Match, Row, checked, encodable
 from index.table import discard
+from index.trace import span
 
 __all__ = ["Match", "Row", "Store", "StoreDamaged", "discard"]
 
@@ -110,11 +111,14 @@ class Store:
             seen = self._table.seen
             if seen.rows is None:
                 self._recall()
-                answers = self._ask(self._table.legs(seen, point, words, filter, pool))
+                with span("vector+words", pool=pool):
+                    answers = self._ask(self._table.legs(seen, point, words, filter, pool))
                 return arrow.matches(answers[0], filter), arrow.matches(answers[1], filter)
             # One after the other: side by side they would keep each other waiting for longer than they take.
-            nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
-            found = self._ask(self._table.legs(seen, None, words, filter, pool))[1]
+            with span("vector", pool=pool):
+                nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
+            with span("words", pool=pool):
+                found = self._ask(self._table.legs(seen, None, words, filter, pool))[1]
         return nearest, arrow.matches(found, filter, seen.rows)
 
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:

@@ -62,7 +62,7 @@ def words_of(tag: str) -> tuple[str, ...]:
 def _word(word: str) -> str:
     word = _VARYING.sub("", bare(word))
     word = SHORT.get(word, word)
-    if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is", "as")):
+    if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"

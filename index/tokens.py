@@ -60,16 +60,10 @@ def tongue(text: str, places: Mapping[str, int]) -> Tongue:
     """The language whose function words are most frequent in `text`; English when there are none."""
     words = [found[0].lower() for found in _WORD.finditer(text[:6_000])]
     hits = {name: sum(word in known for word in words) for name, known in stops.LANGUAGES.items()}
-    hits["en"] = sum(word in stops.ENGLISH and (len(word) > 3 or word in _SHORT_ENGLISH) for word in words)
+    hits["en"] = sum(word in stops.ENGLISH and (len(word) > 3 or word in stops.SURE_ENGLISH) for word in words)
     best = max(hits, key=lambda name: (hits[name], name == "en"))
     wide = len(_WIDE.findall(text[:6_000]))
     return Tongue(best, bool(wide) and len(_KANA.findall(text[:6_000])) >= wide / 3, places)
-
-
-_BEFORE_VERBS: Final = frozenset(
-    "to i you we they he she it can can't cannot will won't would should must may might could don't doesn't didn't not please let's who".split()
-)
-_SHORT_ENGLISH: Final = frozenset("the and of to is it for on that with by at are be this or from was not but".split())
 
 
 def tokens(text: str, tongue: Tongue) -> Iterator[Token | None]:
@@ -86,11 +80,13 @@ def tokens(text: str, tongue: Tongue) -> Iterator[Token | None]:
             yield from _japanese(piece[0], counted=counted) if tongue.japanese else _chinese(piece[0])
             continue
         # A word may run into kanji: only its own script is taken.
-        for part in re.split(rf"({_WIDE.pattern})", piece[0]):
+        last = ""
+        for part in filter(None, re.split(rf"({_WIDE.pattern})", piece[0])):
+            counted, last = last[-1:].isdigit(), part
             if not part.strip("-'’.&"):
                 continue
             if _WIDE.fullmatch(part):
-                yield from _japanese(part, counted=False) if tongue.japanese else _chinese(part)
+                yield from _japanese(part, counted=counted) if tongue.japanese else _chinese(part)
             else:
                 yield _spaced(part, tongue, before=None if first else before, glued=glued)
         first, before = False, piece[0].lower()
@@ -101,13 +97,11 @@ def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> To
 
     `before` is the word before it; None at the beginning of a sentence, where every word has a capital."""
     lower = word.lower().replace("’", "'")
-    if _FIGURE.fullmatch(word):
+    if _FIGURE.fullmatch(word) or lower in stops.UNITS:
         return None
     if _HANGUL.match(word):
         return _korean(word)
     join = lower in JOINS and tongue.language in SPACED
-    if lower in stops.UNITS:
-        return None
     known = stops.LANGUAGES[tongue.language]
     plain = lower.removesuffix("'s")
     if (
@@ -130,7 +124,9 @@ def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> To
         text = _singular(text, tongue.places)
         if text in stops.ENGLISH:
             return Token(lower, lower, 0.0)
-        worth *= 0.7 if before is None else 0.4 if before in _BEFORE_VERBS else 1.0  # an order, or a verb
+        worth *= 0.7 if before is None else 0.4 if before in stops.BEFORE_VERBS else 1.0  # an order, or a verb
+    elif tongue.language in SPACED and not proper:
+        worth *= 1.15 if before in stops.BEFORE_NOUNS else 0.8 if before is None else 0.5
     return Token(text, key_of(text), worth, glue="" if glued else "-", thing=worth >= 0.3)
 
 
@@ -162,10 +158,7 @@ _VERBS: Final = {
 
 def _english(word: str, places: Mapping[str, int]) -> float:
     place = places.get(word) if "-" not in word else None
-    if place is None:
-        worth = 1.05
-    else:
-        worth = next((value for least, value in _RARE if place < least), 1.0)
+    worth = 1.05 if place is None else next((value for least, value in _RARE if place < least), 1.0)
     if word.endswith("ly") and len(word) > 4:
         return worth * 0.25
     if word.endswith("ed") and len(word) > 4 and not word.endswith(("eed", "bed", "seed")):
@@ -212,7 +205,7 @@ def _japanese(text: str, *, counted: bool) -> Iterator[Token | None]:
         word = run[0]
         head = next((head for head in stops.JAPANESE_HEADS if word.startswith(head) and len(word) > len(head) + 1), "")
         word = max(word[len(head) :].split("的"), key=len).strip("々")
-        if (len(word) > 3 and word[-1] in "後前中時等第") or (len(word) == 3 and word[:2] in stops.JAPANESE):
+        if (len(word) > 3 and word[-1] in "後前中時等第又") or (len(word) == 3 and word[:2] in stops.JAPANESE):
             word = word[:-1]
         said = not (len(word) < 2 or word in stops.JAPANESE or _COUNT.fullmatch(word) or word.strip("ー") == "")
         key = key_of(word) if said else word

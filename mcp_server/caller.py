@@ -4,11 +4,12 @@ Law: an unknown workspace, one that the key may not see, and none at all where o
 
 from __future__ import annotations
 
+import math
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from index.errors import NotFound, PermissionDenied
+from index.errors import NotFound, PermissionDenied, ResourceExhausted
 from syncd.keys import Key
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Names: TypeAlias = Literal["safe", "dotted"]
 
 DEFAULT: Final = "default"
+TOO_FAST: Final = "this key asks more than its rate allows; wait, then try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +33,23 @@ class Caller:
     toolsets: frozenset[str] | None = None  # X-MCP-Toolsets; None = all
     readonly: bool = False  # X-MCP-Readonly
     names: Names | None = None  # X-MCP-Tool-Names
+    late: float = 0.0  # seconds to wait before the key's rate allows this request
 
 
 CALLER: ContextVar[Caller] = ContextVar("caller")
 
 
 def allow(caller: Caller, scope: str) -> None:
-    """PermissionDenied unless the key has `scope`."""
+    """PermissionDenied unless the key has `scope`; ResourceExhausted when it asks too much."""
+    if caller.late:
+        raise exhausted(TOO_FAST, caller.late)
     if not caller.key.may(scope):
         raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
+
+
+def exhausted(message: str, wait: float) -> ResourceExhausted:
+    """Too much for now: the same request may be made again in `wait` seconds."""
+    return ResourceExhausted(message, retryable=True, retry_after=math.ceil(wait * 10) / 10)
 
 
 def workspace_of(desk: Desk, caller: Caller) -> Workspace:

@@ -1,15 +1,16 @@
 """The guard in front of every route: who may speak to us at all, how much, and how slowly.
 
 Law: exact Host and Origin first, then the credential, then (and only then) the body; no request reaches a route
-without a key, but for the two that tell whether the daemon is well."""
+without a key, but for the two that tell whether the daemon is well and the one whose deliveries are signed."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import ipaddress
+import time
 from collections import deque
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -18,18 +19,25 @@ from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated
-from mcp_server.caller import CALLER, Caller
+from mcp_server import webhook
+from mcp_server.bucket import Buckets
+from mcp_server.caller import CALLER, TOO_FAST, Caller
 from mcp_server.refusal import Refusal, refuse, with_headers
 from syncd.config import ServerSettings
+from syncd.doors import LimitsSettings
 from syncd.keys import Key, Keys
+from syncd.pushes import Pushes
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from mcp_server.access import Access
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE"})
+ASSERTION: Final = b"cf-access-jwt-assertion"
 ONCE: Final = frozenset(
     {b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site", b"mcp-session-id"}
-    | {b"x-memory-workspace", b"x-mcp-toolsets", b"x-mcp-readonly", b"x-mcp-tool-names"}
+    | {ASSERTION, b"x-memory-workspace", b"x-mcp-toolsets", b"x-mcp-readonly", b"x-mcp-tool-names"}
+    | webhook.ONCE
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
 WATCH_SECONDS: Final = 2.0
@@ -43,19 +51,27 @@ class Guard:
         app: ASGIApp,
         *,
         keys: Keys,
+        pushes: Pushes,
         settings: ServerSettings,
+        limits: LimitsSettings,
+        access: Access | None,
         hosts: Collection[str],
         origins: Collection[str],
         clock: Callable[[], int],
     ) -> None:
         self._app = AuthContextMiddleware(app)
         self._keys = keys
+        self._pushes = pushes
         self._settings = settings
+        self._access = access
+        self._rates = Buckets(limits.rate, limits.burst)
+        self._overdrafts = Buckets(limits.rate, limits.burst)
+        self._failures = Buckets(limits.failures / 60, limits.failures)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._clock = clock
         self._busy = asyncio.Event()
-        self._under_way: dict[asyncio.Task[None], tuple[str, str]] = {}  # task -> key id, method
+        self._under_way: dict[asyncio.Task[None], tuple[Key, str]] = {}  # task -> key, method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or refuse it."""
@@ -66,22 +82,25 @@ class Guard:
             return  # a web socket: uvicorn closes what is not accepted
         headers, repeated = _headers(scope)
         refusal = _malformed(scope, repeated) or self._stranger(scope["method"], headers)
-        key = None
+        key, late = None, 0.0
         if refusal is None:
-            key, refusal = self._caller(scope["path"], headers)
+            key, refusal = await self._caller(scope, headers)
+        if refusal is None and key is not None and scope["path"] not in OPEN:
+            late, refusal = self._pace(key, scope)
         if refusal is None and scope["method"] in ("POST", "DELETE"):
-            refusal = self._unread(scope["method"], headers)
+            refusal = self._unread(scope, headers)
         if refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
-            received = await self._body(receive)
+            received = await self._body(receive, self._largest(scope["path"]))
             if isinstance(received, Refusal):
                 refusal = received
             else:
                 receive = received
         if refusal is not None:
-            log.info("refused %s %s: %s", scope["method"], refusal.status, refusal.code)
+            scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
             await refuse(refusal, receive, send)
             return
-        await self._through(scope, receive, with_headers(send), key, headers)
+        caller = None if key is None else _caller(key, headers, scope["query_string"], late)
+        await self._through(scope, receive, with_headers(send), caller)
 
     async def watch(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
@@ -91,8 +110,8 @@ class Guard:
             now = self._clock()
             if not self._under_way:
                 self._busy.clear()
-            for task, (key_id, _) in list(self._under_way.items()):
-                if not self._keys.live(key_id, now=now):
+            for task, (key, _) in list(self._under_way.items()):
+                if not self._keys.live(key, now=now):
                     task.cancel()
 
     def hang_up(self) -> None:
@@ -101,13 +120,11 @@ class Guard:
             if method == "GET":
                 task.cancel()
 
-    async def _through(
-        self, scope: Scope, receive: Receive, send: Send, key: Key | None, headers: dict[bytes, bytes]
-    ) -> None:
-        if key is None:
+    async def _through(self, scope: Scope, receive: Receive, send: Send, caller: Caller | None) -> None:
+        if caller is None:
             await self._app(scope, receive, send)
             return
-        caller = _caller(key, headers, scope["query_string"])
+        key = caller.key
         scopes = sorted(key.scopes)
         # The SDK's own user object: sessions and request state are bound to it.
         token = AccessToken(token="-", client_id=key.id, subject=key.id, scopes=scopes, claims={"iss": "memex"})  # noqa: S106 - no secret
@@ -122,7 +139,7 @@ class Guard:
 
         task = asyncio.current_task()
         assert task is not None
-        self._under_way[task] = (key.id, scope["method"])
+        self._under_way[task] = (key, scope["method"])
         self._busy.set()
         reset = CALLER.set(caller)
         try:
@@ -152,36 +169,64 @@ class Guard:
             return Refusal(405, InvalidArgument.code, f"the method {method[:16]} is not served")
         return None
 
-    def _caller(self, path: str, headers: dict[bytes, bytes]) -> tuple[Key | None, Refusal | None]:
-        """The key behind the request; None only where none is needed."""
-        given = headers.get(b"authorization")
+    async def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[Key | None, Refusal | None]:
+        """The key behind the request; None only where none is needed. What is said wins over what a proxy says."""
+        path, given, key = scope["path"], headers.get(b"authorization"), None
         if given is None and path in OPEN:
             return None, None
-        kind, _, secret = (given or b"").decode("latin-1").partition(" ")
-        key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
+        if path == webhook.PATH:  # no key opens it: only a signature does
+            return None, webhook.refused(self._pushes, headers)
+        if given is not None:
+            kind, _, secret = given.decode("latin-1").partition(" ")
+            key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
+        elif self._access is not None and ASSERTION in headers:
+            try:
+                key = await self._access.key(headers[ASSERTION].decode("latin-1"))
+            except PermissionDenied as error:
+                return None, Refusal(403, error.code, error.message)
         if key is None:
-            message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
-            return None, Refusal(401, Unauthenticated.code, message)
+            return None, self._nobody(scope)
         surface = "mcp" if path.startswith(("/mcp", "/sse")) else "rest"
         if path not in OPEN and surface not in key.surfaces:
             return None, Refusal(403, PermissionDenied.code, f"this key is not meant for {surface.upper()}")
         return key, None
 
-    def _unread(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _nobody(self, scope: Scope) -> Refusal:
+        """What a request without a valid key is told. Only these are slowed: nobody can lock out a good key behind the same address."""
+        wait = 0.0 if scope["path"] in OPEN else self._failures.take(_address(scope), time.monotonic())
+        if wait:
+            message = "too many requests without a valid key; come back later, with one"
+            return Refusal(429, ResourceExhausted.code, message, wait)
+        message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
+        return Refusal(401, Unauthenticated.code, message)
+
+    def _pace(self, key: Key, scope: Scope) -> tuple[float, Refusal | None]:
+        """How many seconds too early the request comes, and whether it goes no further.
+
+        A call of a tool is answered as one, so that the model reads it, as long as that is not abused in turn."""
+        now = time.monotonic()
+        late = self._rates.take(key.id, now)
+        as_tool = scope["method"] == "POST" and scope["path"].startswith("/mcp")
+        if late and not (as_tool and not self._overdrafts.take(key.id, now)):
+            return late, Refusal(429, ResourceExhausted.code, TOO_FAST, late)
+        return late, None
+
+    def _unread(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse a body by what its head says of it."""
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
-        if int(length[:20]) > self._settings.max_body:
-            return self._too_large()
-        if method == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+        if int(length[:20]) > (largest := self._largest(scope["path"])):
+            return _too_large(largest)
+        if scope["method"] == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
             return Refusal(415, InvalidArgument.code, "the body must be JSON: send `Content-Type: application/json`")
         return None
 
-    def _too_large(self) -> Refusal:
-        return Refusal(413, ResourceExhausted.code, f"the body is larger than {self._settings.max_body} bytes")
+    def _largest(self, path: str) -> int:
+        """The bytes that a body may have."""
+        return min(self._settings.max_body, webhook.LARGEST) if path == webhook.PATH else self._settings.max_body
 
-    async def _body(self, receive: Receive) -> Receive | Refusal:
+    async def _body(self, receive: Receive, largest: int) -> Receive | Refusal:
         """The same `receive` with the body read ahead, within its limits of size and time."""
         body = bytearray()
         waiting: deque[Message] = deque()
@@ -193,8 +238,8 @@ class Guard:
                         waiting.append(message)
                         break
                     body += message.get("body", b"")
-                    if len(body) > self._settings.max_body:
-                        return self._too_large()
+                    if len(body) > largest:
+                        return _too_large(largest)
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
@@ -206,6 +251,10 @@ class Guard:
             return waiting.popleft() if waiting else await receive()
 
         return replay
+
+
+def _too_large(largest: int) -> Refusal:
+    return Refusal(413, ResourceExhausted.code, f"the body is larger than {largest} bytes")
 
 
 def _malformed(scope: Scope, repeated: str) -> Refusal | None:
@@ -228,7 +277,17 @@ def _headers(scope: Scope) -> tuple[dict[bytes, bytes], str]:
     return headers, repeated
 
 
-def _caller(key: Key, headers: dict[bytes, bytes], query: bytes) -> Caller:
+def _address(scope: Scope) -> str:
+    """Whom a failure is counted for: an address, or the network that one person has many addresses of."""
+    host = (scope.get("client") or ("", 0))[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return ""
+    return str(address) if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))
+
+
+def _caller(key: Key, headers: dict[bytes, bytes], query: bytes, late: float) -> Caller:
     toolsets = headers.get(b"x-mcp-toolsets")
     names = headers.get(b"x-mcp-tool-names", b"dotted" if b"names=dotted" in query.split(b"&") else b"")
     return Caller(
@@ -236,6 +295,7 @@ def _caller(key: Key, headers: dict[bytes, bytes], query: bytes) -> Caller:
         workspace=_text(headers[b"x-memory-workspace"]) if b"x-memory-workspace" in headers else None,
         toolsets=None if toolsets is None else frozenset(word.strip() for word in _text(toolsets).lower().split(",")),
         readonly=headers.get(b"x-mcp-readonly", b"").lower() == b"true",
+        late=late,
         names={b"dotted": "dotted", b"safe": "safe"}.get(names),  # type: ignore[arg-type]  # both are Names
     )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,17 +15,21 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from index.errors import MemexError, Unavailable
-from mcp_server.caller import Caller, allow, workspace_of
+from mcp_server.caller import Caller, allow, exhausted, workspace_of
+from mcp_server.metrics import Metrics
+from mcp_server.observed import calling
 from mcp_server.wire import Given, Returned, invalid
 from syncd.config import Settings
 
 if TYPE_CHECKING:
+    from syncd.traces import Traces
     from syncd.workspace import Desk, Workspace
 
 log = logging.getLogger(__name__)
 
 READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
 WRITERS: Final = 8
+BUSY_SECONDS: Final = 1.0  # after which a caller that met a full queue may come back
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +56,42 @@ class Operation:
 class Desktop:
     """The desk, and the threads on which its operations run: the rim's one hop off the event loop."""
 
-    def __init__(self, desk: Desk, settings: Settings) -> None:
+    def __init__(
+        self, desk: Desk, settings: Settings, *, metrics: Metrics | None = None, traces: Traces | None = None
+    ) -> None:
         self.desk = desk
         self.settings = settings
+        self._metrics, self._traces = metrics, traces
         self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}
 
     async def call(self, operation: Operation, caller: Caller, arguments: Mapping[str, Any] | bytes) -> Returned:
         """Run `operation` for `caller`; raises the errors of `index.errors`.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
+        with calling(operation.name, self._metrics) as outcome:
+            try:
+                returned = await self._run(operation, caller, arguments)
+            except MemexError as error:
+                outcome["code"] = error.code
+                raise
+            outcome["code"], outcome["degraded"] = "OK", bool(getattr(returned, "degraded", ()))
+            return returned
+
+    def traced_by(self, carried: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Take a call for a part of the trace that its message names."""
+        return nullcontext() if self._traces is None or not carried else self._traces.under(carried)
+
+    def page(self, caller: Caller) -> bytes:
+        """The metrics, for who may know the whole vault's numbers."""
+        allow(caller, "admin")
+        assert self._metrics is not None, "whoever serves this page has made the metrics"
+        return self._metrics.page()
+
+    async def _run(self, operation: Operation, caller: Caller, arguments: Mapping[str, Any] | bytes) -> Returned:
         allow(caller, operation.scope)
+        threads = self._threads[operation.scope]
+        if threads.statistics().tasks_waiting >= self.settings.limits.queue:
+            raise exhausted("too many calls wait already; try again in a moment", BUSY_SECONDS)
         try:
             if isinstance(arguments, bytes):
                 given = operation.given.model_validate_json(arguments)
@@ -74,9 +105,7 @@ class Desktop:
 
         with anyio.move_on_after(operation.seconds):
             try:
-                return await anyio.to_thread.run_sync(
-                    work, abandon_on_cancel=True, limiter=self._threads[operation.scope]
-                )
+                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=threads)
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further

@@ -6,7 +6,6 @@ that against the output schema and lose the code."""
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -18,10 +17,9 @@ from mcp.types import Tool as ListedTool
 
 from index.errors import InvalidArgument, MemexError
 from mcp_server.caller import CALLER
+from mcp_server.observed import identified
 from mcp_server.operation import Desktop, Operation
 from mcp_server.wire import payload, schema
-
-log = logging.getLogger(__name__)
 
 INSTRUCTIONS: Final = (
     "Memex keeps notes for you in its owner's Obsidian vault. Capture what is worth finding again, and search before "
@@ -31,7 +29,7 @@ INSTRUCTIONS: Final = (
 
 def failure(error: MemexError) -> CallToolResult:
     """An expected failure, for the model (text) and for programs (`_meta`)."""
-    shown = json.loads(json.dumps(error.as_dict(), default=str))
+    shown = json.loads(json.dumps(identified(error), default=str))
     text = json.dumps({"error": shown}, separators=(",", ":"))
     return CallToolResult(
         content=[TextContent(type="text", text=text)], is_error=True, _meta={"dev.memex/error": shown}
@@ -71,16 +69,16 @@ class VaultMCP(MCPServer[Any]):
         self,
         name: str,
         arguments: dict[str, Any],
-        context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
+        context: Context[Any, Any] | None = None,
     ) -> CallToolResult:
         """Run a tool; an expected failure is a result too, so that the model can read it."""
         try:
             operation = self._called.get(name)
             if operation is None:
                 raise InvalidArgument(f"no tool {_short(name)}; tools/list names them all")
-            data, text = payload(await self._desktop.call(operation, CALLER.get(), arguments))
+            with self._desktop.traced_by(_carried(context)):
+                data, text = payload(await self._desktop.call(operation, CALLER.get(), arguments))
         except MemexError as error:
-            log.info("%s refused: %s", _short(name), error.code)
             return failure(error)
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data)
 
@@ -102,6 +100,11 @@ def _listed(operation: Operation, names: str) -> ListedTool:
         ),
         _meta={"dev.memex/family": operation.family},
     )
+
+
+def _carried(context: Context[Any, Any] | None) -> dict[str, Any]:
+    """What an MCP message says of the trace it is a part of."""
+    return dict(context.request_context.meta or {}) if context is not None else {}
 
 
 def _short(name: str) -> str:

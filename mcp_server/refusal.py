@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -26,6 +27,7 @@ class Refusal(NamedTuple):
     status: int
     code: str
     message: str
+    wait: float = 0.0  # seconds after which the same request may be made again
 
 
 def with_headers(send: Send) -> Send:
@@ -49,14 +51,16 @@ async def refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
     error = {
         "code": refusal.code,
         "message": refusal.message,
-        "retryable": refusal.status == HTTPStatus.REQUEST_TIMEOUT,
-        "details": {},
+        "retryable": refusal.status == HTTPStatus.REQUEST_TIMEOUT or bool(refusal.wait),
+        "details": {"retry_after": math.ceil(refusal.wait * 10) / 10} if refusal.wait else {},
     }
     body = json.dumps({"error": error}, separators=(",", ":")).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *HEADERS]
     headers += [_date(), (b"cache-control", b"no-store")]
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
+    if refusal.wait:
+        headers.append((b"retry-after", b"%d" % math.ceil(refusal.wait)))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
     if refusal.status != HTTPStatus.REQUEST_TIMEOUT:

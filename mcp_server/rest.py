@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
+import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from index.errors import CODES, InvalidArgument, MemexError, NotFound, Unavailable
+from mcp_server import webhook
+from mcp_server.metrics import CONTENT_TYPE
 from mcp_server.operation import Desktop, Operation
 from mcp_server.tools import thoughts
 from mcp_server.wire import body, payload, schema, status
@@ -57,6 +61,10 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
         state = await desktop.status(request.scope.get("memex.caller"))
         return _json(json.dumps(state).encode(), 200 if state["ready"] else 503)
 
+    async def metrics(request: Request) -> Response:
+        page = await anyio.to_thread.run_sync(desktop.page, request.scope["memex.caller"], abandon_on_cancel=True)
+        return Response(page, media_type=CONTENT_TYPE)
+
     return [
         *(
             Route(served.path, _endpoint(desktop, OPERATIONS[served.operation], served.place), methods=[served.method])
@@ -64,6 +72,7 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
         ),
         Route("/healthz", healthz, methods=["GET"]),
         Route("/readyz", readyz, methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
         Route("/openapi.json", openapi_json, methods=["GET"]),
     ]
 
@@ -91,7 +100,10 @@ def _json(data: bytes, code: int = 200) -> Response:
 async def refused(_: Request, error: Exception) -> Response:
     """An expected failure."""
     assert isinstance(error, MemexError)
-    return _json(body(error), status(error))
+    response = _json(body(error), status(error))
+    if "retry_after" in error.details:
+        response.headers["retry-after"] = str(math.ceil(error.details["retry_after"]))
+    return response
 
 
 async def unserved(request: Request, error: Exception) -> Response:
@@ -138,6 +150,7 @@ def openapi(public_url: str, *, version: str) -> dict[str, Any]:
         paths[path] = {
             "get": {"operationId": path[1:], "summary": what, "security": [{}, {"key": []}], "responses": responses}
         }
+    paths[webhook.PATH] = webhook.described()
     return {
         "openapi": "3.1.0",
         "info": {

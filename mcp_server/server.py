@@ -23,9 +23,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
-from mcp_server import rest
+from mcp_server import rest, webhook
 from mcp_server.address import bracketed, hosts, origins
 from mcp_server.guard import Guard
+from mcp_server.metrics import Metrics
+from mcp_server.observed import observed
 from mcp_server.operation import Desktop
 from mcp_server.protocol import VaultMCP
 from mcp_server.timed import timed
@@ -33,6 +35,8 @@ from mcp_server.tools import FAMILIES
 from syncd.config import ServerSettings, Settings
 
 if TYPE_CHECKING:
+    from mcp_server.access import Access
+    from syncd.traces import Traces
     from syncd.workspace import Desk
 
 log = logging.getLogger(__name__)
@@ -45,11 +49,20 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Callable[[], int] = now_ms) -> Guard:
+def app(
+    desk: Desk,
+    settings: Settings,
+    *,
+    port: int | None = None,
+    metrics: Metrics | None = None,
+    traces: Traces | None = None,
+    clock: Callable[[], int] = now_ms,
+) -> Guard:
     """The guarded application for `desk`; `port` is the one it listens on, where settings leave it open."""
     _quiet_logs()
-    version, own = _version(), settings.server
-    desktop = Desktop(desk, settings)
+    version, own = installed(), settings.server
+    metrics = metrics or Metrics(desk.samples, version=version)
+    desktop = Desktop(desk, settings, metrics=metrics, traces=traces)
     allowed, welcome = hosts(own, port or own.port), origins(own)
     security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
     everything = [operation for family in FAMILIES.values() for operation in family]
@@ -74,6 +87,7 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
         .routes
     )
     routes += rest.routes(desktop, version=version)
+    routes.append(webhook.route(desk.pushes, clock))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -94,8 +108,27 @@ def app(desk: Desk, settings: Settings, *, port: int | None = None, clock: Calla
         exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
     )
     inner.router.redirect_slashes = False
-    guard = Guard(inner, keys=desk.keys, settings=own, hosts=allowed, origins=welcome, clock=clock)
+    guard = Guard(
+        inner,
+        keys=desk.keys,
+        pushes=desk.pushes,
+        settings=own,
+        limits=settings.limits,
+        access=_access(desk, settings, clock),
+        hosts=allowed,
+        origins=welcome,
+        clock=clock,
+    )
     return guard
+
+
+def _access(desk: Desk, settings: Settings, clock: Callable[[], int]) -> Access | None:
+    """Who verifies what Cloudflare Access says, if it stands in front."""
+    if not settings.access.on:
+        return None
+    from mcp_server.access import Access  # noqa: PLC0415 - its cryptography takes long to load, and few need it
+
+    return Access(settings.access, desk.keys, clock=clock)
 
 
 def serve(
@@ -104,6 +137,7 @@ def serve(
     *,
     on_bound: Callable[[str], None],
     stop: threading.Event | None = None,
+    traces: Traces | None = None,
     clock: Callable[[], int] = now_ms,
 ) -> None:
     """Serve until `stop` is set; blocks until all is put away. Without `stop`, the main thread serves until SIGTERM or SIGINT.
@@ -114,9 +148,10 @@ def serve(
     stop = stop or threading.Event()
     with contextlib.closing(_bound(own)) as listener:
         port = int(listener.getsockname()[1])
-        guard = app(desk, settings, port=port, clock=clock)
+        metrics = Metrics(desk.samples, version=installed())
+        guard = app(desk, settings, port=port, metrics=metrics, traces=traces, clock=clock)
         config = uvicorn.Config(
-            guard,
+            observed(guard, metrics, traces),
             http=timed(own.head_s),
             ws="none",
             lifespan="on",
@@ -219,7 +254,8 @@ def _bound(settings: ServerSettings) -> socket.socket:
     return listener
 
 
-def _version() -> str:
+def installed() -> str:
+    """The version of Memex."""
     try:
         return metadata.version("memex-vault")
     except metadata.PackageNotFoundError:  # a checkout that was not installed

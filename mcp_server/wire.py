@@ -22,6 +22,7 @@ from index.errors import (
     Unauthenticated,
     Unavailable,
 )
+from mcp_server.observed import identified
 
 STATUS: Final[Mapping[str, int]] = {
     InvalidArgument.code: 400,
@@ -54,7 +55,7 @@ def status(error: MemexError) -> int:
 
 def body(error: MemexError) -> bytes:
     """`{"error": {…}}` as compact JSON."""
-    return json.dumps({"error": error.as_dict()}, separators=(",", ":"), default=str).encode()
+    return json.dumps({"error": identified(error)}, separators=(",", ":"), default=str).encode()
 
 
 def invalid(problem: ValidationError) -> InvalidArgument:

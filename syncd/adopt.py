@@ -60,6 +60,23 @@ def owner_key(state: Path, keys: Keys, *, now: int, again: bool = False) -> Path
     return path
 
 
+def reset(state: Path, *, now: int) -> Path:
+    """Break-glass: the file with a new owner's key, whoever has the old one or lost it. Needs no daemon and no vault."""
+    if not (state / LEDGER).exists():
+        raise NotFound(f"{state} is not the state folder of a vault: run `memex init VAULT`, or pass --state")
+    path = state / KEY_FILE
+    ledger = Ledger.open(state / LEDGER)
+    try:
+        keys = Keys(ledger)
+        secret = path.read_text().strip() if path.is_file() else ""
+        held = [key.id for key in keys.list() if secret.startswith(f"mx_{key.id}_")]
+        _, secret = keys.reset(OWNER, instead_of=held, now=now)
+        private(path, secret + "\n")
+    finally:
+        ledger.close()
+    return path
+
+
 def private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, durably, or not at all."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

@@ -4,42 +4,57 @@ The one file that looks both ways: it is imported by the command line, and impor
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
+from index.errors import Conflict
 from index.memory import frugal
 from index.model import Record, Scope
+from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER, private
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.enrich import Enricher
+from syncd.follow import Follow
+from syncd.hooks import HOOKS, find
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.labels import Labels
 from syncd.ledger import Ledger
+from syncd.leftovers import collect
 from syncd.lock import Lock
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.place import place
+from syncd.pulse import Pulse, Vitals
+from syncd.pushes import Pushes
 from syncd.repo import Repo
+from syncd.runs import Runs
+from syncd.secrets import flagged
 from syncd.shelf import SCOPES, Shelf, ShelfSettings
 from syncd.state import claim
 from syncd.sync import Sync
+from syncd.telemetry import samples
 from syncd.vault import Vault
 from syncd.watch import Watch
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
+
+DAY_S = 86_400.0
+LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
+EXPIRING_MS = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +106,13 @@ class App:
                 enricher=self.enricher,
                 quiet_s=settings.sync.adopt_s,
             )
-            self.desk = Desk(tools, self.keys, self.status)
+            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
+            self.pushes = Pushes(self.ledger, state, self.follow.told)
+            self.desk = Desk(tools, self.keys, self.status, self.pushes, partial(samples, self))
             self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.watch: Watch | None = None
-            self.jobs: Jobs | None = None
+            self.traces: traces.Traces | None = None
+            self.jobs = self._planned()
             self._closing = opened.pop_all()
 
     @classmethod
@@ -140,12 +158,29 @@ class App:
             "state_path": str(self.settings.state),
             "workspaces": self.desk.workspaces(),
             "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
-            "git": self.repo.state(),
-            "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "git": self._git(),
             "enrichment": self.labels.facts(),
-            "jobs": {name: asdict(one) for name, one in self.jobs.outcomes().items()} if self.jobs else {},
+            **self.background(),
             "removals_held": self.sync.held,
+            "keys": self._key_facts(),
+            "flagged": flagged(self.shelf.slots["captures"].index.defects()),
             "pid": os.getpid(),
+        }
+
+    def _key_facts(self) -> dict[str, Any]:
+        now = time.time_ns() // 1_000_000
+        live = [key for key in self.keys.list() if key.live(now)]
+        soon = now + EXPIRING_MS
+        return {
+            "live": len(live),
+            "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
+        }
+
+    def background(self) -> dict[str, Any]:
+        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
+        return {
+            "watch": self.watch.healthy() or "ok" if self.watch else "off",
+            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
@@ -153,10 +188,11 @@ class App:
         told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
         if not told and not all(slot.index.listed for slot in self.shelf.slots.values()):
             told.append("index: the vault is being read for the first time; until then searches miss notes")
+        meanwhile = "the encoder before it answers" if self.shelf.answering else "searches use full text only"
         if self.embedder.state != "ready":
-            told.append(f"encoder: {self.embedder.problem or 'loading'}; searches use full text only")
+            told.append(f"encoder: {self.embedder.problem or 'loading'}; {meanwhile}")
         elif self.shelf.outdated():
-            told.append("index: made with another encoder; searches use full text only until it is built anew")
+            told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
         if self.enricher.problem:
@@ -165,7 +201,21 @@ class App:
             )
         if self.watch and (unwell := self.watch.healthy()):
             told.append(f"watch: {unwell}")
-        return told + self.sync.degraded
+        told += [text for text in (self.follow.unwell, self.pushes.problem) if text]
+        return told + self.sync.degraded + self.jobs.troubles()
+
+    def _git(self) -> dict[str, Any]:
+        """How the vault stands with Git; for its owner only, as the advice names paths."""
+        found = self.repo.standing()
+        told: dict[str, Any] = asdict(found) | {"advice": self.repo.advice(found), "hooks": []}
+        with suppress(Conflict):  # no repository, and the state says so
+            hooks = find(self.repo.hooks_folder(), HOOKS, self.settings.state)
+            told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
+            told["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
+        return told
+
+    def _hint_notes(self, paths: Iterable[str]) -> None:
+        self.sync.hint(path for path in paths if not self.vault.ignores(path))
 
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         inbox = self.settings.vault.inbox
@@ -184,25 +234,34 @@ class App:
 
     # Serving
 
-    def serve(self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None) -> None:
-        """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away."""
-        from mcp_server.server import serve  # noqa: PLC0415 - the rim is imported only where it is served
+    def serve(
+        self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None, pulse: Pulse | None = None
+    ) -> None:
+        """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
+
+        `pulse` is told once requests are answered, and how to tell that all is well."""
+        from mcp_server.server import installed, serve  # noqa: PLC0415 - the rim is imported only where it is served
 
         state = self.settings.state
         daemon = state / "daemon.json"
 
         def bound(url: str) -> None:
             private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
-            log.info("serving %s at %s", self.vault.root, url)
+            log.debug("serving %s at %s", self.vault.root, url)
+            if pulse is not None:
+                pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
             on_ready(Ready(url, self.vault.root, state, state / KEY_FILE, self.sync.ready.wait))
 
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start(running)
-            serve(self.desk, self.settings, on_bound=bound, stop=stop)
+            self.traces = traces.opened(self.settings.telemetry, os.environ, version=installed())
+            if self.traces:
+                running.callback(self.traces.close)
+            serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=self.traces)
 
     def _start(self, running: ExitStack) -> None:
-        sync, sections = self.sync, self.settings.sync
+        sync = self.sync
         control = ControlServer(self.settings.state, self.operations)
         control.start()
         running.callback(control.stop)
@@ -210,19 +269,54 @@ class App:
         self.watch = Watch(self.vault.root, sync.hint, lambda _: sync.want_listing(), ignored=self.vault.ignores)
         self.watch.start()
         running.callback(self.watch.stop)
+        self.follow.start()
+        running.callback(self.follow.stop)
         sync.start()
         running.callback(sync.stop)
-        self.jobs = Jobs()
-        self.jobs.every("listing", sections.listing_s, sync.want_listing)
-        self.jobs.every("root", 10.0, self._check_root)
-        self.jobs.every("maintenance", 30.0, self._maintain)
-        self.jobs.every("enrichment", 60.0, self.labels.pay)
+        self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
+        running.callback(sync.interrupt)  # first of all: a job may wait for the pass under way
+
+    def _planned(self) -> Jobs:
+        """The jobs of this vault, not started."""
+        jobs = Jobs(Runs(self.ledger))
+        jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
+        jobs.every("root", 10.0, self._check_root)
+        jobs.every("maintenance", 30.0, self._maintain)
+        jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("enrichment", 60.0, self.labels.pay)
+        return jobs
+
+    def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
+        watch, sync = self.watch, self.sync
+        return Vitals(
+            loop,
+            readable=self.vault.present,
+            watched=lambda: watch is None or watch.supervised,
+            still_s=lambda: sync.still_s,
+            doing=self._doing,
+            busy=lambda: sync.progress is not None,
+        )
+
+    def _doing(self) -> str:
+        """What the daemon does just now, in a few words for a service manager's page."""
+        if (progress := self.sync.progress) and progress[1] > 1:
+            return f"indexing {progress[0]:,}/{progress[1]:,}"
+        if not self.sync.ready.is_set():
+            return "reading the vault for the first time"
+        notes = sum(slot.index.counts[0] for slot in self.shelf.slots.values())
+        return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
 
     def _check_root(self) -> None:
         if not self.vault.present():
             self.sync.want_listing()
+
+    def _collect(self) -> None:
+        gone = self.vault.sweep(older_s=LEFT_S) + collect(self.settings.state, older_s=LEFT_S)
+        gone += self.shelf.clear(older_s=DAY_S)
+        if gone:
+            log.info("leftovers removed: %d", len(gone))
 
     def _maintain(self) -> None:
         self.shelf.tidy()
@@ -236,8 +330,14 @@ def _shelf_settings(settings: Settings) -> ShelfSettings:
 
 
 def _embedder(settings: Settings) -> Embedder:
+    root = settings.state / "index"
+    made = Shelf.made(root)
     embedder = Embedder(
-        settings.embed, cache=settings.state / "models", prefer=Shelf.identity(settings.state / "index")
+        settings.embed,
+        cache=settings.state / "models",
+        prefer=made.identity if made else None,
+        made_with=made.encoder if made else None,
+        begun=Shelf.begun(root),
     )
     embedder.start()
     return embedder

@@ -5,6 +5,7 @@ Law, tested: nothing heavy is imported to start it, so an answer of the daemon i
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import traceback
@@ -14,7 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
-from syncd import cli_access, cli_enrich, cli_notes, cli_serve
+from syncd import cli_access, cli_enrich, cli_hook, cli_job, cli_notes, cli_serve, cli_service, log
 from syncd.cli_frame import Group
 
 EXIT = {
@@ -72,8 +73,8 @@ def memex() -> None:
 for command in (
     *(cli_serve.init, cli_serve.serve, cli_serve.demo, cli_notes.index, cli_notes.search, cli_notes.capture),
     *(cli_notes.get, cli_notes.recent, cli_notes.delete, cli_notes.status, cli_access.workspace, cli_access.key),
-    cli_enrich.enrich,
-    *(cli_serve.mcp, cli_access.config, cli_access.completion),
+    *(cli_job.job, cli_service.service, cli_enrich.enrich),
+    *(cli_serve.mcp, cli_access.config, cli_access.completion, cli_hook.hook),
 ):
     memex.add_command(command)
 
@@ -114,7 +115,10 @@ def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
         click.echo(error.format_message(), err=True)
     else:
         shown = json.dumps({"error": told.as_dict()}, default=str) if as_json else f"memex: {told.code}: {told.message}"
-        click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
+        if log.talking():
+            logging.getLogger("memex").error("%s", told.message, extra={"fields": {"code": told.code}})
+        else:
+            click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
     if not serving:
         return EXIT[told.code]
     if isinstance(error, click.ClickException):
@@ -139,7 +143,9 @@ def _expected(error: Exception) -> MemexError | None:
 
 
 def _bug(error: Exception, *, serving: bool) -> int:
-    if serving or os.environ.get("MEMEX_DEBUG"):
+    if serving and log.talking():
+        logging.getLogger("memex").error("an unexpected error ended the daemon", exc_info=error)
+    elif serving or os.environ.get("MEMEX_DEBUG"):
         traceback.print_exc()
     else:
         click.echo(f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)", err=True)

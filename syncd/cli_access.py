@@ -10,7 +10,7 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 
 from index.errors import InvalidArgument
 from syncd import render
-from syncd.cli_frame import Command, Group, answer, ask, color, now, settings
+from syncd.cli_frame import Command, Group, answer, ask, color, now, settings, talk
 from syncd.cli_notes import moment, workspaces
 from syncd.config import FIELDS, SECTIONS, Settings, known
 
@@ -86,7 +86,9 @@ def key_list() -> None:
     answer(
         found,
         lambda: render.table(
-            [_key(one) for one in found], ("name", "id", "scopes", "workspaces", "state"), color=color()
+            [_key(one, now()) for one in found],
+            ("name", "id", "scopes", "workspaces", "state", "last used"),
+            color=color(),
         ),
     )
 
@@ -97,6 +99,41 @@ def key_revoke(name: str) -> None:
     """End the key NAME (or its id), at once."""
     gone = ask("key.revoke", {"name": name})
     answer(gone, lambda: f"revoked {name}")
+
+
+@key.command("rotate")
+@click.argument("name")
+@click.option(
+    "--overlap", default="24h", show_default=True, metavar="TIME", help="How long the old secret stays good; 0 = ends."
+)
+@click.option("--expires", metavar="TIME", help="When the key ends: 2027-01-31, or 30d from now; else as before.")
+def key_rotate(name: str, overlap: str, expires: str | None) -> None:
+    """Give the key NAME a new secret, which is shown this once; its name and rights stay."""
+    began = now()
+    good_until = began if overlap.strip() == "0" else until(overlap, began)
+    made = ask(
+        "key.rotate", {"name": name, "overlap_ms": (good_until or began) - began, "expires_at": until(expires, began)}
+    )
+    old = f"good until {render.day(made['old_until'], None)}" if made["old_until"] else "no longer good"
+    talk(f"memex: the old secret of {made['name']} is {old}")
+    answer(made, lambda: str(made["key"]))
+
+
+@key.command("reset")
+def key_reset() -> None:
+    """Make a new owner's key and end the old one, also when no daemon runs or the vault is away."""
+    from syncd.adopt import reset  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
+
+    file = reset(settings().state, now=now())
+    answer({"key_file": str(file)}, lambda: f"your new key is in {file}")
+
+
+@key.command("history")
+def key_history() -> None:
+    """List what became of keys: created, rotated, revoked, reset."""
+    found = ask("key.history", {})
+    rows = [(render.day(one["at"], None), one["event"], one["name"], one["id"]) for one in found]
+    answer(found, lambda: render.table(rows, ("at", "what", "name", "id"), color=color()))
 
 
 @click.command(cls=Command)
@@ -153,13 +190,14 @@ def _told(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _key(one: dict[str, Any]) -> tuple[str, ...]:
-    seen = one.get("workspaces")
-    state = (
-        "revoked"
-        if one.get("revoked_at")
-        else f"until {render.day(one['expires_at'], None)}"
-        if one.get("expires_at")
-        else "good"
-    )
-    return one["name"], one["id"], ",".join(one["scopes"]), "all" if seen is None else ",".join(seen), state
+def _key(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+    seen, ends, old = one.get("workspaces"), one.get("expires_at"), one.get("old_until")
+    if one.get("revoked_at"):
+        state = "revoked"
+    elif ends and ends <= now_ms:
+        state = f"expired {render.day(ends, None)}"
+    else:
+        state = f"until {render.day(ends, None)}" if ends else "good"
+        state += f", old secret until {render.day(old, None)}" if old and old > now_ms else ""
+    used = render.day(one["last_used_at"], None) if one.get("last_used_at") else "never"
+    return one["name"], one["id"], ",".join(one["scopes"]), "all" if seen is None else ",".join(seen), state, used

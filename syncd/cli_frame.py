@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shlex
 import shutil
@@ -15,14 +16,24 @@ from typing import Any
 import click
 
 from index.errors import Conflict, MemexError, NotFound
-from syncd import control, render
+from syncd import control, log, render
 from syncd.config import Settings, load
 from syncd.state import remembered
 
 STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
-EMBEDDING = ("search", "capture", "index", "status", "enrich", "enrich.backfill")  # what waits for the encoder, where no daemon has it loaded
+EMBEDDING = (
+    "search",
+    "capture",
+    "index",
+    "status",
+    "job.run",
+    "enrich",
+    "enrich.backfill",
+)  # what waits for the encoder, where no daemon has it loaded
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]
+
+said = logging.getLogger("memex")
 
 
 def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -139,8 +150,11 @@ def _encodes(text: str) -> bool:
 
 
 def talk(text: str) -> None:
-    """Something said on the way, on stderr."""
-    click.echo(text, err=True)
+    """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log."""
+    if log.talking():
+        said.info("%s", text.removeprefix("memex: "))
+    else:
+        click.echo(text, err=True)
 
 
 @contextlib.contextmanager
@@ -200,7 +214,7 @@ def _alone(
     adopt(chosen, now=now())
     with App.open(chosen) as app:
         if operation in EMBEDDING:
-            app.embedder.wait()
+            app.shelf.recalled()
         return app.operations[operation](given, progress)
 
 

@@ -16,6 +16,7 @@ from index.errors import InvalidArgument, MemexError
 from syncd import control, render
 from syncd.cli_frame import FLAGS, Command, answer, as_json, ask, color, now, out, talk
 from syncd.config import load
+from syncd.secrets import DEFECT as SECRET
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
@@ -115,6 +116,9 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
     made = ask(
         "capture", {**rest, "content": _stdin() if content in (None, "-") else content, "metadata": properties or None}
     )
+    for one in made.get("defects", ()):
+        if one.startswith(f"{SECRET}: "):
+            talk(f"memex: {one}")
     answer(
         made,
         lambda: (

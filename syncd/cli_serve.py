@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import shlex
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -21,17 +23,20 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd import control, render
+from syncd import control, log, render
 from syncd.cli_frame import STARTING_S, Command, answer, flag, flags, now, settings, talk
 from syncd.cli_notes import workspaces
 from syncd.cli_talk import brief, called, tell
 from syncd.config import Settings, load
 from syncd.control import DAEMON
+from syncd.notify import Supervisor
+from syncd.pulse import Pulse
 
 if TYPE_CHECKING:
     from syncd.app import App, Ready
 
 # ruff: noqa: PLC0415 - the stores, the rim and Git take longer to import than the daemon to answer
+DRAIN_S = 35.0  # the unit gives a stop 45 s
 ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one wish, told twice
 DEMO = "how do we keep the battery boxes cool in summer"
 
@@ -166,8 +171,15 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     from syncd.adopt import adopt
     from syncd.app import App, rim_ahead
 
+    log.install(chosen.log)  # before the rim is imported: its SDK would install a handler of its own
+    if sys.__stderr__ is not None:
+        faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
+    pulse = Pulse(Supervisor.of(os.environ, os.getpid()))
+    pulse.start()
     rim_ahead()
     stop = threading.Event()
+    leaving = threading.Timer(DRAIN_S, _leave)
+    leaving.daemon = True
     since = 0.0
 
     def stopping(number: int, _: FrameType | None) -> None:
@@ -179,9 +191,12 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
         since = time.monotonic()
         talk(f"memex: {signal.Signals(number).name}, stopping")
         stop.set()
+        pulse.stopping()
+        leaving.start()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stopping)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
+            signal.signal(number, stopping)
     adopt(chosen, now=now())
     talk(f"memex: opening {chosen.vault.path}")
     with _alone(lambda: App.open(chosen), chosen.state, stop) as app:
@@ -189,7 +204,19 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
         def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
             threading.Thread(target=on_ready, args=(chosen, told), name="talk", daemon=True).start()
 
-        app.serve(ready, stop)
+        app.serve(ready, stop, pulse)
+    leaving.cancel()
+    pulse.stop()
+
+
+def _leave() -> None:
+    """End a stop that takes too long, before the service manager kills: what was acknowledged is on disk by then."""
+    at_work = sorted({thread.name for thread in threading.enumerate() if thread is not threading.current_thread()})
+    talk(
+        f"memex: the stop took {DRAIN_S:g} s, so this is left behind and made up at the next start: {', '.join(at_work)}"
+    )
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:

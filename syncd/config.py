@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
+from syncd.doors import AccessSettings, LimitsSettings
+from syncd.log import LogSettings
 from syncd.state import default_state, remembered
+from syncd.telemetry import TelemetrySettings
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:
@@ -122,7 +125,7 @@ class EnrichSettings:
     base_url: str = setting("", "A server that speaks OpenAI's chat completions, as `http://127.0.0.1:11434/v1`.")
     model: str = setting("", "The model that it is asked for.")
     api_key_env: str = setting("", "The environment variable that holds its key, if it needs one.")
-    api_key_file: Path | None = setting(None, "The file that holds its key, if no variable does.")
+    api_key_file: Path | None = setting(None, "The file that holds its key, if no variable does.")  # noqa: RUF009 - it is dataclasses.field
     timeout_s: float = setting(8.0, "Seconds that a capture waits for it; then summary and tags come later.", least=0.1)
     vocabulary: int = setting(100, "Most used tags of the workspace that new captures prefer.", least=0, most=1_000)
 
@@ -140,6 +143,10 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
     enrich: EnrichSettings = field(default_factory=EnrichSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    limits: LimitsSettings = field(default_factory=LimitsSettings)
+    access: AccessSettings = field(default_factory=AccessSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -161,6 +168,10 @@ SECTIONS: dict[str, type[Any]] = {
     "search": SearchSettings,
     "sync": SyncSettings,
     "enrich": EnrichSettings,
+    "log": LogSettings,
+    "telemetry": TelemetrySettings,
+    "limits": LimitsSettings,
+    "access": AccessSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

@@ -26,6 +26,7 @@ from index.prose import cut, plain, prose
 from index.tags import MOST
 from syncd.config import EnrichSettings
 from syncd.ledger import Ledger
+from syncd.secrets import redacted
 from syncd.shelf import Slot
 
 PAUSE_S: Final = (5.0, 300.0)  # first and longest time for which an endpoint that failed is left alone
@@ -108,15 +109,15 @@ class Enricher:
     def find(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
         """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away."""
         if self._chat is None:
-            return enrichment(document, vocabulary=vocabulary, places=places(), vectors=self._meaning)
+            return enrichment(document, vocabulary=vocabulary, places=places(), vectors=self._meaning, clean=redacted)
         if self.resting:
             raise Unavailable(self.problem or "the endpoint is left alone for a moment")
-        said = prose(document)
+        said = prose(document, redacted)
         text = "\n".join((*said.headings, *said.sentences))
         if not text.strip():
             return NOTHING
         try:
-            summary, tags = self._chat.ask(cut(plain(document.title), SUMMARY), text, list(vocabulary))
+            summary, tags = self._chat.ask(cut(plain(redacted(document.title)), SUMMARY), text, list(vocabulary))
             found = checked(summary, tags, vocabulary=vocabulary, vectors=self._meaning)
             if not found.summary or not found.tags:
                 raise Unavailable(f"{self._chat.name} gives no summary or no tags that can be used")  # noqa: TRY301 - as all its failures

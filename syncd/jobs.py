@@ -1,6 +1,7 @@
 """Run named pieces of background work at intervals, and remember how each one went.
 
-Law: a job never runs beside itself, a run that was missed is made up once, and a job that fails stays scheduled."""
+Law: a job never runs beside itself and never waits for another; a run that was missed is made up once; a job that fails
+stays scheduled; a clock that is set forward or back neither stops a job nor makes up its runs many times."""
 
 from __future__ import annotations
 
@@ -9,45 +10,84 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.executors.base import BaseExecutor
+from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.interval import IntervalTrigger
+from apscheduler.triggers.base import BaseTrigger
+
+from index.errors import MemexError, NotFound, Unavailable
+from syncd.runs import Run, Runs
 
 log = logging.getLogger(__name__)
 
+OFTEN_S = 300.0  # of a job that runs more often than this only what changed is written down: a tick costs no fsync
+LATE_S = 60.0  # a run that came due while nothing ran is made up this long after the start, which has enough to do
+LIMIT_S = 3600.0  # a run that takes longer is shown as too long
+
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a job last went; `error` is "" when it went well."""
+class Standing:
+    """How a job stands. `started_at` and `seconds` are of the run under way, else of the last one."""
 
-    started_at: int  # epoch milliseconds
-    seconds: float
-    error: str
-    runs: int
+    every_s: float
+    running: bool
+    started_at: int | None  # epoch milliseconds
+    seconds: float | None
+    error: str  # of the last run that ended; "" when it went well
+    runs: int  # since the start, as `failures`
     failures: int
+    next_run_at: int | None  # None while nothing is scheduled
+    too_long: bool  # it is running, and longer than it should
+
+
+@dataclass(slots=True)
+class _Job:
+    name: str
+    every_s: float
+    limit_s: float
+    work: Callable[[], object]
+    last: Run | None
+    kept: Run | None  # the newest that is in the ledger
+    began: float | None = None  # of the run under way: monotonic,
+    started_at: int = 0  # and epoch milliseconds
+    asked: bool = False  # by hand
+    runs: int = 0
+    failures: int = 0
 
 
 class Jobs:
-    """The scheduled jobs of one process; they run in a few threads of their own from `start` to `stop`."""
+    """The jobs of one process; scheduled from `start` to `stop`, each run on a thread of its own.
 
-    def __init__(self, *, threads: int = 3) -> None:
+    Work that takes long looks at `stopping` now and then, and ends when it is set."""
+
+    def __init__(self, kept: Runs | None = None) -> None:
+        self.stopping = threading.Event()
+        self._kept = kept
+        self._jobs: dict[str, _Job] = {}
+        self._changed = threading.Condition()
         self._scheduler = BackgroundScheduler(
-            executors={"default": ThreadPoolExecutor(threads)},
+            executors={"default": _Threads()},
+            jobstores={"default": _Store()},
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
             timezone=UTC,
         )
-        self._outcomes: dict[str, Outcome] = {}
-        self._lock = threading.Lock()
 
-    def every(self, name: str, seconds: float, work: Callable[[], object], *, soon: bool = False) -> None:
-        """Run `work` every `seconds` from now on; with `soon`, for the first time as soon as the scheduler runs.
+    def every(
+        self, name: str, seconds: float, work: Callable[[], object], *, soon: bool = False, limit_s: float = LIMIT_S
+    ) -> None:
+        """Run `work` every `seconds`, counted from its last run, also one before this start; with `soon`, from now.
 
-        A second job of the same name replaces the first."""
-        first = {"next_run_time": datetime.now(UTC)} if soon else {}
-        trigger = IntervalTrigger(seconds=seconds, timezone=UTC)
-        self._scheduler.add_job(self._run, trigger, args=(name, work), id=name, replace_existing=True, **first)
+        A run of more than `limit_s` is shown as too long. A second job of the same name replaces the first."""
+        last = next(iter(self._kept.of(name, 1)), None) if self._kept else None
+        with self._changed:
+            self._jobs[name] = _Job(name, seconds, limit_s, work, last, last)
+        now = datetime.now(UTC)
+        first = now if soon else now + timedelta(seconds=_wait(last, seconds, now.timestamp()))
+        trigger = _Every(seconds)
+        self._scheduler.add_job(self._run, trigger, args=(name,), id=name, replace_existing=True, next_run_time=first)
 
     def start(self) -> None:
         """Begin; the scheduler's own chatter about a run that takes longer than its interval is not logged."""
@@ -55,25 +95,171 @@ class Jobs:
             logging.getLogger(name).setLevel(logging.ERROR)
         self._scheduler.start()
 
-    def stop(self, *, wait: bool = True) -> None:
-        """Begin no more runs; with `wait`, return when those under way have ended."""
+    def stop(self, grace_s: float = 10.0) -> list[str]:
+        """Begin no more runs, and wait so long for those under way; the names of those that did not end."""
+        self.stopping.set()
         if self._scheduler.running:
-            self._scheduler.shutdown(wait=wait)
+            self._scheduler.shutdown(wait=False)
+        with self._changed:
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._under_way(), grace_s)
+            left = self._under_way()
+            for job in self._jobs.values():
+                if job.last is not None and job.last is not job.kept:
+                    self._keep(job, job.last)
+            self._kept = None  # the ledger is closed after this
+        if left:
+            log.warning("left running: %s", ", ".join(left))
+        return left
 
-    def outcomes(self) -> dict[str, Outcome]:
-        """How each job that has run last went."""
-        with self._lock:
-            return dict(self._outcomes)
+    def run(self, name: str, *, wait: bool = True) -> Run | None:
+        """Run a job now, or take part in the run under way; how it went, or None without `wait`.
 
-    def _run(self, name: str, work: Callable[[], object]) -> None:
-        started_at, begun, error = int(time.time() * 1000), time.monotonic(), ""
+        Where nothing is scheduled it runs in the caller's own thread. NotFound for a name that no job has."""
+        with self._changed:
+            job = self._jobs.get(name)
+            if job is None:
+                raise NotFound(f"no job {name[:64]!r}; there are: {', '.join(sorted(self._jobs))}")
+            if self.stopping.is_set():
+                raise Unavailable(f"the daemon is stopping, so {name} was not run")
+            ended, job.asked = job.runs, True
+        if not self._scheduler.running:
+            self._run(name)
+            return job.last
+        if job.began is None:
+            self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
+        if not wait:
+            return None
+        with self._changed:
+            self._changed.wait_for(lambda: job.runs > ended or self.stopping.is_set())
+            if job.runs == ended:
+                raise Unavailable(f"the daemon is stopping, so {name} was not run")
+            return job.last
+
+    def standing(self) -> dict[str, Standing]:
+        """How each job stands, by name."""
+        due = {one.id: getattr(one, "next_run_time", None) for one in self._scheduler.get_jobs()}
+        with self._changed:
+            return {
+                name: _standing(job, due.get(name) if self._scheduler.running else None)
+                for name, job in self._jobs.items()
+            }
+
+    def history(self, name: str) -> list[Run]:
+        """The runs of a job that were kept, newest first; of one that runs often, those that went otherwise than before."""
+        with self._changed:
+            return self._kept.of(name) if self._kept else []
+
+    def troubles(self) -> list[str]:
+        """Which jobs fail or take too long, in sentences that say nothing of notes or paths."""
+        standing = self.standing().items()
+        told = [f"jobs: {name} failed the last time; memex job list says why" for name, one in standing if one.error]
+        return told + [
+            f"jobs: {name} has been running for {(one.seconds or 0) / 60:.0f} minutes; it may hang"
+            for name, one in standing
+            if one.too_long
+        ]
+
+    def _under_way(self) -> list[str]:
+        return sorted(job.name for job in self._jobs.values() if job.began is not None)
+
+    def _run(self, name: str) -> None:
+        with self._changed:
+            job = self._jobs[name]
+            if self.stopping.is_set():
+                return
+            job.started_at, job.began = time.time_ns() // 1_000_000, time.monotonic()
+        error = ""
         try:
-            work()
+            job.work()
+        except MemexError as failure:
+            log.warning("the job %s failed: %s", name, failure.message)
+            error = failure.message
         except Exception as failure:  # top of the job's thread: it must stay scheduled
             log.exception("the job %s failed", name)
             error = str(failure) or type(failure).__name__
-        seconds = time.monotonic() - begun
-        with self._lock:
-            last = self._outcomes.get(name)
-            runs, failures = (last.runs, last.failures) if last else (0, 0)
-            self._outcomes[name] = Outcome(started_at, seconds, error, runs + 1, failures + bool(error))
+        with self._changed:
+            run = Run(job.started_at, time.monotonic() - job.began, error)
+            asked, before = job.asked, job.last
+            job.last, job.began, job.asked = run, None, False
+            job.runs, job.failures = job.runs + 1, job.failures + bool(error)
+            if asked or job.every_s >= OFTEN_S or before is None or before.error != error:
+                self._keep(job, run)
+            self._changed.notify_all()
+
+    def _keep(self, job: _Job, run: Run) -> None:
+        if self._kept is None:
+            return
+        try:
+            self._kept.keep(job.name, run)
+            job.kept = run
+        except Unavailable as error:
+            log.warning("how the job %s went was not written down: %s", job.name, error.message)
+
+
+def _wait(last: Run | None, seconds: float, now: float) -> float:
+    """Seconds to the first run: what the last one left of the interval, as far as its time can be believed."""
+    left = last.started_at / 1000 + seconds - now if last else seconds
+    return min(max(left, min(seconds, LATE_S)), seconds)
+
+
+def _standing(job: _Job, due: datetime | None) -> Standing:
+    so_far = None if job.began is None else time.monotonic() - job.began
+    began, took = (job.last.started_at, job.last.seconds) if job.last else (None, None)
+    if so_far is not None:
+        began, took = job.started_at, so_far
+    return Standing(
+        every_s=job.every_s,
+        running=so_far is not None,
+        started_at=began,
+        seconds=None if took is None else round(took, 3),
+        error=job.last.error if job.last else "",
+        runs=job.runs,
+        failures=job.failures,
+        next_run_at=int(due.timestamp() * 1000) if due else None,
+        too_long=so_far is not None and so_far > job.limit_s,
+    )
+
+
+class _Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
+    """Each run a fixed time after the one before: after a sleep, or a clock set forward, one run is owed, not thousands."""
+
+    def __init__(self, seconds: float) -> None:
+        self.interval = timedelta(seconds=seconds)
+
+    def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
+        """When to run next."""
+        return now + self.interval
+
+
+class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
+    """The jobs by when they are due, on a clock that may be set back: then they are due as much earlier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looked: tuple[datetime, float] | None = None
+
+    def get_due_jobs(self, now: datetime) -> list[Any]:
+        """The jobs that are due; the scheduler asks when, by the monotonic clock, the first of them should be."""
+        ticked = time.monotonic()
+        if self._looked is not None:
+            back = self._looked[0] + timedelta(seconds=ticked - self._looked[1]) - now
+            if back > timedelta(seconds=1):
+                log.warning("the clock was set back by %s", back)
+                for job in self.get_all_jobs():
+                    job.modify(next_run_time=job.next_run_time - back)
+        self._looked = now, ticked
+        return list(super().get_due_jobs(now))
+
+
+class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types
+    """A thread for each run: no job waits for another, and one that hangs does not keep the process from ending."""
+
+    def _do_submit_job(self, job: Any, _times: list[datetime]) -> None:
+        def work() -> None:
+            try:
+                job.func(*job.args)
+            finally:
+                self._run_job_success(job.id, [])
+
+        threading.Thread(target=work, name=f"job {job.id}", daemon=True).start()

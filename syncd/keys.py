@@ -7,11 +7,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import secrets
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.ledger import Ledger
@@ -21,8 +22,11 @@ SURFACES: Final = ("mcp", "rest")
 PREFIX: Final = "mx"
 LONGEST_NAME: Final = 64
 
+log = logging.getLogger(__name__)
+
 _ALL: Final = (
-    "SELECT id, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, digest FROM keys"
+    "SELECT id, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until,"
+    " digest, old_digest FROM keys"
 )
 _NOBODY: Final = b"\0" * 32  # compared with when no key has the id, so that an unknown id takes as long as a known one
 
@@ -40,6 +44,8 @@ class Key:
     expires_at: int | None = None
     revoked_at: int | None = None
     last_used_at: int | None = None
+    serial: int = 1  # counts its secrets; of a key that somebody came in with: which of them it was
+    old_until: int | None = None  # the secret before this one is good until then
 
     def sees(self, workspace: str) -> bool:
         """Whether the key may see `workspace` at all."""
@@ -64,7 +70,7 @@ class Keys:
         self._ledger = ledger
         self._lock = threading.RLock()
         self._static = _static(static or {})
-        self._keys: dict[str, tuple[Key, bytes]] = {}
+        self._keys: dict[str, tuple[Key, bytes, bytes]] = {}  # id -> key, digest of its secret, and of the one before
         self._used: dict[str, int] = {}  # id -> last use, not yet written
         self._version = -1
         self._load()
@@ -98,7 +104,7 @@ class Keys:
         secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
         with self._lock:
             self._load()
-            if any(known.name == name and known.revoked_at is None for known, _ in self._keys.values()):
+            if self._named(name) is not None:
                 raise Conflict(f"there is a key named {name!r}; revoke it first, or choose another name")
             row = (
                 *(key.id, name, _joined(key.scopes), None if workspaces is None else json.dumps(sorted(workspaces))),
@@ -110,8 +116,36 @@ class Keys:
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     row,
                 )
-            self._keys[key.id] = (key, _digest(secret))
+                self._note("created", key, now)
+            self._keys[key.id] = (key, _digest(secret), _NOBODY)
         return key, secret
+
+    def rotate(self, name_or_id: str, *, overlap_ms: int, expires_at: int | None = None, now: int) -> tuple[Key, str]:
+        """A new secret for a key, whose name and rights stay; the one before it is good for `overlap_ms` more.
+
+        With `expires_at` the key then ends at that time; one that has expired needs it."""
+        with self._lock:
+            self._load()
+            key = self._named(name_or_id)
+            if key is None:
+                raise NotFound(f"no live key {name_or_id!r}; `memex key list` shows them all")
+            ends = key.expires_at if expires_at is None else expires_at
+            if ends is not None and ends <= now:
+                raise InvalidArgument(f"the key {key.name!r} has expired, or would have: say when it is to end")
+            # The secret of a key that has expired must not come to life again with it.
+            old_until = now + overlap_ms if overlap_ms > 0 and key.live(now) else None
+            old = self._keys[key.id][1] if old_until is not None else _NOBODY
+            rotated = replace(key, expires_at=ends, serial=key.serial + 1, old_until=old_until)
+            secret = f"{PREFIX}_{key.id}_{secrets.token_hex(32)}"
+            with self._ledger.writing():
+                self._ledger.run(
+                    "UPDATE keys SET digest = ?, old_digest = ?, old_until = ?, serial = ?, expires_at = ? WHERE id = ?",
+                    (_digest(secret), old if old_until else None, old_until, rotated.serial, ends, key.id),
+                )
+                self._note("rotated", key, now)
+            self._keys[key.id] = (rotated, _digest(secret), old)
+        log.warning("key %s (%r) has a new secret", key.id, key.name)
+        return rotated, secret
 
     def authenticate(self, secret: str, *, now: int) -> Key | None:
         """The live key that `secret` belongs to; None for anything else."""
@@ -119,28 +153,43 @@ class Keys:
         prefix, _, rest = secret.partition("_")
         with self._lock:
             self._load()
-            key, expected = self._keys.get(rest.partition("_")[0] if prefix == PREFIX else "", (None, _NOBODY))
-            if hmac.compare_digest(digest, expected) and key is not None and key.live(now):
-                self._used[key.id] = now
-                return key
+            own = rest.partition("_")[0] if prefix == PREFIX else ""
+            key, newest, old = self._keys.get(own, (None, _NOBODY, _NOBODY))
+            is_newest, is_old = hmac.compare_digest(digest, newest), hmac.compare_digest(digest, old)
+            if key is not None and (is_newest or is_old):
+                presented = key if is_newest else replace(key, serial=key.serial - 1)
+                if _good(presented, key, now):
+                    self._used[key.id] = now
+                    return presented
         for key, expected in self._static:
             if hmac.compare_digest(digest, expected):
                 return key
         return None
 
-    def live(self, id: str, *, now: int) -> bool:
-        """Whether the key that authenticated a while ago still would: what long-lived streams ask."""
+    def live(self, key: Key, *, now: int) -> bool:
+        """Whether the key, as somebody came in with it a while ago, still opens: what long-lived streams ask."""
         with self._lock:
             self._load()
-            found = self._keys.get(id)
-        return found[0].live(now) if found else any(key.id == id for key, _ in self._static)
+            found = self._keys.get(key.id)
+        return key.live(now) and (
+            _good(key, found[0], now) if found else any(known.id == key.id for known, _ in self._static)
+        )
+
+    def named(self, name: str, *, now: int) -> Key | None:
+        """The live key of that name, for one whom somebody else has identified."""
+        with self._lock:
+            self._load()
+            key = next((key for key, *_ in self._keys.values() if key.name == name and key.live(now)), None)
+            if key is not None:
+                self._used[key.id] = now
+        return key
 
     def list(self) -> list[Key]:
         """All keys, oldest first, revoked ones too."""
         with self._lock:
             self._load()
             keys = [
-                replace(key, last_used_at=self._used.get(key.id, key.last_used_at)) for key, _ in self._keys.values()
+                replace(key, last_used_at=self._used.get(key.id, key.last_used_at)) for key, *_ in self._keys.values()
             ]
         return sorted(keys, key=lambda key: (key.created_at, key.id))
 
@@ -148,7 +197,7 @@ class Keys:
         """End a key, at once; of several with a name the live one is meant. Revoking twice changes nothing."""
         with self._lock:
             self._load()
-            named = [key for key, _ in self._keys.values() if name_or_id in (key.id, key.name)]
+            named = [key for key, *_ in self._keys.values() if name_or_id in (key.id, key.name)]
             if not named:
                 raise NotFound(f"no key {name_or_id!r}; `memex key list` shows them all")
             key = min(named, key=lambda key: (key.revoked_at is not None, -key.created_at))
@@ -156,9 +205,29 @@ class Keys:
                 return key
             with self._ledger.writing():
                 self._ledger.run("UPDATE keys SET revoked_at = ? WHERE id = ?", (now, key.id))
+                self._note("revoked", key, now)
             revoked = replace(key, revoked_at=now)
-            self._keys[key.id] = (revoked, self._keys[key.id][1])
+            self._keys[key.id] = (revoked, *self._keys[key.id][1:])
+        log.warning("key %s (%r) was revoked", key.id, key.name)
         return revoked
+
+    def reset(self, name: str, *, instead_of: Collection[str], now: int) -> tuple[Key, str]:
+        """A new key for everything, named `name`; the key of that name and those with the ids `instead_of` end."""
+        with self._lock:
+            self._load()
+            for key, *_ in list(self._keys.values()):
+                if key.revoked_at is None and (key.name == name or key.id in instead_of):
+                    self.revoke(key.id, now=now)
+            made, secret = self.create(name, workspaces=None, scopes=SCOPES, now=now)
+            with self._ledger.writing():
+                self._note("reset", made, now)
+        log.warning("key %s (%r) was made by `memex key reset`", made.id, name)
+        return made, secret
+
+    def history(self) -> Sequence[Mapping[str, Any]]:
+        """What became of keys, oldest first."""
+        rows = self._ledger.rows("SELECT at, event, key_id, name FROM key_events ORDER BY rowid")
+        return [{"at": at, "event": event, "id": own, "name": name} for at, event, own, name in rows]
 
     def flush(self) -> None:
         """Write the times of last use: a request must not wait for the disk, so this is called now and then."""
@@ -171,20 +240,42 @@ class Keys:
                     self._ledger.run("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
             for used_id, at in used.items():
                 if used_id in self._keys:
-                    key, digest = self._keys[used_id]
-                    self._keys[used_id] = (replace(key, last_used_at=at), digest)
+                    key, newest, old = self._keys[used_id]
+                    self._keys[used_id] = (replace(key, last_used_at=at), newest, old)
 
     def _load(self) -> None:
         """Read the table when it was never read, or when another process has written to the ledger."""
         version = self._ledger.version()
         if version == self._version:
             return
-        self._version = version
-        self._keys = {row[0]: (_key(row), row[-1]) for row in self._ledger.rows(_ALL)}
+        before, self._version = self._keys, version
+        self._keys = {row[0]: (_key(row), row[-2], row[-1] or _NOBODY) for row in self._ledger.rows(_ALL)}
+        if before and {own: digests for own, (_, *digests) in before.items()} != {
+            own: digests for own, (_, *digests) in self._keys.items()
+        }:
+            log.warning("the keys were changed by another process; `memex key history` tells how")
+
+    def _named(self, name_or_id: str) -> Key | None:
+        """The key of that name or id that was not revoked; it may have expired."""
+        unrevoked = (key for key, *_ in self._keys.values() if key.revoked_at is None)
+        return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
+
+    def _note(self, event: str, key: Key, now: int) -> None:
+        """Write down what became of a key (inside `writing`): whoever looks for a thief begins here."""
+        self._ledger.run("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
+
+
+def _good(presented: Key, stored: Key, now: int) -> bool:
+    """Whether a key, with the secret that was presented, opens as it is stored now."""
+    newest = presented.serial == stored.serial
+    old = presented.serial == stored.serial - 1 and stored.old_until is not None and now < stored.old_until
+    return stored.live(now) and (newest or old)
 
 
 def _key(row: tuple[object, ...]) -> Key:
-    own, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, _ = row
+    own, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until, *_ = (
+        row
+    )
     return Key(
         id=str(own),
         name=str(name),
@@ -195,6 +286,8 @@ def _key(row: tuple[object, ...]) -> Key:
         expires_at=_time(expires_at),
         revoked_at=_time(revoked_at),
         last_used_at=_time(last_used_at),
+        serial=_time(serial) or 1,
+        old_until=_time(old_until),
     )
 
 

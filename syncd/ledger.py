@@ -1,4 +1,4 @@
-"""The ledger: the small SQLite file that holds what is not in the notes (keys; later jobs, events, audit).
+"""The ledger: the small SQLite file that holds what is not in the notes (keys, runs of jobs; later events, audit).
 
 Law: it is truth, not a cache. A commit is on disk when it returns, a newer schema is never opened, and nobody but
 the owner can read the file."""
@@ -33,6 +33,30 @@ SCHEMA: tuple[str, ...] = (
         last_used_at INTEGER
     ) STRICT;
     CREATE UNIQUE INDEX keys_live_name ON keys (name) WHERE revoked_at IS NULL;
+    """,
+    """
+    CREATE TABLE job_runs (
+        id INTEGER PRIMARY KEY,
+        job TEXT NOT NULL,
+        started_at INTEGER NOT NULL,
+        seconds REAL NOT NULL,
+        error TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX job_runs_of ON job_runs (job, id);
+    """,
+    """
+    ALTER TABLE keys ADD COLUMN serial INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE keys ADD COLUMN old_digest BLOB;
+    ALTER TABLE keys ADD COLUMN old_until INTEGER;
+    CREATE TABLE key_events (
+        at INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        key_id TEXT NOT NULL,
+        name TEXT NOT NULL
+    ) STRICT;
+    """,
+    """
+    CREATE TABLE deliveries (id TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT;
     """,
     """
     CREATE TABLE enrichment (id TEXT PRIMARY KEY, failures INTEGER NOT NULL, due_at INTEGER NOT NULL) STRICT;

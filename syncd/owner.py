@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
+from syncd import owner_jobs
+from syncd.adopt import KEY_FILE, private
 from syncd.shelf import SCOPES
 from syncd.workspace import Kept
 
@@ -44,6 +46,9 @@ def operations(app: App) -> dict[str, Operation]:
         "key.create": owner.create_key,
         "key.list": owner.list_keys,
         "key.revoke": owner.revoke_key,
+        "key.rotate": owner.rotate_key,
+        "key.history": owner.key_history,
+        **owner_jobs.operations(lambda: app.jobs),
     }
 
 
@@ -112,6 +117,8 @@ class _Owner:
         if not sync.vault.present():
             raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
         accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
+        if full:
+            sync.shelf.accept()
         if not full and not sync.shelf.outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:
@@ -146,6 +153,21 @@ class _Owner:
 
     def revoke_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return _key(self._app.keys.revoke(given["name"], now=_now()))
+
+    def rotate_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        key, secret = self._app.keys.rotate(
+            given["name"],
+            overlap_ms=given.get("overlap_ms") or 0,
+            expires_at=given.get("expires_at"),
+            now=_now(),
+        )
+        file = self._app.settings.state / KEY_FILE
+        if file.is_file() and file.read_text().startswith(f"mx_{key.id}_"):
+            private(file, secret + "\n")
+        return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
+
+    def key_history(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
+        return [dict(one) for one in self._app.keys.history()]
 
     def _degraded(self, answers: Any) -> list[str]:
         return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
@@ -205,6 +227,7 @@ def _key(key: Key) -> dict[str, Any]:
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
         "last_used_at": key.last_used_at,
+        "old_until": key.old_until,
     }
 
 

@@ -20,6 +20,7 @@ from syncd.markdown import outline
 from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
 from syncd.place import INBOX, Place, place
 from syncd.properties import Properties
+from syncd.secrets import defects as secrets_in
 
 TYPES = frozenset({"note", "file", "entity"})
 CONFLICT_COPY = re.compile(
@@ -48,6 +49,8 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     created_at = own.time("created_at")
     found = outline(body)
     _look_for_conflicts(front, body, defects)
+    if where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
+        defects += secrets_in(front + body)
     kind = own.text("type")
     return Document(
         path=path,

@@ -13,6 +13,7 @@ from typing import Any
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 SHOWN = 20  # defects that are listed for people; a vault of templates has hundreds
 HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")  # what scripts may rely on
+TOLD = (*HEALTH, "jobs")  # `memex job list` shows jobs; one that fails is among what is degraded
 SNIPPET = 280  # characters of a passage, about three lines
 # Controls but line feed and tab, the marks that reorder text, and the invisible tag characters.
 _UNSAFE = {
@@ -103,7 +104,7 @@ def status(now: Mapping[str, Any]) -> str:
         *(f"defect    {line(one['path'], 200)}: {line(one['defect'], 200)}" for one in now["defects"][:SHOWN]),
         *([f"          … and {left:,} more: memex status --json"] if (left := len(now["defects"]) - SHOWN) > 0 else []),
     ]
-    more = [(name.removesuffix("_path"), _told(value)) for name, value in now.items() if name not in HEALTH]
+    more = [(name.removesuffix("_path"), _told(value)) for name, value in now.items() if name not in TOLD]
     return "\n".join([*lines, *(f"{name:9} {line(text, 400)}" for name, text in more if text)])
 
 

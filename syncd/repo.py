@@ -7,32 +7,33 @@ Works without Git, and imports GitPython only when there is a repository to ask.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from index.errors import Conflict, Unavailable
+from syncd.stale import stale
+from syncd.standing import Standing, advice, tied
 
 if TYPE_CHECKING:
     import git
 
-STATES: Mapping[str, str] = {
-    "ok": "",
-    "no-git": "Git is not installed: install it to keep a history of the vault",
-    "no-repo": "the vault has no history: run `git init` in it",
-    "broken": "Git can't read the repository: run `git status` in the vault",
-    "dubious": "the vault's folder belongs to another user: see what `git status` says in it",
-    "bare": "the vault is a bare repository, which has no files: clone it and use the clone",
-    "unborn": "nothing is committed yet: run `git add -A && git commit` in the vault",
-    "detached": "no branch is checked out: run `git switch` in the vault",
-    "conflict": "a merge left conflicts: mend the files that `git status` names, then commit",
-    "mid-operation": "a merge, rebase or the like is not finished: see what `git status` offers",
-    "locked": "another program works in the repository, or died in it: see whether .git/index.lock goes away",
+_LOCKS = ("index.lock", "HEAD.lock")
+_MIDST: Mapping[str, str] = {  # what is there while an operation is not finished → the operation
+    "rebase-merge": "rebase",
+    "rebase-apply/applying": "am",
+    "rebase-apply": "rebase",
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "BISECT_LOG": "bisect",
 }
-_MIDST = ("MERGE_HEAD", "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
 _OPTIONS = (
     "core.hooksPath=/dev/null",  # no code of the repository runs for a command of ours
     "core.fsmonitor=false",
@@ -42,6 +43,18 @@ _OPTIONS = (
     "submodule.recurse=false",
 )
 _PATIENCE_S = 30
+_LOG = "logs/HEAD"
+_MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of a log: from where, to where
+_UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # what Git repeats when it lacks one of the two
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where Git stands: the commit that is checked out and the newest stash, in hex, and how long HEAD's log is."""
+
+    head: str | None = None
+    stash: str | None = None
+    log: int = 0  # bytes
 
 
 class Repo:
@@ -50,57 +63,199 @@ class Repo:
     def __init__(self, vault: Path) -> None:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
         self._repo: git.Repo | None = None
-        self._head: tuple[object, str | None] = (None, None)  # what was looked at, and what it was
+        self._marks: tuple[object, Marks] = (None, Marks())  # what was looked at, and what it was
 
-    def state(self) -> str:  # noqa: PLR0911 - a state a line
-        """One of the keys of `STATES`; the first that applies, the worst first."""
+    # How it stands
+
+    def standing(self) -> Standing:
+        """Which of the known states the repository is in: the first that applies, the worst first."""
+        found = self._whole()
+        return tied(self._tie(found)) if found.state == "ok" else found
+
+    def state(self) -> str:
+        """The state of the repository itself, whatever it is tied to."""
+        return self._whole().state
+
+    def advice(self, found: Standing) -> str:
+        """What its owner does about it."""
+        install = "xcode-select --install" if sys.platform == "darwin" else "apt install git"
+        return advice(found, self.vault, install=install)
+
+    def _whole(self) -> Standing:
         if shutil.which("git") is None:
-            return "no-git"
-        if self._folder() is None:
-            return "bare" if self._bare() else "no-repo"
+            return Standing("no-git")
+        folder = self._folder()
+        if folder is None:
+            return Standing("bare" if self._bare() else "no-repo")
         error = _git().exc.GitError
+        found = Standing("ok", head=None, operation=self._operation(folder))
         try:
             ask = self._open().git
             ask.rev_parse("--show-toplevel", kill_after_timeout=_PATIENCE_S)
-            if ask.ls_files("--unmerged", "-z", kill_after_timeout=_PATIENCE_S):
-                return "conflict"
+            unmerged = ask.ls_files("--unmerged", "-z", kill_after_timeout=_PATIENCE_S)
         except error as failure:
-            return "dubious" if "dubious ownership" in str(failure) else "broken"
-        if busy := self.busy():
-            return "locked" if busy == "index.lock" else "mid-operation"
-        if self.head() is None:
-            return "unborn"
+            if "dubious ownership" in str(failure):
+                return replace(found, state="dubious")
+            whole = all((_common(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
+            return replace(found, state="broken" if whole else "unmade")
+        found = replace(found, head=self.head(), branch=self._said("symbolic-ref", "--short", "--quiet", "HEAD"))
+        return self._tree(found, folder, unmerged=bool(unmerged))
+
+    def _tree(self, found: Standing, folder: Path, *, unmerged: bool) -> Standing:
+        """The state of a work tree that Git can read."""
+        if lock := next((folder / name for name in _LOCKS if os.path.lexists(folder / name)), None):
+            gone = stale(lock, Path(self.vault))
+            return replace(found, state="stale-lock" if gone else "locked", lock=str(lock))
+        if unmerged:
+            return replace(found, state="conflict")
+        if found.operation:
+            return replace(found, state="mid-operation")
+        if found.head is None:
+            return replace(found, state="unborn")
+        if found.branch is None:
+            contains = ("--contains", "HEAD", "--count=1", "--format=%(refname:short)", "refs/heads")
+            return replace(found, state="detached", branch=self._said("for-each-ref", *contains))
+        return found
+
+    def _tie(self, found: Standing) -> Standing:
+        upstream = self._said("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
+        counts = self._said("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
+        ahead, behind = map(int, (counts or "0 0").split())
+        remote = (self._said("remote") or "").partition("\n")[0]
+        shallow = (_common(self._folder() or Path(self.vault)) / "shallow").exists()
+        return replace(found, upstream=upstream, ahead=ahead, behind=behind, remote=remote, shallow=shallow)
+
+    def _said(self, command: str, *options: str) -> str | None:
+        """What Git answers to a question that is a constant of this file; None when it does not, or says nothing."""
         try:
-            ask.symbolic_ref("--quiet", "HEAD", kill_after_timeout=_PATIENCE_S)
-        except error:
-            return "detached"
-        return "ok"
+            ask = getattr(self._open().git, command.replace("-", "_"))
+            return str(ask(*options, kill_after_timeout=_PATIENCE_S)) or None
+        except _git().exc.GitError:
+            return None
+
+    def _operation(self, folder: Path) -> str:
+        return next((what for name, what in _MIDST.items() if os.path.lexists(folder / name)), "")
+
+    # Where it is
 
     def head(self) -> str | None:
         """The commit that is checked out, in hex; None without one. Costs a few stats while nothing has moved."""
+        return self.marks().head
+
+    def marks(self) -> Marks:
+        """Where Git stands. Costs a few stats while nothing has moved."""
         folder = self._folder()
         if folder is None or shutil.which("git") is None:
-            return None
+            return Marks()
         looks = _looks(folder)
-        if looks is None or self._head[0] != looks:
-            self._head = (looks, self._ask_head())
-        return self._head[1]
+        if looks is None or self._marks[0] != looks:
+            verify = ("--verify", "--quiet", "--end-of-options")
+            length = _stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
+            head, stash = (self._said("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
+            marks = Marks(head, stash, length[1] if length else 0)
+            self._marks = (looks, marks)
+        return self._marks[1]
+
+    def glance(self, upstream: str = "") -> object:
+        """Something that changes when the state of the repository may have: a few stats."""
+        folder = self._folder()
+        if folder is None:
+            return None
+        names = ("config", "FETCH_HEAD", "shallow", *([f"refs/remotes/{upstream}"] if upstream else []))
+        common = _common(folder)
+        return _looks(folder), self.busy(), _stat(folder / "index"), tuple(_stat(common / name) for name in names)
 
     def removed(self, since: str) -> set[str]:
         """The files that the commit `since`, in hex, has and HEAD has not; none when Git can't tell."""
-        options = ("-r", "-z", "--name-only", "--no-renames", "--diff-filter=D", "--end-of-options")
+        return self._names(since, "HEAD", "--diff-filter=D") or set()
+
+    def changed(self, since: Marks, now: Marks) -> set[str] | None:
+        """The files that Git touched on the way from one to the other; None when it can't tell.
+
+        All of the way counts, not its ends alone: a note may be as before and yet have been another in between."""
+        found: set[str] = set()
+        if (since.head, since.log) != (now.head, now.log):
+            moves = self._moves(since)
+            if moves is None or since.head is None or now.head is None:
+                return None
+            names = self._touched({*moves, *({(since.head, now.head)} if since.head != now.head else ())})
+            if names is None:
+                return None
+            found |= names
+        for stash in {since.stash, now.stash} - {None} if since.stash != now.stash else ():
+            if (names := self._names(f"{stash}^1", str(stash))) is None:
+                return None
+            found |= names
+            found |= self._names(f"{stash}^3", None) or set()  # files that were not tracked, if any were taken
+        return found
+
+    def _moves(self, since: Marks) -> set[tuple[str, str]] | None:
+        """From where to where HEAD has moved, by its log; None when it stayed and files may have changed, or none is kept."""
+        folder = self._folder()
         try:
-            told = self._open().git.diff_tree(*options, since, "HEAD", kill_after_timeout=_PATIENCE_S)
+            with (folder or Path(self.vault)).joinpath(_LOG).open("rb") as log:
+                whole = log.seek(0, os.SEEK_END) > since.log
+                log.seek(since.log)
+                lines = log.read().splitlines() if whole else []
+        except OSError:
+            return None
+        moves = {(found[1].decode(), found[2].decode()) for line in lines if (found := _MOVE.match(line))}
+        return moves if moves and len(lines) and all(old != new for old, new in moves) else None
+
+    def _touched(self, moves: set[tuple[str, str]]) -> set[str] | None:
+        """The paths in which any of these pairs of commits differ."""
+        options = ("--stdin", "-r", "-z", "--name-only", "--no-renames", "--no-commit-id")
+        with tempfile.TemporaryFile() as pairs:
+            pairs.write("".join(f"{new} {old}\n" for old, new in sorted(moves)).encode())
+            pairs.seek(0)
+            try:
+                told = self._open().git.diff_tree(*options, istream=pairs, kill_after_timeout=_PATIENCE_S)
+            except _git().exc.GitError:
+                return None
+        names = set(filter(None, str(told).split("\0")))
+        return None if any(_UNKNOWN.match(name) for name in names) else names
+
+    def _names(self, old: str, new: str | None, *options: str) -> set[str] | None:
+        """The paths in which two commits differ, or all of one; both in hex as Git gave them. None: Git can't tell."""
+        try:
+            ask = self._open().git
+            if new is None:
+                told = ask.ls_tree("-r", "-z", "--name-only", "--end-of-options", old, kill_after_timeout=_PATIENCE_S)
+            else:
+                told = ask.diff_tree(
+                    *("-r", "-z", "--name-only", "--no-renames", *options, "--end-of-options", old, new),
+                    kill_after_timeout=_PATIENCE_S,
+                )
         except _git().exc.GitError:
-            return set()
+            return None
         return set(filter(None, str(told).split("\0")))
+
+    def hooks_folder(self) -> Path:
+        """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
+        # Not with our own options, which switch the person's hooks off.
+        try:
+            ask = _git().Git(self.vault)
+            ask.set_persistent_git_options(C=self.vault)
+            ask.update_environment(GIT_CEILING_DIRECTORIES=str(Path(self.vault).parent), LC_ALL="C.UTF-8")
+            told = ask.rev_parse("--path-format=absolute", "--git-path", "hooks", kill_after_timeout=_PATIENCE_S)
+        except _git().exc.GitError as failure:
+            found = self.standing()
+            raise Conflict(
+                self.advice(found) or f"Git can't tell where hooks lie: {_words(failure)}", state=found.state
+            ) from failure
+        return Path(str(told))
+
+    def common_folder(self) -> Path:
+        """The folder of Git's own files that all work trees of the repository share."""
+        folder = self._folder()
+        return Path(self.vault) if folder is None else _common(folder)
 
     def busy(self) -> str:
         """What says that the files are not consistent just now, e.g. "index.lock" or "MERGE_HEAD"; "" = nothing."""
         folder = self._folder()
         if folder is None:
             return ""
-        return next((name for name in ("index.lock", *_MIDST) if os.path.lexists(folder / name)), "")
+        return next((name for name in (*_LOCKS, *_MIDST) if os.path.lexists(folder / name)), "")
 
     def init(self) -> None:
         """Make the vault a work tree; nothing happens if it is one."""
@@ -115,8 +270,9 @@ class Repo:
         """Commit every file of the vault, for a vault that was just made; returns the commit, None if nothing changed.
 
         Never for a vault with a history of its own: there, only files that Memex wrote may be staged."""
-        if (state := self.state()) not in ("ok", "unborn"):
-            raise Conflict(f"can't commit in {self.vault}: {STATES[state]}", state=state)
+        found = self._whole()
+        if found.state not in ("ok", "unborn"):
+            raise Conflict(f"can't commit in {self.vault}: {self.advice(found)}", state=found.state)
         ask = self._open().git
         try:
             ask.add("--all")
@@ -168,14 +324,6 @@ class Repo:
         )
         return ask
 
-    def _ask_head(self) -> str | None:
-        try:
-            ask = self._open().git
-            arguments = ("--verify", "--quiet", "--end-of-options", "HEAD^{commit}")
-            return str(ask.rev_parse(*arguments, kill_after_timeout=_PATIENCE_S))
-        except _git().exc.GitError:
-            return None
-
     def _identity(self) -> dict[str, str]:
         """Who commits, when the person has not told Git who they are."""
         try:
@@ -196,18 +344,26 @@ def _git() -> ModuleType:
     return git
 
 
+def _common(folder: Path) -> Path:
+    """The folder that a work tree's own one shares with the others of its repository."""
+    try:
+        return folder / (folder / "commondir").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    except OSError:
+        return folder
+
+
 def _looks(folder: Path) -> object:
-    """Stats that change whenever HEAD moves; None where its parts lie elsewhere (a linked work tree)."""
-    if (folder / "commondir").exists():
-        return None
+    """Stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
+    common = _common(folder)
     try:
         words = (folder / "HEAD").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    names = ["HEAD", "logs/HEAD", "packed-refs", "reftable/tables.list"]
+    shared = ["packed-refs", "reftable/tables.list", "refs/stash", "logs/refs/stash"]
     if words.startswith("ref: "):
-        names.append(words.removeprefix("ref: ").strip())
-    return words, tuple(_stat(folder / name) for name in names)
+        shared.append(words.removeprefix("ref: ").strip())
+    own = [folder / name for name in ("HEAD", "logs/HEAD", "reftable/tables.list")]
+    return words, tuple(_stat(path) for path in (*own, *(common / name for name in shared)))
 
 
 def _stat(path: Path) -> tuple[int, int, int] | None:

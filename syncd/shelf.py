@@ -12,16 +12,17 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
 
 from index.chunk import Sizes, sizes
-from index.embed import Embedder
+from index.embed import Embedder, EncoderSettings
 from index.errors import Unavailable
 from index.index import Index, fingerprint
 from index.model import Scope
 from index.store import StoreDamaged, discard
+from syncd.former import missed, settings_of, table
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Made:
     identity: str  # the encoder's; "" = none
     dimensions: int
     sizes: Sizes
+    encoder: EncoderSettings | None = field(default=None, compare=False)  # how it was set: another way may be the same
 
     @property
     def made_by(self) -> str:
@@ -85,8 +87,10 @@ class Shelf:
     def __init__(self, root: Path, embedder: Embedder, settings: ShelfSettings) -> None:
         self._root, self._embedder, self._settings = root, embedder, settings
         self._switching = threading.Lock()
-        self._retired: list[tuple[float, Build]] = []
+        self._retired: list[tuple[float, Build | Embedder]] = []
         self._making: Build | None = None
+        self._former: Embedder | None = None  # of the build in use, while another encoder is set
+        self._recalling = threading.Lock()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
         self.live = self._open_current() or self._resumed() or self._make()
@@ -94,11 +98,58 @@ class Shelf:
         self._name_current(self.live)
 
     @staticmethod
-    def identity(root: Path) -> str | None:
-        """The encoder that the build in use was made with, read before anything is opened."""
+    def made(root: Path) -> Made | None:
+        """What the build in use was made with, read before anything is opened."""
         folder = _current(root)
-        made = folder and _read_made(folder)
-        return made.identity if made else None
+        return _read_made(folder) if folder else None
+
+    @staticmethod
+    def begun(root: Path) -> frozenset[str]:
+        """The encoders of all builds there are, unfinished ones included."""
+        folders = [folder for folder in root.iterdir() if folder.is_dir()] if root.is_dir() else []
+        return frozenset(made.identity for folder in folders if (made := _read_made(folder)))
+
+    @property
+    def answering(self) -> bool:
+        """Whether the build in use has its encoder, so that it is searched by meaning too."""
+        return all(index.comparable for index in self.live.indexes.values())
+
+    def recall(self) -> None:
+        """Keep the encoder of the build in use at hand while it is not the one that is set, and let it go afterwards."""
+        with self._recalling:
+            made, former, own = self.live.made, self._former, self._embedder
+            if own.state == "ready" and own.identity == made.identity:
+                self._dismiss()
+                if made.encoder != own.chosen and self._making is None:  # set in another way, and the same all the same
+                    self.live = replace(self.live, made=replace(made, encoder=own.chosen))
+                    _note(self.live)
+            elif former is None:
+                if wanted := missed(own, made.encoder, made.identity):
+                    log.info("the index was made with another encoder, which answers until a new index is complete")
+                    self._former = own.beside(wanted, made.identity)
+                    self._use(self._former)
+            elif former.state == "ready" and former.identity != made.identity:
+                log.warning("the encoder of the index has become another model; searches use full text only")
+                former.close()  # and is not tried again
+                self._use(own)
+
+    def _use(self, embedder: Embedder) -> None:
+        for index in self.live.indexes.values():
+            index.use(embedder)
+
+    def _dismiss(self) -> None:
+        if self._former:
+            self._use(self._embedder)
+            with self._switching:
+                self._retired.append((time.monotonic(), self._former))
+            self._former = None
+
+    def recalled(self) -> None:
+        """Wait until the encoders are loaded, or can't be."""
+        self._embedder.wait()
+        self.recall()
+        if self._former:
+            self._former.wait()
 
     def outdated(self) -> bool:
         """Whether the encoder that is ready, or the sizes set, are not those of the build in use."""
@@ -127,6 +178,11 @@ class Shelf:
         self._making = self._making or self._make()
         return self._making
 
+    def accept(self) -> None:
+        """Take the encoder that is set whatever model it has become: a new index is wanted."""
+        self._embedder.accept()
+        self._embedder.wait()
+
     def ended(self, build: Build) -> None:
         """Nobody works on `build` any more; unless it is in use now, it is taken up again later."""
         self._making = None
@@ -152,8 +208,8 @@ class Shelf:
         return sorted(folder for folder in self._root.iterdir() if folder.is_dir() and folder not in used)
 
     def _used(self) -> set[Path]:
-        builds = [getattr(self, "live", None), self._making, *(build for _, build in self._retired)]
-        return {build.folder for build in builds if build}
+        builds = [getattr(self, "live", None), self._making, *(one for _, one in self._retired)]
+        return {build.folder for build in builds if isinstance(build, Build)}
 
     def switch(self, build: Build) -> None:
         """Put `build` in place of the one in use, which is removed."""
@@ -171,24 +227,41 @@ class Shelf:
     def tidy(self, *, grace: float = 10.0) -> None:
         """Remove builds that were replaced more than `grace` seconds ago: no search still reads them."""
         with self._switching:
-            old = [build for since, build in self._retired if time.monotonic() - since >= grace]
-            self._retired = [(since, build) for since, build in self._retired if build not in old]
-        for build in old:
-            build.close()
-            self._drop(build.folder)
+            old = [one for since, one in self._retired if time.monotonic() - since >= grace]
+            self._retired = [(since, one) for since, one in self._retired if one not in old]
+        for one in old:
+            one.close()
+            if isinstance(one, Build):
+                self._drop(one.folder)
         if self.live.folder.is_dir() and _current(self._root) != self.live.folder:
             self._name_current(self.live)
+
+    def clear(self, *, older_s: float) -> list[str]:
+        """Remove builds that nobody uses and that can't be taken up again, once they are so old; their names."""
+        if self._embedder.state != "ready":
+            return []  # which could be taken up again is not known now
+        with contextlib.suppress(FileNotFoundError):  # somebody took the whole folder away: the pipe notices
+            made = self._wanted()
+            old = [one for one in self._others() if time.time() - one.stat().st_ctime > older_s]
+            done = [folder for folder in old if _read_made(folder) != made]
+            for folder in done:
+                self._drop(folder)
+            return [folder.name for folder in done]
+        return []
 
     def close(self) -> None:
         """Release everything."""
         self.tidy(grace=0)
         self.live.close()
+        if self._former:
+            self._former.close()
 
     def _wanted(self) -> Made:
         ready = self._embedder.state == "ready"
         dimensions, window = (self._embedder.dimensions, self._embedder.max_tokens) if ready else NO_ENCODER
         identity = self._embedder.identity if ready else ""
-        return Made(identity, dimensions, sizes(window, self._settings.tokens, self._settings.overlap))
+        cut = sizes(window, self._settings.tokens, self._settings.overlap)
+        return Made(identity, dimensions, cut, self._embedder.chosen if ready else None)
 
     def _open_current(self) -> Build | None:
         folder = _current(self._root)
@@ -217,10 +290,7 @@ class Shelf:
         folder = self._root / name
         folder.mkdir(mode=0o700)
         build = self._open(folder, made)
-        _write(
-            folder / "made.json",
-            json.dumps({"identity": made.identity, "dimensions": made.dimensions, "sizes": _numbers(made.sizes)}),
-        )
+        _note(build)
         return build
 
     def _open(self, folder: Path, made: Made) -> Build:
@@ -258,6 +328,13 @@ class Shelf:
         return f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
 
 
+def _note(build: Build) -> None:
+    """Write down what a build was made with."""
+    made = build.made
+    told = {"identity": made.identity, "dimensions": made.dimensions, "sizes": _numbers(made.sizes)}
+    _write(build.folder / "made.json", json.dumps(told | ({"encoder": table(made.encoder)} if made.encoder else {})))
+
+
 def _numbers(cut: Sizes) -> list[int]:
     return [cut.tokens, cut.overlap, cut.context]
 
@@ -281,7 +358,7 @@ def _mark(path: Path) -> tuple[int, int] | None:
 def _read_made(folder: Path) -> Made | None:
     try:
         made = json.loads((folder / "made.json").read_text("utf-8"))
-        return Made(made["identity"], made["dimensions"], Sizes(*made["sizes"]))
+        return Made(made["identity"], made["dimensions"], Sizes(*made["sizes"]), settings_of(made.get("encoder")))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None  # not finished being made, or made by another version: built anew
 

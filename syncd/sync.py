@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterable
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,7 +49,10 @@ class Sync:
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None
         self._trouble: dict[str, str] = {}
+        self.passes = {"done": 0, "failed": 0}
         self._tried = dict.fromkeys(AGAIN, -AGAIN["build"])  # when each was last tried in vain
+        self._moved: float | None = None  # when the pass under way last came further
+        self.progress: tuple[int, int] | None = None  # of the pass under way: notes done, of how many
 
     def hint(self, paths: Iterable[str]) -> None:
         """These paths may have changed."""
@@ -59,6 +62,14 @@ class Sync:
         """Look at the whole vault soon."""
         self._agenda.list_all()
 
+    def list_now(self) -> None:
+        """Look at the whole vault; what fails is tried again by the pipe's own thread, and raised."""
+        try:
+            self.run()
+        except MemexError:
+            self.want_listing()
+            raise
+
     def start(self) -> None:
         """Begin to make passes in a thread of its own; the first is over the whole vault."""
         self._agenda.resume()
@@ -66,9 +77,13 @@ class Sync:
         self._thread = threading.Thread(target=self._work, name="sync", daemon=True)
         self._thread.start()
 
+    def interrupt(self) -> None:
+        """Make no further pass; the one under way ends with the window in hand."""
+        self._agenda.stop()
+
     def stop(self) -> None:
         """Finish the window in hand and make no further pass."""
-        self._agenda.stop()
+        self.interrupt()
         if self._thread:
             self._thread.join()
             self._thread = None
@@ -77,6 +92,30 @@ class Sync:
     def pending(self) -> int:
         """How many paths are known to have changed and can't be found yet."""
         return self._agenda.pending
+
+    @property
+    def still_s(self) -> float:
+        """Seconds since the pass under way last came further; 0 when none is under way. A dead thread never moves again."""
+        if self._thread is not None and not self._thread.is_alive() and not self._agenda.stopped:
+            return float("inf")
+        moved = self._moved
+        return 0.0 if moved is None else time.monotonic() - moved
+
+    @contextmanager
+    def _going(self, progress: Progress | None) -> Iterator[Progress]:
+        """One pass at a time, seen to move: what is given is told how far it has come."""
+
+        def tell(done: int, total: int, stage: str) -> None:
+            self.progress, self._moved = (done, total), time.monotonic()
+            if progress:
+                progress(done, total, stage)
+
+        with self._passing:
+            self._moved = time.monotonic()
+            try:
+                yield tell
+            finally:
+                self._moved = self.progress = None
 
     @property
     def failed(self) -> dict[str, str]:
@@ -108,23 +147,24 @@ class Sync:
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None
     ) -> Outcome:
         """Look at `under` (None = the whole vault) and make the index true to it. `accept` believes every absence."""
-        with self._passing:
+        with self._going(progress) as tell:
             started = time.monotonic()
             paths = None if under is None or "" in under else frozenset(under)
             if not self._rooted():
                 return Outcome()
             aim = Aim(self.shelf.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
-            outcome = self._sweep.run(aim, progress)
+            outcome = self._sweep.run(aim, tell)
             if paths is None and not self._agenda.stopped:
                 self._listed(self.shelf.live)
             outcome.seconds = round(time.monotonic() - started, 3)
+            self.passes["done"] += 1
             return outcome
 
     def rebuild(self, *, fresh: bool, progress: Progress | None = None) -> Outcome:
         """Index the whole vault into a new build while the old one answers, then switch over.
 
         Meanwhile changes go to the old build; the last look, with commits held back, carries them over."""
-        with self._passing:
+        with self._going(progress) as tell:
             started = time.monotonic()
             if not self._rooted():
                 raise Unavailable("the vault is missing, so no new index can be made of it")
@@ -132,15 +172,18 @@ class Sync:
                 raise Unavailable(f"a new index would have no vectors now, so the one there is stays: {problem}")
             self._trouble["build"] = LOST if self.shelf.lost() else BUILDING
             build = self.shelf.begin(fresh=fresh)
+            done = sum(len(index.manifest) for index in build.indexes.values())
+            log.info("building the index anew in %s: %d notes are in it already", build.folder.name, done)
             try:
-                outcome = self._build(build, progress)
+                outcome = self._build(build, tell)
             finally:
                 self._trouble.pop("build", None)
                 self.shelf.ended(build)
             outcome.seconds = round(time.monotonic() - started, 3)
+            log.info("%s: %s passages embedded in %.1f s", _end(build, self.shelf), outcome.embedded, outcome.seconds)
             return outcome
 
-    def _build(self, build: Build, progress: Progress | None) -> Outcome:
+    def _build(self, build: Build, progress: Progress) -> Outcome:
         aim = Aim(build, live=False, beside=None if self.shelf.lost() else self.shelf.live)
         outcome = self._sweep.run(aim, progress)
         for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
@@ -195,6 +238,7 @@ class Sync:
 
     def _wanted(self) -> str:
         """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
+        self.shelf.recall()
         if "vault" in self._trouble:
             return "root" if self._may("root") and self.vault.root.is_dir() else ""
         if self._may("build") and (self.shelf.lost() or (self.ready.is_set() and self.shelf.outdated())):
@@ -217,6 +261,7 @@ class Sync:
 
     def _failed(self, sentence: str, pause: float, due: Iterable[str]) -> None:
         self._trouble["sync"] = sentence
+        self.passes["failed"] += 1
         for path in due:
             self._agenda.again(path, pause)  # still pending
         self._agenda.rest(pause)
@@ -238,3 +283,7 @@ class Sync:
                 return False
         self._trouble.pop("vault", None)
         return True
+
+
+def _end(build: Build, shelf: Shelf) -> str:
+    return "the new index answers" if build is shelf.live else "the new index is not complete yet, and is gone on with"

@@ -194,8 +194,8 @@ class Vault:
             self._calls.rmdir(name, dir_fd=folder)
             self._calls.fsync(folder)
 
-    def sweep(self) -> list[str]:
-        """Remove what a crash left half written, and name it; for the start, while nothing else writes."""
+    def sweep(self, *, older_s: float = 0) -> list[str]:
+        """Remove what a crash left half written, and name it; once others write, only what is `older_s` seconds old."""
         swept: list[str] = []
         folders = [""]
         while folders:
@@ -205,7 +205,7 @@ class Vault:
                     if entry.is_dir(follow_symlinks=False):
                         if not ignored(path, folder=True):
                             folders.append(path)
-                    elif ours(entry.name) and entry.is_file(follow_symlinks=False):
+                    elif ours(entry.name) and entry.is_file(follow_symlinks=False) and _aged(entry, older_s):
                         with self._parent(path) as (here, name):
                             self._calls.unlink(name, dir_fd=here)
                         swept.append(printable(path))
@@ -269,6 +269,11 @@ class Vault:
             if not self.present():
                 raise Unavailable(LOST) from error
             raise _failure(error, path, making=making) from error
+
+
+def _aged(entry: os.DirEntry[str], older_s: float) -> bool:
+    """Whether the file has been as it is for so long: a write in hand takes moments."""
+    return not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s
 
 
 def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line a case

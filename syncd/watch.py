@@ -92,6 +92,11 @@ class Watch:
             self._ears.close()
             self._ears = None
 
+    @property
+    def supervised(self) -> bool:
+        """Whether somebody looks after the watcher and mends it; where nothing is watched, nobody need."""
+        return self._mode == "off" or (self._supervisor is not None and self._supervisor.is_alive())
+
     def healthy(self) -> str:
         """Return "" while every change is heard of, else one sentence on what is not and what is done about it."""
         if self._mode == "off":

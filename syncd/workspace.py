@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
 from index.enrich import Enrichment
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
 from index.identity import fold
 from index.index import Index
 from index.model import Answer, Document, Query, Record, Stat
+from index.trace import span
 from syncd.capture import (
     free_name,
     iso,
@@ -32,7 +33,10 @@ from syncd.keys import Keys
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
 from syncd.parse import parse
 from syncd.place import place
+from syncd.pushes import Pushes
+from syncd.secrets import redacted
 from syncd.shelf import Slot
+from syncd.telemetry import Sample
 from syncd.vault import Vault
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
@@ -109,7 +113,7 @@ class Workspace:
             tags=tags,
             metadata=rest,
         )
-        stem_of = title or title_of(content)
+        stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
         wanted = free_name(stem_of, now, lambda _: False)
         avoid: set[str] = set()
         finding: Callable[[], Found] | None = None
@@ -121,8 +125,11 @@ class Workspace:
             finding = finding or self._tools.enricher.begin(document)
             # Cut and embed before anything is written: a capture that can't be made findable is refused.
             index = self._index
-            (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True)
-            found = finding()
+            with span("prepare") as timed:
+                (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True)
+                timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
+            with span("enrich"):
+                found = finding()
             raw, document = self._labelled(raw, document, found, now)
             ready = replace(ready, document=document)  # no passage shows summary or tags
             with self._still() as current:
@@ -131,11 +138,15 @@ class Workspace:
                 if current is not index or self._tools.taken(fold(name)):
                     continue  # the name went to another capture, or the index was switched, while this one was embedded
                 try:
-                    stat = self._tools.vault.create(document.path, raw)
+                    with span("write"):
+                        stat = self._tools.vault.create(document.path, raw)
                 except Conflict:
                     avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
                     continue
-                with self._undoing(partial(self._tools.vault.remove, document.path, digest=document.digest)):
+                with (
+                    self._undoing(partial(self._tools.vault.remove, document.path, digest=document.digest)),
+                    span("commit"),
+                ):
                     index.commit([replace(ready, stat=stat)])
                 record = _known(index.at(document.path))
             if found.owed:
@@ -257,8 +268,16 @@ class Workspace:
 class Desk:
     """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
 
-    def __init__(self, tools: Tools, keys: Keys, status: Callable[[Collection[str] | None], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        keys: Keys,
+        status: Callable[[Collection[str] | None], dict[str, Any]],
+        pushes: Pushes,
+        samples: Callable[[], list[Sample]] = list,
+    ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
+        self.pushes, self.samples = pushes, samples
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""

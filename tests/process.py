@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 
 ROOT = Path(__file__).parents[1]
+FAST = {"MEMEX_LIMITS__RATE": "0"}
 
 
 class Failed(Exception):
@@ -48,9 +49,9 @@ class Memex:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment of a person who has set nothing."""
+        """The environment of a person who has set nothing, but asks faster than any agent."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
-        return kept | {"HOME": str(self.home), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        return kept | {"HOME": str(self.home), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"} | FAST
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """`memex WORDS`, begun."""

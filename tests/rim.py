@@ -22,13 +22,16 @@ from mcp.client.streamable_http import streamable_http_client
 from index.encoders import Kind
 from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
+from syncd.doors import AccessSettings, LimitsSettings
 from syncd.keys import Keys
+from syncd.telemetry import TelemetrySettings
 from syncd.workspace import Desk, Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
 
 T = TypeVar("T")
 STATIC_MCP, STATIC_REST = "kb-mcp-secret", "kb-rest-secret"
+UNLIMITED = LimitsSettings(rate=0, failures=0)  # a test asks faster than any agent
 SLOW, CRASH = "slowpoke", "crashpad"  # words that make the encoder wait, or fail as a bug would
 
 
@@ -138,11 +141,26 @@ class Space:
 
 @contextmanager
 def running(
-    folder: Path, *, mcp: McpSettings | None = None, fill: Callable[[World], object] | None = None, **server: Any
+    folder: Path,
+    *,
+    mcp: McpSettings | None = None,
+    telemetry: TelemetrySettings | None = None,
+    limits: LimitsSettings = UNLIMITED,
+    access: AccessSettings | None = None,
+    fill: Callable[[World], object] | None = None,
+    **server: Any,
 ) -> Iterator[Rim]:
     """Serve a vault on a free loopback port, with everything that a daemon runs. `fill` puts notes into it first."""
     with ExitStack() as opened:
-        rim = _opened(opened, folder, mcp, server)
+        rim = _opened(
+            opened,
+            folder,
+            mcp,
+            server,
+            limits=limits,
+            access=access or AccessSettings(),
+            telemetry=telemetry or TelemetrySettings(),
+        )
         if fill:
             fill(rim.world)
         _listen(opened, rim, lambda told, stop: rim.world.app.serve(lambda ready: told(ready.url), stop))
@@ -154,12 +172,12 @@ def running(
 def unlisted(folder: Path) -> Iterator[Rim]:
     """Serve a vault that has not been listed yet, and will not be."""
     with ExitStack() as opened:
-        rim = _opened(opened, folder, None, {})
+        rim = _opened(opened, folder, None, {}, limits=UNLIMITED)
         _listen(opened, rim, lambda told, stop: serve(rim.desk, rim.world.app.settings, on_bound=told, stop=stop))
         yield rim
 
 
-def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: dict[str, Any]) -> Rim:
+def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: dict[str, Any], **sections: Any) -> Rim:
     encoder = MoodyEncoder()
     encoder.gate.set()
     with pytest.MonkeyPatch.context() as environ:
@@ -170,6 +188,7 @@ def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: di
             embedder=fake_embedder(encoder),
             server=ServerSettings(**{"port": 0, "grace_s": 1.0} | server),
             mcp=mcp or McpSettings(),
+            **sections,
         )
     opened.callback(world.close)
     for name in ("default", "work", "secret"):

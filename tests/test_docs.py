@@ -88,6 +88,15 @@ def test_the_settings_of_the_readme_are_read(tmp_path):
     )
 
 
+def test_the_access_settings_of_the_readme_are_read(tmp_path):
+    (text,) = (block for block in re.findall(r"```toml\n(.*?)```", README, re.DOTALL) if "[access]" in block)
+    file = tmp_path / "config.toml"
+    file.write_text(f'[vault]\npath = "x"\n{text}')
+    access = load({"config": str(file)}, {"HOME": str(tmp_path)}).access
+    assert access.on
+    assert access.keys["ann@example.org"] == "ann"
+
+
 def test_the_changelog_names_the_version_of_the_program():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()

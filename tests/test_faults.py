@@ -22,6 +22,7 @@ from syncd import control, sync
 from syncd.adopt import adopt
 from syncd.app import App
 from syncd.config import ServerSettings, Settings, VaultSettings
+from syncd.doors import LimitsSettings
 from tests.fakes import fake_embedder
 from tests.world import World, until
 
@@ -30,7 +31,9 @@ ROOT = Path(__file__).parents[1]
 
 def serve(vault: Path, state: Path) -> None:
     """The daemon's own process."""
-    settings = Settings(vault=VaultSettings(path=vault), state=state, server=ServerSettings(port=0))
+    settings = Settings(
+        vault=VaultSettings(path=vault), state=state, server=ServerSettings(port=0), limits=LimitsSettings(rate=0)
+    )
     adopt(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=fake_embedder()) as app:
         app.serve(lambda _: None)

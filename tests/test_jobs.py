@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import subprocess
+import sys
 import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from syncd.jobs import Jobs
+import pytest
+
+from index.errors import NotFound, Unavailable
+from syncd.jobs import LATE_S, Jobs, _Every, _wait
+from syncd.ledger import Ledger
+from syncd.runs import KEPT, Run, Runs
+from tests.world import until
+
+ROOT = Path(__file__).parents[1]
+DAY = 86_400.0
+NOW = 1_800_000_000.0
 
 
 class Beat:
@@ -26,57 +43,298 @@ class Beat:
             raise self.failure
 
 
-def test_a_job_runs_again_and_again_and_its_outcome_is_kept():
-    jobs, work = Jobs(), Beat(3)
+class Slow:
+    """Work that takes until it is let go."""
+
+    def __init__(self):
+        self.runs, self.begun, self.go = 0, threading.Event(), threading.Event()
+
+    def __call__(self):
+        self.runs += 1
+        self.begun.set()
+        assert self.go.wait(60)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    opened = Ledger.open(folder / "ledger.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def kept(ledger):
+    return Runs(ledger)
+
+
+@pytest.fixture
+def jobs(kept):
+    made = Jobs(kept)
+    yield made
+    made.stop(0)
+
+
+def test_a_job_runs_again_and_again_and_its_outcome_is_kept(jobs):
+    work = Beat(3)
     jobs.every("beat", 0.02, work)
-    assert jobs.outcomes() == {}
+    before = jobs.standing()["beat"]
+    assert (before.runs, before.started_at, before.seconds, before.next_run_at) == (0, None, None, None)
     jobs.start()
     assert work.done.wait(10)
+    assert jobs.standing()["beat"].next_run_at >= time.time() * 1000 - 10_000
     jobs.stop()
-    outcome = jobs.outcomes()["beat"]
-    assert (outcome.error, outcome.failures) == ("", 0)
-    assert outcome.runs == work.runs
-    assert outcome.seconds >= 0
-    assert outcome.started_at > 1_700_000_000_000
+    after = jobs.standing()["beat"]
+    assert (after.error, after.failures, after.running, after.too_long) == ("", 0, False, False)
+    assert (after.runs, after.every_s) == (work.runs, 0.02)
+    assert after.seconds >= 0
+    assert after.started_at > 1_700_000_000_000
 
 
-def test_a_job_that_raises_stays_scheduled_and_is_logged(caplog):
-    jobs, work = Jobs(), Beat(3, ValueError("no disk"))
+def test_a_job_that_raises_stays_scheduled_and_is_logged(jobs, caplog):
+    work = Beat(3, ValueError("no disk"))
     with caplog.at_level(logging.ERROR):
         jobs.every("beat", 0.02, work, soon=True)
         jobs.start()
         assert work.done.wait(10)
         jobs.stop()
-    outcome = jobs.outcomes()["beat"]
-    assert outcome.error == "no disk"
-    assert outcome.failures == outcome.runs >= 3
+    after = jobs.standing()["beat"]
+    assert after.error == "no disk"
+    assert after.failures == after.runs >= 3
     assert "the job beat failed" in caplog.text
+    (told,) = jobs.troubles()
+    assert "beat" in told
+    assert "no disk" not in told, "agents read it too"
 
 
-def test_a_slow_job_never_runs_beside_itself_nor_piles_up(caplog):
-    jobs, begun, go, runs = Jobs(), threading.Event(), threading.Event(), []
-
-    def work():
-        runs.append(threading.get_ident())
-        begun.set()
-        go.wait(10)
-
-    jobs.every("slow", 0.01, work, soon=True)
+def test_a_job_that_blocks_delays_no_other_and_never_piles_up(jobs, caplog):
+    slow, quick = [Slow() for _ in range(5)], Beat(20)
+    for number, one in enumerate(slow):
+        jobs.every(f"slow {number}", 0.01, one, soon=True)
     jobs.start()
-    assert begun.wait(10)
-    quick = Beat(20)
+    assert all(one.begun.wait(10) for one in slow)
     jobs.every("quick", 0.01, quick)
-    assert quick.done.wait(10), "another job is not held up by the slow one"
-    assert len(runs) == 1
-    go.set()
+    assert quick.done.wait(10)
+    assert [one.runs for one in slow] == [1] * 5
+    assert quick.most == 1
+    assert jobs.standing()["slow 0"].running
+    for one in slow:
+        one.go.set()
+    until(lambda: all(one.runs > 1 for one in slow))
     jobs.stop()
     assert "maximum number" not in caplog.text
 
 
-def test_one_that_is_due_soon_does_not_wait_for_its_interval():
-    jobs, work = Jobs(), Beat(1)
+def test_one_that_is_due_soon_does_not_wait_for_its_interval(jobs):
+    work = Beat(1)
     jobs.every("beat", 3600, work, soon=True)
     jobs.start()
     assert work.done.wait(10)
     jobs.stop()
     jobs.stop()
+
+
+def test_a_run_by_hand_is_told_how_it_went(jobs):
+    work = Beat(1, Unavailable("the disk is full"))
+    jobs.every("deep", DAY, work)
+    jobs.start()
+    assert jobs.run("deep").error == "the disk is full"
+    assert jobs.run("deep", wait=False) is None
+    until(lambda: work.runs == 2)
+    with pytest.raises(NotFound, match="there are: deep"):
+        jobs.run("shallow")
+
+
+def test_runs_by_hand_take_part_in_the_one_under_way(jobs):
+    work, told = Slow(), []
+    jobs.every("slow", DAY, work)
+    jobs.start()
+    threads = [threading.Thread(target=lambda: told.append(jobs.run("slow"))) for _ in range(4)]
+    threads[0].start()
+    assert work.begun.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    time.sleep(0.2)  # they wait; none may have started a run of its own
+    work.go.set()
+    for thread in threads:
+        thread.join(10)
+    assert len(told) == 4
+    assert len(set(told)) == 1
+    assert work.runs == 1
+
+
+def test_where_nothing_is_scheduled_a_run_by_hand_is_made_at_once(jobs, kept):
+    here = []
+    jobs.every("beat", DAY, lambda: here.append(threading.current_thread()))
+    assert jobs.run("beat", wait=False).error == ""
+    assert here == [threading.current_thread()]
+    assert len(kept.of("beat")) == 1
+
+
+def test_a_run_that_takes_longer_than_it_should_is_shown(jobs):
+    work = Slow()
+    jobs.every("slow", DAY, work, soon=True, limit_s=0.01)
+    jobs.start()
+    assert work.begun.wait(10)
+    until(lambda: jobs.standing()["slow"].too_long)
+    assert "may hang" in jobs.troubles()[0]
+    work.go.set()
+    until(lambda: not jobs.troubles())
+
+
+def test_a_stop_waits_for_a_run_and_leaves_one_that_hangs_behind(jobs, kept):
+    polite, hung = threading.Event(), Slow()
+
+    def work():
+        polite.set()
+        assert jobs.stopping.wait(60)
+
+    jobs.every("polite", DAY, work, soon=True)
+    jobs.every("hung", DAY, hung, soon=True)
+    jobs.start()
+    assert polite.wait(10)
+    assert hung.begun.wait(10)
+    waiting = []
+
+    def wait():
+        with pytest.raises(Unavailable, match="stopping"):
+            jobs.run("hung")
+        waiting.append(True)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert jobs.stop(1.0) == ["hung"]
+    thread.join(10)
+    assert waiting
+    assert len(kept.of("polite")) == 1
+    with pytest.raises(Unavailable, match="stopping"):
+        jobs.run("polite")
+    hung.go.set()
+
+
+def test_what_outlives_the_daemon_is_how_the_last_runs_went(kept):
+    first = Jobs(kept)
+    first.every("deep", DAY, Beat(1, ValueError("broken")))
+    first.run("deep")
+    again = Jobs(kept)
+    again.every("deep", DAY, Beat(1))
+    standing = again.standing()["deep"]
+    assert (standing.error, standing.runs) == ("broken", 0)
+    assert [run.error for run in again.history("deep")] == ["broken"]
+
+
+def test_only_so_many_runs_of_a_job_are_kept(kept):
+    for number in range(KEPT + 10):
+        kept.keep("a", Run(number, 1.0, ""))
+        kept.keep("b", Run(number, 1.0, ""))
+    assert [run.started_at for run in kept.of("a")] == list(range(KEPT + 9, 9, -1))
+    assert len(kept.of("b")) == KEPT
+    assert [run.started_at for run in kept.of("b", 2)] == [KEPT + 9, KEPT + 8]
+
+
+def test_a_tick_that_goes_as_before_is_not_written_down_each_time(jobs, kept):
+    work = Beat(30)
+    jobs.every("tick", 0.01, work, soon=True)
+    jobs.start()
+    assert work.done.wait(10)
+    assert len(kept.of("tick")) == 1
+    work.failure = ValueError("no disk")
+    until(lambda: len(kept.of("tick")) == 2)
+    work.failure = None
+    until(lambda: len(kept.of("tick")) == 3)
+    runs = work.runs
+    until(lambda: work.runs > runs + 1)
+    jobs.stop()
+    assert [run.error for run in kept.of("tick")] == ["", "", "no disk", ""], "the stop keeps the last"
+
+
+def test_a_ledger_that_can_not_be_written_stops_no_job(jobs, ledger, caplog):
+    ledger.run("PRAGMA query_only = 1")
+    work = Beat(3)
+    jobs.every("beat", 0.01, work, soon=True)
+    jobs.start()
+    assert work.done.wait(10)
+    jobs.stop()
+    assert "not written down" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("last", "seconds", "wait"),
+    [
+        pytest.param(None, DAY, DAY, id="never ran"),
+        pytest.param(NOW - 1000, DAY, DAY - 1000, id="ran a while ago"),
+        pytest.param(NOW - 3 * DAY, DAY, LATE_S, id="is overdue: made up once the start is over"),
+        pytest.param(NOW - 3 * DAY, 30.0, 30.0, id="is overdue and runs often"),
+        pytest.param(NOW + 3 * DAY, DAY, DAY, id="ran in the future: the clock was set back"),
+    ],
+)
+def test_the_first_run_is_counted_from_the_last_one_before_the_start(last, seconds, wait):
+    run = None if last is None else Run(int(last * 1000), 1.0, "")
+    assert _wait(run, seconds, NOW) == pytest.approx(wait)
+
+
+def test_a_machine_that_slept_for_years_owes_one_run():
+    trigger, woken = _Every(10), datetime(2026, 11, 21, tzinfo=UTC)
+    owed = datetime(1970, 1, 1, tzinfo=UTC)
+    assert trigger.get_next_fire_time(owed, woken) == woken + timedelta(seconds=10)
+    assert trigger.get_next_fire_time(None, woken) == woken + timedelta(seconds=10)
+
+
+CLOCK_C = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int code = real(id, now);
+    long set = 0;
+    FILE *file = id == CLOCK_REALTIME ? fopen(getenv("CLOCK_SET"), "r") : NULL;
+    if (file) {
+        if (fscanf(file, "%ld", &set) == 1) now->tv_sec += set;
+        fclose(file);
+    }
+    return code;
+}
+"""
+CLOCK = """
+import os, threading, time
+from pathlib import Path
+from syncd.jobs import Jobs
+clock, runs, turned = Path(os.environ["CLOCK_SET"]), {"tick": 0, "daily": 0}, threading.Event()
+jobs = Jobs()
+def count(name):
+    runs[name] += 1
+jobs.every("tick", 0.2, lambda: count("tick"))
+jobs.every("daily", 86400.0, lambda: count("daily"))
+jobs.start()
+for days in (0, -1, 0, 1, -1, 20000):
+    before, was = dict(runs), time.time()
+    fresh = clock.with_name("fresh")
+    fresh.write_text(str(days * 86400))
+    fresh.replace(clock)
+    turned.wait(3)
+    print(days, round((time.time() - was) / 86400), *(runs[name] - before[name] for name in runs), flush=True)
+jobs.stop()
+"""
+
+
+@pytest.mark.skipif(
+    not (sys.platform == "linux" and shutil.which("cc")), reason="needs a C compiler to set a process's clock"
+)
+def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
+    source, library, clock = tmp_path / "clock.c", tmp_path / "clock.so", tmp_path / "clock"
+    source.write_text(CLOCK_C)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    environ = os.environ | {"LD_PRELOAD": str(library), "CLOCK_SET": str(clock), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", CLOCK], env=environ, capture_output=True, text=True, check=True, timeout=120
+    )
+    turns = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert [(days, shift) for days, shift, *_ in turns] == [(0, 0), (-1, -1), (0, 1), (1, 1), (-1, -2), (20000, 20001)]
+    assert all(3 <= ticks <= 17 for _, _, ticks, _ in turns), f"a tick each 0.2 s for 3 s\n{done.stdout}"
+    # Each jump ahead owes one run, however far it is; a jump back owes none and stops none.
+    assert [daily for *_, daily in turns] == [0, 0, 1, 1, 0, 1], done.stdout

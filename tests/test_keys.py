@@ -74,7 +74,7 @@ def test_a_revoked_key_ends_at_once_even_when_another_process_did_it(keys, ledge
     Keys(other_ledger).revoke("laptop", now=NOW + 1)
     other_ledger.close()
     assert keys.authenticate(secret, now=NOW + 1) is None
-    assert not keys.live(key.id, now=NOW + 1)
+    assert not keys.live(key, now=NOW + 1)
 
 
 def test_revoking_takes_the_live_key_of_a_name_and_twice_is_once(keys):
@@ -121,7 +121,7 @@ def test_keys_of_the_environment_work_on_their_surface_and_are_never_stored(ledg
     assert found.surfaces == {"mcp"}
     assert found.scopes == {"read", "write"}
     assert found.sees("anything")
-    assert keys.live(found.id, now=NOW)
+    assert keys.live(found, now=NOW)
     assert keys.authenticate("two", now=NOW).surfaces == {"rest"}
     assert Keys(ledger, static={"mcp": "same", "rest": "same"}).authenticate("same", now=NOW).surfaces == {
         "mcp",
@@ -170,3 +170,100 @@ def test_a_key_sees_its_workspaces_and_may_only_its_scopes(keys):
     assert not key.sees("")
     assert key.may("admin")
     assert not key.may("read")
+
+
+DAY = 24 * 3600 * 1000
+
+
+def test_while_a_key_is_rotated_both_secrets_open_and_then_only_the_new_one(keys, ledger):
+    made, old = keys.create("laptop", workspaces=["work"], scopes=["read"], now=NOW)
+    rotated, new = keys.rotate("laptop", overlap_ms=DAY, now=NOW + 1)
+    assert (rotated.id, rotated.name, rotated.workspaces, rotated.scopes) == (made.id, "laptop", {"work"}, {"read"})
+    for known in (keys, Keys(ledger)):
+        assert known.authenticate(new, now=NOW + DAY) == rotated
+        assert known.authenticate(old, now=NOW + DAY).id == made.id
+        assert known.authenticate(old, now=NOW + 1 + DAY) is None
+        assert known.authenticate(new, now=NOW + 1 + DAY) == rotated
+    assert [key.name for key in keys.list()] == ["laptop"]
+
+
+def test_what_came_in_with_the_old_secret_goes_out_with_it(keys):
+    _, old = keys.create("laptop", workspaces=None, now=NOW)
+    before = keys.authenticate(old, now=NOW)
+    _, new = keys.rotate("laptop", overlap_ms=DAY, now=NOW)
+    after = keys.authenticate(new, now=NOW)
+    assert keys.live(before, now=NOW + DAY - 1)
+    assert not keys.live(before, now=NOW + DAY)
+    assert keys.live(after, now=NOW + DAY)
+
+
+def test_a_second_rotation_ends_the_first_secret_at_once(keys):
+    _, first = keys.create("laptop", workspaces=None, now=NOW)
+    came = keys.authenticate(first, now=NOW)
+    _, second = keys.rotate("laptop", overlap_ms=DAY, now=NOW)
+    _, third = keys.rotate("laptop", overlap_ms=DAY, now=NOW)
+    assert keys.authenticate(first, now=NOW) is None
+    assert not keys.live(came, now=NOW)
+    assert keys.authenticate(second, now=NOW)
+    assert keys.authenticate(third, now=NOW)
+
+
+def test_without_an_overlap_the_old_secret_ends_at_once(keys):
+    _, old = keys.create("laptop", workspaces=None, now=NOW)
+    _, new = keys.rotate("laptop", overlap_ms=0, now=NOW)
+    assert keys.authenticate(old, now=NOW) is None
+    assert keys.authenticate(new, now=NOW)
+
+
+def test_a_key_that_has_expired_comes_back_by_a_new_secret_only(keys, ledger):
+    _, old = keys.create("laptop", workspaces=None, expires_at=NOW + 10, now=NOW)
+    with pytest.raises(InvalidArgument, match="expired"):
+        keys.rotate("laptop", overlap_ms=DAY, now=NOW + 10)
+    key, new = keys.rotate("laptop", overlap_ms=DAY, expires_at=NOW + DAY, now=NOW + 10)
+    assert key.expires_at == NOW + DAY
+    for known in (keys, Keys(ledger)):
+        assert known.authenticate(old, now=NOW + 11) is None
+        assert known.authenticate(new, now=NOW + 11)
+
+
+def test_revoking_ends_both_secrets(keys):
+    _, old = keys.create("laptop", workspaces=None, now=NOW)
+    _, new = keys.rotate("laptop", overlap_ms=DAY, now=NOW)
+    keys.revoke("laptop", now=NOW)
+    assert keys.authenticate(old, now=NOW) is keys.authenticate(new, now=NOW) is None
+    with pytest.raises(NotFound):
+        keys.rotate("laptop", overlap_ms=0, now=NOW)
+
+
+def test_another_process_sees_a_rotation_and_says_so(keys, ledger, caplog):
+    _, old = keys.create("laptop", workspaces=None, now=NOW)
+    other = Ledger.open(ledger.path)
+    _, new = Keys(other).rotate("laptop", overlap_ms=0, now=NOW)
+    other.close()
+    caplog.clear()
+    assert keys.authenticate(old, now=NOW) is None
+    assert keys.authenticate(new, now=NOW)
+    assert "changed by another process" in caplog.text
+    assert new.rpartition("_")[2] not in caplog.text
+
+
+def test_what_became_of_keys_is_written_down_and_logged_without_secrets(keys, caplog):
+    key, first = keys.create("laptop", workspaces=None, now=NOW)
+    _, second = keys.rotate("laptop", overlap_ms=0, now=NOW + 1)
+    keys.revoke("laptop", now=NOW + 2)
+    keys.revoke("laptop", now=NOW + 3)
+    assert [(one["at"], one["event"], one["name"], one["id"]) for one in keys.history()] == [
+        (NOW, "created", "laptop", key.id),
+        (NOW + 1, "rotated", "laptop", key.id),
+        (NOW + 2, "revoked", "laptop", key.id),
+    ]
+    assert "'laptop') has a new secret" in caplog.text
+    assert "'laptop') was revoked" in caplog.text
+    assert not {first.rpartition("_")[2], second.rpartition("_")[2]} & set(re.findall(r"[0-9a-f]{64}", caplog.text))
+
+
+def test_a_live_key_is_found_by_its_name(keys):
+    key, _ = keys.create("laptop", workspaces=None, expires_at=NOW + 10, now=NOW)
+    assert keys.named("laptop", now=NOW) == key
+    assert keys.named("laptop", now=NOW + 10) is None
+    assert keys.named(key.id, now=NOW) is None

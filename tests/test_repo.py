@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.repo import STATES, Repo
+from syncd.repo import Marks, Repo
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -62,7 +62,7 @@ def test_a_vault_inside_another_work_tree_has_no_history_of_its_own(history):
     inner = history / "inner"
     (inner / ".git").mkdir(parents=True)  # an empty one: git itself would look further up
     repo = Repo(inner)
-    assert repo.state() == "broken"
+    assert repo.state() == "unmade"
     assert repo.head() is None
 
 
@@ -135,7 +135,7 @@ def test_a_conflicted_merge_is_named_and_refuses_a_commit(history, repo):
     diverge(history)
     assert repo.state() == "conflict"
     assert repo.busy() == "MERGE_HEAD"
-    with pytest.raises(Conflict, match="mend the files"):
+    with pytest.raises(Conflict, match="conflicts are left to mend"):
         repo.commit_all("no")
     (history / "n.md").write_text("both\n")
     run(history, "add", "n.md")
@@ -203,5 +203,74 @@ def test_a_commit_that_git_refuses_says_why_in_git_s_words(history, repo):
         repo.commit_all("two")
 
 
-def test_every_state_but_ok_names_a_way_out():
-    assert [state for state, advice in STATES.items() if not advice] == ["ok"]
+def test_the_diff_names_what_a_move_of_head_changed(history, repo):
+    before = repo.marks()
+    (history / "ü$ '\".md").write_text("two\n")
+    (history / "n.md").unlink()
+    run(history, "add", "-A")
+    run(history, "commit", "-qm", "two")
+    after = repo.marks()
+    assert repo.changed(before, after) == {"ü$ '\".md", "n.md"}
+    assert repo.changed(after, after) == set()
+
+
+def test_what_was_there_only_in_between_is_named_too(history, repo):
+    before = repo.marks()
+    run(history, "switch", "-qc", "side", "HEAD")
+    started = repo.marks()
+    (history / "between.md").write_text("x\n")
+    run(history, "add", "-A")
+    run(history, "commit", "-qm", "two")
+    run(history, "switch", "-q", "main")
+    after = repo.marks()
+    assert (before.head, repo.changed(started, after)) == (after.head, {"between.md"})
+
+
+@pytest.mark.parametrize("step", [["reset", "-q", "--hard"], ["checkout", "-qf", "main"], ["switch", "-qc", "x"]])
+def test_a_move_to_the_same_place_may_have_undone_edits_so_nothing_is_named(history, repo, step):
+    before = repo.marks()
+    (history / "n.md").write_text("edited\n")
+    run(history, *step)
+    assert repo.changed(before, repo.marks()) is None
+
+
+def test_a_repository_that_keeps_no_log_can_t_tell_what_was_there_in_between(history, repo):
+    run(history, "config", "core.logAllRefUpdates", "false")
+    shutil.rmtree(history / ".git" / "logs")
+    before = repo.marks()
+    run(history, "commit", "-q", "--allow-empty", "-m", "two")
+    assert before.head != repo.marks().head
+    assert repo.changed(before, repo.marks()) is None
+
+
+def test_the_diff_names_what_a_stash_took_and_gave_back(history, repo):
+    before = repo.marks()
+    (history / "n.md").write_text("changed\n")
+    (history / "new.md").write_text("not tracked\n")
+    run(history, "stash", "push", "-q", "--include-untracked")
+    taken = repo.marks()
+    assert taken.head == before.head
+    assert repo.changed(before, taken) is None  # a stash also resets, and a reset may undo any edit
+    run(history, "stash", "pop", "-q")
+    assert repo.changed(taken, repo.marks()) == {"n.md", "new.md"}
+
+
+@pytest.mark.parametrize("since", [Marks(), Marks("0" * 40), Marks("1" * 40, log=150), Marks("--output=proof")])
+def test_what_git_can_t_diff_is_not_taken_for_nothing(history, repo, since):
+    assert repo.changed(since, repo.marks()) is None
+    assert not (history / "proof").exists()
+
+
+def test_a_glance_changes_with_what_a_state_may_hang_on_and_costs_no_process(history, repo, tmp_path, monkeypatch):
+    run(history, "clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
+    run(history, "remote", "add", "origin", str(tmp_path / "remote.git"))
+    run(history, "push", "-q", "-u", "origin", "main")
+    glances = [repo.glance("origin/main")]
+    for step in (["commit", "-q", "--allow-empty", "-m", "x"], ["push", "-q"], ["switch", "-q", "--detach"]):
+        run(history, *step)
+        glances.append(repo.glance("origin/main"))
+    (history / ".git" / "index.lock").write_bytes(b"")
+    glances.append(repo.glance("origin/main"))
+    assert len(set(glances)) == len(glances) == 5
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert repo.glance("origin/main") == glances[-1]

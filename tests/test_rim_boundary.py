@@ -66,7 +66,9 @@ class Probe:
 
     def rest(self, method, path, *, key, **options):
         answer = self.rim.rest(method, path, key=key, **options)
-        head = "\n".join(f"{name}: {value}" for name, value in answer.headers.items() if name != "date")
+        head = "\n".join(
+            f"{name}: {value}" for name, value in answer.headers.items() if name not in ("date", "x-request-id")
+        )
         self.hear(f"{key} {method} {path} {options}", f"{answer.status_code} {head}\n{answer.text}")
         return answer
 

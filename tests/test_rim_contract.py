@@ -69,7 +69,7 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     text = "# Sailing\n\nThe keel is lead."
     made = good(space, dialect, "capture_thought", content=text, source="voice", metadata={"a": {"b": [1, None, "x"]}})
     assert set(made) == {
-        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at")
+        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at", "warnings")
     }
     assert (made["created"], made["chunks"], made["updated_at"]) == (True, 1, None)
     assert (made["summary"], made["tags"]) == ("The keel is lead.", ["sailing", "keel", "lead"])

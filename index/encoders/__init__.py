@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -69,6 +69,16 @@ class Endpoint:
 
 
 EncoderSettings: TypeAlias = Bundled | Local | Endpoint
+
+
+def shown(url: str) -> str:
+    """`url` without the name and password that may stand in it."""
+    return re.sub(r"//[^/]*@", "//", url)
+
+
+def plain(settings: EncoderSettings) -> EncoderSettings:
+    """`settings` without a secret: what may be written down, and compared with what was."""
+    return replace(settings, base_url=shown(settings.base_url)) if isinstance(settings, Endpoint) else settings
 
 
 class Encoder(Protocol):

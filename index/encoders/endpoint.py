@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import threading
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from index.encoders import Endpoint, Kind, estimate, identity
+from index.encoders import Endpoint, Kind, estimate, identity, shown
 from index.errors import Unavailable
 
 PROBE = "The quick brown fox jumps over the lazy dog."
@@ -152,11 +151,6 @@ class EndpointEncoder:
             raise Unavailable(f"{self.name} gave a vector that is not a number or has no length; check `model`")
         unit: np.ndarray = vectors / lengths
         return unit
-
-
-def shown(url: str) -> str:
-    """`url` without the name and password that may stand in it."""
-    return re.sub(r"//[^/]*@", "//", url)
 
 
 def known(probe: np.ndarray, model: str, folder: Path) -> str:

@@ -28,6 +28,7 @@ from mcp_server.tools.thoughts_schema import (
     WholeThought,
 )
 from syncd.config import Settings
+from syncd.secrets import DEFECT
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace
@@ -47,6 +48,7 @@ def capture_thought(workspace: Workspace, given: CaptureThought, _: Settings) ->
         chunks=record.chunks,
         created_at=record.created_at,
         updated_at=record.updated_at,
+        warnings=[str(defect) for defect in record.defects if defect.name == DEFECT],
     )
 
 
@@ -177,7 +179,7 @@ OPERATIONS: Final = (
         description=(
             "Store a note in the captures inbox: a fact, decision, idea or excerpt worth finding later. It is durable "
             "and findable when this returns. The same content again gives the same id and stores nothing twice, so a "
-            "retry is safe. One subject per note finds best. To change a note, capture the new text and delete the old."
+            "retry is safe. A summary, and tags unless you give some, are found for it. One subject per note finds best. To change a note, capture the new text and delete the old."
         ),
         scope="write",
         given=CaptureThought,

@@ -107,6 +107,7 @@ class Captured(Returned):
     chunks: int
     created_at: int
     updated_at: int | None
+    warnings: list[str] = Field([], description="What to tell the person, e.g. that the note seems to hold a secret")
 
 
 class Thought(Returned):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import retrieval, speed
+from tests.bench import retrieval, speed, week
 from tests.bench.measure import ROOT, Row
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
@@ -27,6 +27,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
         "bulk": lambda: speed.under_bulk(work),
         "real": lambda: speed.real_vault(work, data),
         "100k": lambda: speed.at_100k(work),
+        "week": lambda: week.week(work),
         "retrieval": lambda: retrieval.rows(data, work),
     }
 

@@ -19,6 +19,7 @@ from index.encoders import Encoder, EncoderSettings, Kind
 from syncd.adopt import adopt
 from syncd.app import App, Ready, rim_ahead
 from syncd.config import ServerSettings, Settings, VaultSettings
+from syncd.doors import LimitsSettings
 from tests.fakes import FakeEncoder
 
 
@@ -47,7 +48,12 @@ def main() -> None:
     parser.add_argument("state", type=Path)
     parser.add_argument("--made-up", action="store_true")
     given = parser.parse_args()
-    settings = Settings(vault=VaultSettings(path=given.vault), state=given.state, server=ServerSettings(port=0))
+    settings = Settings(
+        vault=VaultSettings(path=given.vault),
+        state=given.state,
+        server=ServerSettings(port=0),
+        limits=LimitsSettings(rate=0),  # what is measured asks faster than any agent
+    )
 
     def load(one: EncoderSettings, cache: Path) -> Encoder:
         return MadeUp(opened(one, cache))

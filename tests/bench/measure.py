@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,10 +114,10 @@ _IDS = itertools.count(1)
 
 
 @contextmanager
-def daemon(vault: Path, state: Path, *flags: str) -> Iterator[Daemon]:
-    """A daemon on `vault` in a process of its own, stopped at the end."""
+def daemon(vault: Path, state: Path, *flags: str, environ: Mapping[str, str] | None = None) -> Iterator[Daemon]:
+    """A daemon on `vault` in a process of its own, stopped at the end; `environ` is added to its environment."""
     command = [sys.executable, "-m", "tests.bench.daemon", str(vault), str(state), *flags]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(environ or {})
     with (state.parent / f"{state.name}.log").open("a") as log:
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, cwd=ROOT)
         try:

@@ -233,7 +233,7 @@ def reconcile_10k(work: Path) -> Iterator[Row]:
     vaults.make(vault, 10_000, words=40)
     with daemon(vault, state, "--made-up") as one:
         one.settled()
-    embedder = Embedder(EmbedSettings(), cache=work / "models", load=_made_up)
+    embedder = Embedder(EmbedSettings(), cache=work / "models", load=made_up)
     embedder.start()
     assert embedder.wait(), embedder.problem
     with App(Settings(vault=VaultSettings(path=vault), state=state), embedder=embedder) as app:
@@ -255,7 +255,8 @@ def reconcile_10k(work: Path) -> Iterator[Row]:
         )
 
 
-def _made_up(one: object, cache: Path) -> object:
+def made_up(one: object, cache: Path) -> object:
+    """What loads the encoder that makes documents' vectors up."""
     from index.embed import opened
     from tests.bench.daemon import MadeUp
 

@@ -1,0 +1,48 @@
+"""Say where the time of one request goes: spans, which cost next to nothing until somebody collects them.
+
+Law: a span carries a fixed name, numbers and a few fixed words, never text of a note or of a request; and what no
+collected request caused is not traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from typing import Final, Protocol, TypeAlias
+
+Value: TypeAlias = str | int | float | bool
+
+
+class Span(Protocol):
+    """A piece of work that is being timed."""
+
+    def note(self, **attributes: Value) -> None:
+        """Add what is known only now."""
+        ...
+
+
+Opener: TypeAlias = Callable[[str, dict[str, Value]], AbstractContextManager[Span]]
+
+OPENER: ContextVar[Opener | None] = ContextVar("trace", default=None)  # set for as long as a request is collected
+
+
+class _Nothing:
+    """The span of a request that nobody collects."""
+
+    def __enter__(self) -> Span:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """An error goes its way."""
+
+    def note(self, **attributes: Value) -> None:
+        """Nobody asks."""
+
+
+_NOTHING: Final = _Nothing()
+
+
+def span(name: str, **attributes: Value) -> AbstractContextManager[Span]:
+    """Time what is done inside, as a part of the request that it is done for."""
+    opener = OPENER.get()
+    return _NOTHING if opener is None else opener(name, attributes)

@@ -1,0 +1,164 @@
+"""Cloudflare Access: an assertion that it signed, verified against its published keys, gives a key's rights.
+
+Law, tested: whatever is wrong with an assertion, nobody is let in by it; signing keys are fetched seldom, whatever is
+asked, and those at hand stay good while no newer ones can be had. No request leaves the daemon unless it is set up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import httpx2
+import jwt
+
+from index.errors import PermissionDenied
+from syncd.doors import AccessSettings
+from syncd.keys import Key, Keys
+
+log = logging.getLogger(__name__)
+
+ALGORITHMS: Final = ["RS256", "ES256"]
+LONGEST: Final = 8_192  # characters of an assertion
+LEEWAY_S: Final = 30
+FETCH_S: Final = 3.0
+FRESH_S: Final = 3_600.0  # after which the signing keys are looked for again, while those at hand are used
+APART_S: Final = 30.0  # between two fetches, however many unknown keys are named
+JWKS_BYTES: Final = 256 * 1024
+JWKS_KEYS: Final = 64
+RSA_BITS: Final = 2_048
+# What a token can make the library raise: the signature is checked before the claims, but the head is anybody's.
+_BAD: Final = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
+
+
+class Access:
+    """Verifies assertions; lives on one event loop."""
+
+    def __init__(
+        self,
+        settings: AccessSettings,
+        keys: Keys,
+        *,
+        clock: Callable[[], int],
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._keys, self._clock, self._timer = settings, keys, clock, timer
+        self._names = {identity.casefold(): name for identity, name in settings.keys.items()}
+        self._signing: dict[str, jwt.PyJWK] = {}
+        self._tried: float | None = None
+        self._fetching: asyncio.Task[None] | None = None
+
+    async def key(self, assertion: str) -> Key | None:
+        """The key whose rights the assertion's identity gets, until it ends; None when the assertion is not valid.
+
+        Raises PermissionDenied for an identity that gets none."""
+        claims = await self._claims(assertion)
+        if claims is None:
+            return None
+        name = self._names.get(_identity(claims))
+        key = self._keys.named(name, now=self._clock()) if name else None
+        if key is None:
+            raise PermissionDenied("your identity gives no rights here; the owner can name it in access.keys")
+        ends = (int(claims["exp"]) + LEEWAY_S) * 1000
+        return replace(key, expires_at=ends if key.expires_at is None else min(ends, key.expires_at))
+
+    async def _claims(self, assertion: str) -> Mapping[str, Any] | None:
+        if len(assertion) > LONGEST:
+            return None
+        try:
+            kid = jwt.get_unverified_header(assertion).get("kid")
+        except _BAD:
+            return None
+        signing = await self._signing_key(kid) if isinstance(kid, str) else None
+        if signing is None:
+            return None
+        try:
+            claims: Mapping[str, Any] = jwt.decode(
+                assertion,
+                signing,
+                algorithms=ALGORITHMS,
+                audience=self._settings.audience,
+                issuer=self._settings.signed_by,
+                leeway=LEEWAY_S,
+                options={"require": ["exp", "aud", "iss"]},
+            )
+        except _BAD:
+            return None
+        return claims
+
+    async def _signing_key(self, kid: str) -> jwt.PyJWK | None:
+        known = self._signing.get(kid)
+        age = None if self._tried is None else self._timer() - self._tried
+        if age is None or age >= (APART_S if known is None else FRESH_S):
+            self._tried = self._timer()
+            self._fetching = asyncio.create_task(self._fetch())
+        if known is None and self._fetching is not None:
+            await asyncio.shield(self._fetching)
+            known = self._signing.get(kid)
+        return known
+
+    async def _fetch(self) -> None:
+        """Put the published keys in place of those at hand, or say why they stay."""
+        try:
+            async with asyncio.timeout(FETCH_S):
+                found = _signing_keys(await _read(self._settings.certificates))
+        except TimeoutError:
+            problem = f"no answer within {FETCH_S:g} s"
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            problem = type(error).__name__
+        except ValueError as error:
+            problem = str(error)
+        else:
+            self._signing = found
+            return
+        log.warning(
+            "the signing keys of Cloudflare Access can't be fetched (%s); %s at hand", problem, len(self._signing)
+        )
+
+
+async def _read(url: str) -> bytes:
+    """What stands at `url`, in bounds; it is asked for nothing else, and leads nowhere else."""
+    async with (
+        httpx2.AsyncClient(follow_redirects=False, timeout=FETCH_S) as client,
+        client.stream("GET", url) as answer,
+    ):
+        if answer.status_code != httpx2.codes.OK:
+            raise ValueError(f"status {answer.status_code}")
+        body = bytearray()
+        async for piece in answer.aiter_bytes():
+            body += piece
+            if len(body) > JWKS_BYTES:
+                raise ValueError("the answer is too large")
+        return bytes(body)
+
+
+def _signing_keys(body: bytes) -> dict[str, jwt.PyJWK]:
+    """The public keys that may sign assertions, by id. ValueError when there is none."""
+    try:
+        listed = json.loads(body)["keys"]
+        given = [
+            one for one in listed[:JWKS_KEYS] if isinstance(one.get("kid"), str) and one.get("kty") in ("RSA", "EC")
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ValueError("the answer is no set of keys") from None
+    found = {}
+    for one in given:
+        try:
+            key = jwt.PyJWK({name: one[name] for name in one.keys() & {"kty", "kid", "alg", "n", "e", "crv", "x", "y"}})
+        except _BAD:
+            continue
+        if key.algorithm_name in ALGORITHMS and (one["kty"] == "EC" or key.key.key_size >= RSA_BITS):
+            found[one["kid"]] = key
+    if not found:
+        raise ValueError("the answer has no key that signs assertions")
+    return found
+
+
+def _identity(claims: Mapping[str, Any]) -> str:
+    """The e-mail address of a person, or the client id of a service token; "" for what claims to be both, or neither."""
+    named = [name for name in (claims.get("email"), claims.get("common_name")) if isinstance(name, str) and name]
+    return named[0].casefold() if len(named) == 1 else ""

@@ -1,0 +1,92 @@
+"""What is counted at the rim, and the page in Prometheus's text format.
+
+Law, tested: a label is a name of ours (a route's template, a tool, a code), never a word of a request."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from syncd.telemetry import Sample
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS: Final = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5, 5, 15, 60)
+OTHER: Final = "other"  # a path that is no route, a method that is not served
+
+
+class Metrics:
+    """The counts of one server; safe to use from any thread."""
+
+    def __init__(self, samples: Callable[[], Iterable[Sample]], *, version: str) -> None:
+        self._registry = own = CollectorRegistry()
+        ProcessCollector(registry=own)
+        own.register(_Samples(samples, version))
+        self._requests = Counter(
+            "memex_http_requests", "Requests answered.", ("method", "route", "status"), registry=own
+        )
+        self._refused = Counter(
+            "memex_http_refused", "Requests refused at the door, by status; 429 is too many.", ("status",), registry=own
+        )
+        self._took = Histogram(
+            "memex_http_request_seconds",
+            "From a request's head to its answer.",
+            ("method", "route"),
+            buckets=SECONDS,
+            registry=own,
+        )
+        self._calls = Counter("memex_tool_calls", "Calls of a tool, by their outcome.", ("tool", "code"), registry=own)
+        self._call_took = Histogram(
+            "memex_tool_seconds", "How long a tool took.", ("tool",), buckets=SECONDS, registry=own
+        )
+        self._degraded = Counter("memex_degraded_searches", "Searches that were not complete.", registry=own)
+
+    def request(self, *, method: str, route: str, status: int, seconds: float, refused: bool) -> None:
+        """One request was answered."""
+        self._requests.labels(method, route, status).inc()
+        if refused:
+            self._refused.labels(status).inc()
+        else:  # else a flood of refusals would hide how long answers take
+            self._took.labels(method, route).observe(seconds)
+
+    def called(self, tool: str, *, code: str, seconds: float, degraded: bool) -> None:
+        """A tool has ended; `code` is OK or an error's."""
+        self._calls.labels(tool, code).inc()
+        self._call_took.labels(tool).observe(seconds)
+        if degraded:
+            self._degraded.inc()
+
+    def page(self) -> bytes:
+        """Everything, as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+
+class _Samples(Collector):
+    """The numbers of the daemon behind the rim, asked for anew each time."""
+
+    def __init__(self, samples: Callable[[], Iterable[Sample]], version: str) -> None:
+        self._samples = samples
+        self._built = {"version": version, "python": platform.python_version()}
+
+    def describe(self) -> list[Metric]:
+        """Nothing is asked when this is registered."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each name."""
+        build = GaugeMetricFamily("memex_build_info", "Which Memex this is.", labels=tuple(self._built))
+        build.add_metric(list(self._built.values()), 1)
+        yield build
+        families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
+        for one in self._samples():
+            if one.name not in families:
+                of = GaugeMetricFamily if one.kind == "gauge" else CounterMetricFamily
+                families[one.name] = of(one.name, one.means, labels=tuple(one.labels))
+            families[one.name].add_metric(list(one.labels.values()), float(one.value))
+        yield from families.values()

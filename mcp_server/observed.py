@@ -1,0 +1,131 @@
+"""Each request as it is told of: its id, its span, one line in the log, and its counts.
+
+Law: what is told are names of ours, codes, times and the key's public id; no path, query or body of the request."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from index.errors import MemexError, Unavailable
+from index.trace import span
+from mcp_server.metrics import OTHER, Metrics
+from syncd.log import bound
+
+if TYPE_CHECKING:
+    from syncd.traces import Traces
+
+log = logging.getLogger(__name__)
+
+ID: Final = b"x-request-id"
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
+QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds: logged for those who debug
+CLOSED: Final = 499  # the client went before it had an answer
+
+REQUEST: ContextVar[dict[str, Any] | None] = ContextVar("request", default=None)  # what is known of it so far
+
+
+def observed(app: ASGIApp, metrics: Metrics, traces: Traces | None = None) -> ASGIApp:
+    """`app`, telling of each request."""
+
+    async def observing(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        known: dict[str, Any] = {"request": secrets.token_hex(8)}
+        begun = time.perf_counter()
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                known["status"] = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), (ID, known["request"].encode())]}
+            await send(message)
+
+        with ExitStack() as told:
+            told.callback(_answered, scope, known, metrics, begun)
+            told.enter_context(bound(known))
+            reset = REQUEST.set(known)
+            told.callback(REQUEST.reset, reset)
+            if traces is not None:
+                told.enter_context(_traced(traces, scope, known))
+            await app(scope, receive, sending)
+
+    return observing
+
+
+def request_id() -> str:
+    """The id of the request that is being answered; empty outside of one."""
+    return str((REQUEST.get() or {}).get("request", ""))
+
+
+def identified(error: MemexError) -> dict[str, Any]:
+    """The error as a caller is shown it; of what failed on our side, with the id under which the log tells more.
+
+    What the caller got wrong is told in the same words each time, so that nothing can be read from a difference."""
+    shown = error.as_dict()
+    if isinstance(error, Unavailable) and (own := request_id()):
+        shown["details"] = {**shown["details"], "request_id": own}
+    return shown
+
+
+@contextmanager
+def calling(tool: str, metrics: Metrics | None) -> Iterator[dict[str, Any]]:
+    """Tell of one call of a tool. What is given takes its `code`, and whether it was `degraded`."""
+    outcome: dict[str, Any] = {"code": "UNAVAILABLE", "degraded": False}
+    begun = time.perf_counter()
+    with span(f"tool {tool}", tool=tool) as timed:
+        try:
+            yield outcome
+        finally:
+            seconds, code = time.perf_counter() - begun, outcome["code"]
+            timed.note(code=code, **({} if code == "OK" else {"error": code}))
+            if metrics is not None:
+                metrics.called(tool, code=code, seconds=seconds, degraded=outcome["degraded"])
+            if (known := REQUEST.get()) is not None:
+                known |= {"tool": tool, "code": code}
+
+
+@contextmanager
+def _traced(traces: Traces, scope: Scope, known: dict[str, Any]) -> Iterator[None]:
+    carried = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    with traces.request(carried) as timed:
+        try:
+            yield
+        finally:
+            route, status = _route(scope), known.get("status", CLOSED)
+            timed.note(
+                name=f"{_method(scope)} {route}",
+                **{"http.request.method": _method(scope), "http.route": route, "http.response.status_code": status},
+                request=known["request"],
+                **({"error": str(status)} if status >= 500 else {}),
+            )
+
+
+def _answered(scope: Scope, known: dict[str, Any], metrics: Metrics, begun: float) -> None:
+    seconds = time.perf_counter() - begun
+    caller = scope.get("memex.caller")
+    refused = scope.get("memex.refused")
+    route = _route(scope)
+    known |= {"method": _method(scope), "route": route, "ms": round(seconds * 1000, 1)}
+    known["key"] = caller.key.id if caller else None
+    known.setdefault("status", CLOSED)
+    if refused:
+        known["code"] = refused
+    metrics.request(method=known["method"], route=route, status=known["status"], seconds=seconds, refused=bool(refused))
+    log.log(logging.DEBUG if route in QUIET and not refused else logging.INFO, "request", extra={"fields": known})
+
+
+def _method(scope: Scope) -> str:
+    return str(scope["method"]) if scope["method"] in METHODS else OTHER
+
+
+def _route(scope: Scope) -> str:
+    """The template of the route that was taken."""
+    return str(getattr(scope.get("route"), "path", "") or OTHER)

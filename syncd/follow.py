@@ -1,0 +1,151 @@
+"""Follow what Git does to the vault: a hook rings or HEAD has moved, and what the diff names is looked at.
+
+Law: Git's word is a hint like any other. What it can't name is found by a listing; while Git is at work on the files
+the look waits, though not for ever; and nobody waits for it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from index.errors import MemexError
+from syncd.hooks import BELLS, MOVED, PUSHED
+from syncd.repo import Marks, Repo
+from syncd.standing import UNWELL
+
+log = logging.getLogger(__name__)
+
+BELL_S = 1.0  # seconds between two looks at the bells
+POLL_S = 10.0  # seconds between two looks at HEAD, for what no hook tells: reset --hard, stash
+STANDING_S = 60.0, 3600.0  # least and most seconds between two looks at the state of the repository
+PATIENCE_S = 30.0  # seconds for which a lock or an unfinished operation is waited for
+
+
+class Follow:
+    """Calls `hint` with the paths that Git names, or `list_all` when it can't name them, on a thread of its own."""
+
+    def __init__(
+        self, repo: Repo, state: Path, hint: Callable[[Iterable[str]], None], list_all: Callable[[], None]
+    ) -> None:
+        self._repo, self._hint, self._list_all = repo, hint, list_all
+        self._bells = [state / BELLS / name for name in (MOVED, PUSHED)]
+        self._rung: list[int] = []
+        self._marks = Marks()
+        self._told = False  # somebody said that Git has moved
+        self._busy_since: float | None = None
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._glance: object = None
+        self._upstream, self._stood = "", -STANDING_S[1]
+        self.unwell = ""  # what is wrong with the repository, in a sentence without paths
+
+    def start(self) -> None:
+        """Remember where Git stands, and follow it from there."""
+        self._bells[0].parent.mkdir(mode=0o700, exist_ok=True)
+        self._rung = self._heard()
+        self._marks = self._repo.marks()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="git", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def told(self) -> None:
+        """Git has moved, or may have: look now."""
+        self._told = True
+        self._wake.set()
+
+    def look(self) -> None:
+        """Compare where Git stands with where it stood, unless it is in the midst of something."""
+        if self._midst():
+            return
+        told = self._told
+        if told:
+            self._told = False  # before the look: who tells from now on wants another
+        now = self._repo.marks()
+        if now == self._marks:
+            if told:  # a checkout of single files, perhaps
+                self._list_all()
+            return
+        paths = self._repo.changed(self._marks, now)
+        self._marks = now
+        if paths is None:
+            self._list_all()
+        else:
+            self._hint(sorted({note for path in paths if (note := _note(path)) is not None}))
+
+    def _midst(self) -> bool:
+        """Whether Git works on the files just now, and not for too long already."""
+        since, now = self._busy_since, time.monotonic()
+        if self._repo.busy():
+            self._busy_since = since or now
+            return now - self._busy_since < PATIENCE_S
+        if since is not None and now - since >= PATIENCE_S:
+            self._told = True  # it was looked at half-way, so it is looked at once more
+        self._busy_since = None
+        return False
+
+    def _stand(self, now: float) -> None:
+        """Look at the state of the repository, if it may have changed: it takes Git some processes."""
+        if now - self._stood < STANDING_S[0]:
+            return
+        glance = self._repo.glance(self._upstream)
+        if glance == self._glance and not self._repo.busy() and now - self._stood < STANDING_S[1]:
+            return
+        found = self._repo.standing()
+        self._glance, self._upstream, self._stood = glance, found.upstream, now
+        self.unwell = UNWELL.get(found.state, "")
+
+    def _work(self) -> None:
+        polled = -POLL_S
+        while not self._stopping:
+            try:
+                heard = self._heard()
+                if heard != self._rung:
+                    self._rung, self._told = heard, True
+                now = time.monotonic()
+                if self._told or self._busy_since or now - polled >= POLL_S:
+                    polled = now
+                    self.look()
+                    self._stand(now)
+            except (MemexError, OSError) as error:
+                log.warning("Git could not be asked: %s", error)
+            except Exception:  # top of the thread's loop: hints only, and the listing makes up for them
+                log.exception("Git could not be followed")
+            if self._wake.wait(BELL_S):
+                self._wake.clear()
+
+    def _heard(self) -> list[int]:
+        """When each bell was last rung."""
+        found = []
+        for bell in self._bells:
+            try:
+                found.append(os.stat(bell).st_mtime_ns)  # noqa: PTH116 - each second of a daemon's life
+            except OSError:
+                found.append(0)
+        return found
+
+
+def _note(path: str) -> str | None:
+    """What to look at for a path of Git: a note, or the folder of one whose name is no Unicode."""
+    if path[-3:].lower() != ".md":
+        return None
+    while path:
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            path = path.rpartition("/")[0]
+        else:
+            return path
+    return path

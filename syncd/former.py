@@ -1,0 +1,46 @@
+"""The encoder that the index in use was made with, kept for as long as the next one is not complete.
+
+Law, tested: after a change of encoders searches and captures go on as before, until the new index takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from index.embed import Embedder
+from index.encoders import EncoderSettings
+from syncd.config import ENCODERS
+from syncd.typed import Setting, typed
+
+
+def table(settings: EncoderSettings) -> dict[str, Any]:
+    """An encoder's settings as they are remembered beside the index."""
+    kind = next(kind for kind, name in ENCODERS.kinds.items() if name == type(settings).__name__)
+    return {"kind": kind, **{name: value for name, value in asdict(settings).items() if value is not None}}
+
+
+def settings_of(remembered: Any) -> EncoderSettings | None:
+    """The settings that `table` wrote; None when there are none, or none that this version knows."""
+    if not isinstance(remembered, Mapping):
+        return None
+    try:
+        (found,) = typed(Setting("encoder", ENCODERS, (), ""), [remembered], text=False)
+    except ValueError:
+        return None
+    settings: EncoderSettings = found
+    return settings
+
+
+def missed(embedder: Embedder, made_with: EncoderSettings | None, identity: str) -> EncoderSettings | None:
+    """The encoder to bring back beside `embedder` for an index of `identity`; None when that would help nobody."""
+    if made_with is None or not identity:
+        return None
+    if embedder.state == "ready" and embedder.identity == identity:
+        return None
+    configured = embedder.configured
+    if configured and made_with == configured[0]:
+        return None  # the very same, which has become another model, or can't be had
+    if made_with in configured and not embedder.identity:
+        return None  # it takes the first one's place by itself
+    return made_with

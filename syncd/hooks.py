@@ -1,0 +1,205 @@
+"""Put hooks into a repository that ring for the daemon when Git has moved, and take them away again.
+
+Law, tested: a hook of Memex costs Git two forks and can't fail it; what stood there before still runs, with its
+arguments, input and exit status, and comes back byte for byte. Only the hooks folder is written to, and one line of
+`info/exclude`, so that `git add` does not trip over a note that is being written."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from index.errors import Conflict, PermissionDenied, Unavailable
+
+HOOKS = ("post-commit", "post-merge", "post-checkout", "post-rewrite")
+REMOTE_HOOKS = ("post-receive",)
+BELLS = "bells"  # the folder of the state folder in which a hook touches a file
+MOVED, PUSHED = "moved", "pushed"  # the work tree's Git has moved; its remote was pushed to
+BEFORE = ".before-memex"  # what is added to the name of a hook that stood there before
+EXCLUDED = ".memex-*.tmp"  # notes on their way to their own names; see names.temporary
+MARK = "# memex hook:"
+_HEAD = f"{MARK} rings for the daemon; `memex hook uninstall` puts back what was here"
+_RING = re.compile(r"\( : > (.+) \) >/dev/null 2>&1 </dev/null &")
+
+Found = Literal["installed", "wrapped", "absent", "other", "replaced", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One hook of a repository.
+
+    wrapped: another program has put its own in the place of Memex's and kept that under a longer name, to run it.
+    replaced: it has not kept it. changed: Memex's, with changes that it did not make. other: not of this vault."""
+
+    name: str
+    state: Found
+    before: bool  # whether a hook stood there before that still runs
+
+
+def script(name: str, bells: Sequence[str]) -> str:
+    """A hook that rings these bells and then is the hook that stood there before."""
+    rings = [f"( : > {shlex.quote(bell)} ) >/dev/null 2>&1 </dev/null &" for bell in bells]
+    before = f'"${{0%/*}}/{name}{BEFORE}"'
+    return "\n".join(["#!/bin/sh", _HEAD, *rings, f"[ -x {before} ] || exit 0", f'exec {before} "$@"', ""])
+
+
+def bell_of(state: Path, name: str) -> str:
+    """The file that the hook of that name touches."""
+    return str(state / BELLS / (PUSHED if name in REMOTE_HOOKS else MOVED))
+
+
+def find(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
+    """How the hooks of these names are."""
+    return [
+        Hook(name, _state(folder / name, bell_of(state, name)), os.path.lexists(_before(folder / name)))
+        for name in names
+    ]
+
+
+def install(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
+    """Make sure that these hooks ring for the daemon of the state folder; a second time changes nothing."""
+    with _told(folder):
+        (state / BELLS).mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        for hook in find(folder, names, state):
+            if hook.state in ("changed", "replaced"):
+                raise Conflict(_wrong(folder, hook), hook=hook.name)
+        for name in names:
+            path, bell = folder / name, bell_of(state, name)
+            kept = _kept(path)
+            bells = _bells(kept, name)
+            if bell in bells:
+                continue
+            if not bells and os.path.lexists(path):
+                path.rename(_before(path))
+            _write(kept, script(name, [*bells, bell]))
+    return find(folder, names, state)
+
+
+def uninstall(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
+    """Take the bell of this state folder away, and with the last bell the hook; what stood there before is back."""
+    with _told(folder):
+        for hook in find(folder, names, state):
+            path, bell = folder / hook.name, bell_of(state, hook.name)
+            kept = _kept(path)
+            left = [one for one in _bells(kept, hook.name) if one != bell]
+            match hook.state:
+                case "changed":
+                    raise Conflict(_wrong(folder, hook), hook=hook.name)
+                case "installed" | "wrapped" if left:
+                    _write(kept, script(hook.name, left))
+                case "installed" | "wrapped":
+                    _restore(_before(path), kept)
+                case "absent":
+                    _restore(_before(path), path)
+                case "other" | "replaced":
+                    pass  # nothing of ours runs there
+    return find(folder, names, state)
+
+
+def exclude(info: Path, *, wanted: bool) -> None:
+    """Whether Git is to overlook notes that are being written: `git add` fails when one gets its own name meanwhile."""
+    file = info / "exclude"
+    with _told(info):
+        try:
+            text = file.read_bytes()
+        except FileNotFoundError:
+            text = b""
+        line = EXCLUDED.encode() + b"\n"
+        lines = text.splitlines(keepends=True)
+        if (line in lines) == wanted:
+            return
+        if wanted:
+            info.mkdir(exist_ok=True)
+            text += (b"\n" if text and not text.endswith(b"\n") else b"") + line
+        else:
+            text = b"".join(one for one in lines if one != line)
+        _write(file, text, mode=0o644)
+
+
+def _state(path: Path, bell: str) -> Found:
+    text, kept = _text(path), _kept(path)
+    bells = _bells(kept, path.name)
+    if bell in bells:
+        return "installed" if kept == path else "wrapped"
+    if not os.path.lexists(path):
+        return "absent"
+    if bells:
+        return "other"
+    if text is not None and MARK in text:
+        return "changed"
+    return "replaced" if os.path.lexists(_before(path)) else "other"
+
+
+def _kept(path: Path) -> Path:
+    """The file that holds Memex's hook: `path`, or what another program has made of it on taking its place."""
+    beside = sorted(path.parent.glob(f"{path.name}[.-]*"))
+    return next((file for file in (path, *beside) if _bells(file, path.name)), path)
+
+
+def _bells(file: Path, name: str) -> list[str]:
+    """The bells that a hook of Memex rings; none when it is not exactly as Memex writes it."""
+    text = _text(file) or ""
+    found: list[str] = []
+    with suppress(ValueError):  # a quote that does not end
+        for quoted in _RING.findall(text):
+            found += shlex.split(quoted)
+    return found if text == script(name, found) and os.access(file, os.X_OK) else []
+
+
+def _text(path: Path) -> str | None:
+    """The hook as text, whatever its bytes; None when there is no regular file to read."""
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape") if path.is_file() else None
+    except OSError:
+        return None
+
+
+def _write(path: Path, text: str | bytes, *, mode: int = 0o755) -> None:
+    """All of it or nothing, and never a moment without the file."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        fresh.write_bytes(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
+        fresh.chmod(mode)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _restore(before: Path, path: Path) -> None:
+    if os.path.lexists(before):
+        before.replace(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _before(path: Path) -> Path:
+    return path.with_name(path.name + BEFORE)
+
+
+def _wrong(folder: Path, hook: Hook) -> str:
+    path = folder / hook.name
+    if hook.state == "changed":
+        return f"{path} is Memex's hook with changes of another: move it away, then run `memex hook install` again"
+    return (
+        f"{path} was put in the place of Memex's hook, which ran {_before(path).name} too: "
+        "move away the one of the two that is no longer wanted, then run `memex hook install` again"
+    )
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Errors of the system, with the folder and the way out."""
+    try:
+        yield
+    except PermissionError as error:
+        raise PermissionDenied(f"{folder} may not be written: run this as the user whose repository it is") from error
+    except OSError as error:
+        raise Unavailable(f"{folder} can't be written: {error.strerror}", retryable=False) from error

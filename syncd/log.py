@@ -1,0 +1,154 @@
+"""What is logged, as which lines: JSON for a journal, plain text for a person, secrets in neither.
+
+Law, tested: a record is one line of known fields (and for a person, the indented lines of a traceback), whatever its
+text holds; no line break, escape sequence or key of ours gets out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TextIO
+
+from syncd.secrets import redacted
+from syncd.typed import setting
+
+FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", "ms")  # in this order, and no other
+OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell
+PRIORITY: Final = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+LONGEST: Final = 16_000  # characters of a text; the journal cuts a line in two at 48 kB
+# More than `redacted` takes for a secret in a note: in a log nothing is lost when a word too many goes.
+_SECRET: Final = re.compile(r"(mx_[A-Za-z0-9]+_)[A-Za-z0-9_-]+|(\b[Bb]earer\s+)[^\s\"',;]+|(//[^/\s:@]*:)[^/\s@]+(?=@)")
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What the daemon logs, on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = setting("info", "What is logged: this, and what is graver.")
+    format: Literal["auto", "json", "text"] = setting(
+        "auto", "How: JSON lines or plain text; JSON by itself where the journal takes them."
+    )
+
+
+_bound: ContextVar[Mapping[str, Any] | None] = ContextVar("log", default=None)
+
+
+@contextmanager
+def bound(fields: Mapping[str, Any]) -> Iterator[None]:
+    """Say with each record that is logged inside what it is about: names of FIELDS. The mapping may still grow."""
+    token = _bound.set(fields)
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+def install(settings: LogSettings, *, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
+    """Make this the way that everything logs, libraries, warnings and dead threads included."""
+    stream = stream or sys.stderr
+    journal = in_journal(stream, environ)
+    structured = settings.format == "json" or (settings.format == "auto" and journal)
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Lines(structured=structured, prefixed=journal))
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)  # below that, libraries log what they are sent
+    for name in OURS:
+        logging.getLogger(name).setLevel(settings.level.upper())
+    logging.captureWarnings(True)
+    threading.excepthook = _died
+
+
+def in_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether `stream` is the journal's end of a pipe, as systemd says in JOURNAL_STREAM."""
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # a stream in memory has no number
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+
+
+def talking() -> bool:
+    """Whether what is said to a person is to be logged instead, because nobody sits at a terminal."""
+    return any(
+        isinstance(handler.formatter, Lines) and handler.formatter.structured
+        for handler in logging.getLogger().handlers
+    )
+
+
+class Lines(logging.Formatter):
+    """One line a record."""
+
+    def __init__(self, *, structured: bool, prefixed: bool) -> None:
+        super().__init__()
+        self.structured = structured
+        self._prefixed = prefixed
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line; a record that can't be formatted says so, and no more."""
+        try:
+            message = record.getMessage()
+        except Exception as error:  # noqa: BLE001 - anything can be wrong with the arguments, and a log must not fail
+            message = f"a record of {record.filename}:{record.lineno} can't be formatted ({type(error).__name__})"
+        fields = {**(_bound.get() or {}), **getattr(record, "fields", {})}
+        told = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
+        trace = [clean(line) for line in _trace(record).splitlines()]
+        if self.structured:
+            line = self._json(record, message, told, "\n".join(trace)[-LONGEST:])
+        else:
+            line = _text(record, message, told, trace, apart=" | " if self._prefixed else "\n  ")
+        return f"<{PRIORITY.get(record.levelno, 5)}>{line}" if self._prefixed else line
+
+    def _json(self, record: logging.LogRecord, message: str, told: dict[str, Any], error: str) -> str:
+        shown = {
+            "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": clean(message),
+            **{name: _line(value) if isinstance(value, str) else value for name, value in told.items()},
+        }
+        return json.dumps(shown | ({"error": error} if error else {}), ensure_ascii=True, default=str)
+
+
+def clean(text: str) -> str:
+    """`text` without secrets, as one line of what can be shown, cut to a bearable length."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+    return _line(redacted(_SECRET.sub(lambda found: f"{next(filter(None, found.groups()))}[redacted]", text)))
+
+
+def _line(text: str) -> str:
+    return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], text)
+
+
+def _text(record: logging.LogRecord, message: str, told: Mapping[str, Any], trace: list[str], *, apart: str) -> str:
+    about = " ".join(f"{name}={value}" for name, value in told.items())
+    when = time.strftime("%H:%M:%S", time.localtime(record.created))
+    return apart.join([clean(f"{when} {record.levelname.lower():7} {message}{f' ({about})' if about else ''}"), *trace])
+
+
+def _trace(record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[0] is None:
+        return ""
+    return logging.Formatter().formatException(record.exc_info)
+
+
+def _died(args: threading.ExceptHookArgs) -> None:
+    """A thread ended by an error: a record like any other."""
+    if args.exc_type is SystemExit or args.exc_value is None:
+        return
+    name = args.thread.name if args.thread else "unknown"
+    info = (args.exc_type, args.exc_value, args.exc_traceback)
+    logging.getLogger("memex").error("the thread %s died", name, exc_info=info)

@@ -1,0 +1,127 @@
+"""The daemon's pulse, as a service manager feels it: starting, started, what it does, well or stuck, stopping.
+
+Law: a sign of life is given only by a daemon that works: its event loop answers, its watcher is looked after, and a pass
+of the pipe moves on. A daemon that is stuck falls silent, and the manager starts it again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from syncd.notify import Supervisor
+
+log = logging.getLogger(__name__)
+
+OPENING_S = 1800.0  # a start may take this long: an index that is mended, a model that is built
+OPENING_BEAT_S = 10.0
+BUSY_BEAT_S, IDLE_BEAT_S = 5.0, 30.0  # between two looks at what is told as the state
+LAG_S = 5.0  # an event loop that does not answer within it is stuck
+MOVES_S = 900.0  # a pass of the pipe that has not moved for so long is stuck; a window of a slow endpoint takes minutes
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """Where to feel the pulse of a daemon that serves."""
+
+    loop: asyncio.AbstractEventLoop
+    readable: Callable[[], bool]  # the vault's root
+    watched: Callable[[], bool]  # the watcher is supervised, or switched off
+    still_s: Callable[[], float]  # since the pass under way moved; 0 when none is
+    doing: Callable[[], str]  # in a few words
+    busy: Callable[[], bool]
+
+
+class Pulse:
+    """Tells `manager`, on a thread of its own from `start` to `stop`; without one it does nothing at all."""
+
+    def __init__(self, manager: Supervisor | None) -> None:
+        self._manager = manager
+        self._vitals: Vitals | None = None
+        self._begun = time.monotonic()
+        self._ready = False
+        self._told = ""
+        self._unwell = ""
+        self._changed = threading.Event()
+        self._ended = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin: until `serving` is said, the manager is asked for patience."""
+        if self._manager is not None:
+            self._thread = threading.Thread(target=self._work, name="pulse", daemon=True)
+            self._thread.start()
+
+    def serving(self, vitals: Vitals) -> None:
+        """Requests are answered; from here on `vitals` are felt."""
+        self._vitals = vitals
+        self._changed.set()
+
+    def stopping(self) -> None:
+        """The daemon finishes what it has in hand."""
+        self._ended = True
+        self._changed.set()
+        if self._manager is not None:
+            self._manager.tell(STOPPING=1, STATUS="stopping: finishing what is under way")
+
+    def stop(self) -> None:
+        """Tell nothing more."""
+        self._ended = True
+        self._changed.set()
+        if self._thread is not None:
+            self._thread.join(LAG_S + 1)
+            self._thread = None
+
+    def _work(self) -> None:
+        assert self._manager is not None
+        while not self._ended:
+            self._changed.clear()
+            self._beat(self._manager, self._vitals)
+            self._changed.wait(self._pause(self._manager, self._vitals))
+
+    def _pause(self, manager: Supervisor, vitals: Vitals | None) -> float:
+        if vitals is None or not self._ready:
+            return OPENING_BEAT_S if vitals is None else 1.0
+        beat = BUSY_BEAT_S if vitals.busy() else IDLE_BEAT_S
+        return min(beat, manager.watchdog_s / 2) if manager.watchdog_s else beat
+
+    def _beat(self, manager: Supervisor, vitals: Vitals | None) -> None:
+        if vitals is None or not (self._ready or vitals.readable()):
+            if time.monotonic() - self._begun < OPENING_S:
+                status = "opening the index" if vitals is None else "waiting for the vault: its folder can't be read"
+                manager.tell(EXTEND_TIMEOUT_USEC=int(3 * OPENING_BEAT_S * 1e6), STATUS=status)
+            return
+        unwell = stuck(vitals)
+        if self._ended:
+            return
+        if unwell and unwell != self._unwell:
+            log.error("%s; the service manager gets no sign of life", unwell)
+        self._unwell = unwell
+        doing = f"stuck: {unwell}" if unwell else vitals.doing()
+        if not self._ready:
+            self._ready = True
+            manager.tell(READY=1, STATUS=doing)
+        elif doing != self._told:
+            manager.tell(STATUS=doing)
+        self._told = doing
+        if not unwell and manager.watchdog_s:
+            manager.tell(WATCHDOG=1)
+
+
+def stuck(vitals: Vitals, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:
+    """What does not work any more and won't by itself, or ""."""
+    answered = threading.Event()
+    try:
+        vitals.loop.call_soon_threadsafe(answered.set)
+    except RuntimeError:
+        return "the event loop has ended"
+    if not answered.wait(lag_s):
+        return f"the event loop has not answered for {lag_s:g} s"
+    if not vitals.watched():
+        return "the watcher's supervisor has died"
+    if (still := vitals.still_s()) > moves_s:
+        return f"a pass over the vault has not moved for {still:.0f} s"
+    return ""

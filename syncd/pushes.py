@@ -1,0 +1,95 @@
+"""What a forge tells by webhook that it was pushed to: its secret, its signature, and which deliveries are known.
+
+Law, tested: nothing that a delivery says is used; one that is signed and new makes the daemon look, and that is all."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from index.errors import Conflict, InvalidArgument, NotFound
+from syncd.adopt import private
+from syncd.ledger import Ledger
+
+SECRET = "hook-secret"  # noqa: S105 - the name of the file that holds it
+KEPT_MS = 24 * 3600 * 1000  # for so long a delivery is remembered
+_ID = re.compile(r"[0-9A-Za-z_.:-]{1,100}\Z")
+_HEX = re.compile(rb"(?:sha256=)?([0-9a-fA-F]{64})\Z")
+
+
+def make_secret(state: Path, *, rotate: bool) -> str:
+    """A new secret for webhooks, which is shown this once. Conflict when there is one and it is not to be replaced."""
+    file = state / SECRET
+    if file.exists() and not rotate:
+        raise Conflict("there is a secret for webhooks already: `memex hook secret --rotate` makes another and ends it")
+    secret = secrets.token_hex(32)
+    private(file, secret + "\n")
+    return secret
+
+
+def drop_secret(state: Path) -> None:
+    """End the secret: webhooks are off."""
+    try:
+        (state / SECRET).unlink()
+    except FileNotFoundError:
+        raise NotFound("there is no secret for webhooks, so they are off already") from None
+
+
+class Pushes:
+    """The webhooks of one daemon. The secret is read when asked for, so that a new one is in force at once."""
+
+    def __init__(self, ledger: Ledger, state: Path, on_push: Callable[[], None]) -> None:
+        self._ledger, self._file, self._on_push = ledger, state / SECRET, on_push
+
+    @property
+    def on(self) -> bool:
+        """Whether there is a secret to sign with."""
+        return self._secret() is not None
+
+    @property
+    def problem(self) -> str:
+        """Why webhooks are off although there is a secret; "" when nothing is wrong."""
+        if self._secret() is None and os.path.lexists(self._file):
+            return f"webhooks: off, as the file {SECRET} of the state folder is not its owner's alone; make a new one with memex hook secret --rotate"
+        return ""
+
+    def signed(self, body: bytes, signatures: Sequence[bytes]) -> bool:
+        """Whether every one of these signatures, and at least one, is that of `body`."""
+        secret = self._secret()
+        if secret is None or not signatures:
+            return False
+        digest = hmac.new(secret, body, hashlib.sha256).digest()
+        found = [_HEX.match(one) for one in signatures]
+        return all(one is not None and hmac.compare_digest(bytes.fromhex(one[1].decode()), digest) for one in found)
+
+    def push(self, delivery: str, *, now: int) -> bool:
+        """Make the daemon look, unless this delivery is known; False for a known one."""
+        if not _ID.match(delivery):
+            raise InvalidArgument(
+                "the delivery has no id; forges send it as X-GitHub-Delivery, X-Gitea-Delivery or the like"
+            )
+        with self._ledger.writing():
+            self._ledger.run("DELETE FROM deliveries WHERE at < ?", (now - KEPT_MS,))
+            fresh = self._ledger.run("INSERT OR IGNORE INTO deliveries (id, at) VALUES (?, ?)", (delivery, now)) > 0
+        if fresh:
+            self._on_push()
+        return fresh
+
+    def _secret(self) -> bytes | None:
+        """The secret; None when there is none that is its owner's alone."""
+        try:
+            file = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            found = os.fstat(file)
+            alone = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+            return (os.read(file, 4096).strip() or None) if alone else None
+        finally:
+            os.close(file)

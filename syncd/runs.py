@@ -1,0 +1,47 @@
+"""Keep how the last runs of each job went, in the ledger.
+
+Law: what a job did outlives the daemon, and the ledger does not grow with the years: the oldest runs of each job go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncd.ledger import Ledger
+
+KEPT = 50  # runs of each job
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a job that has ended; `error` is "" when it went well."""
+
+    started_at: int  # epoch milliseconds
+    seconds: float
+    error: str
+
+
+class Runs:
+    """The runs that are kept."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def keep(self, job: str, run: Run) -> None:
+        """Keep `run`, and forget the oldest beyond `KEPT`. Raises Unavailable when it can't be written."""
+        with self._ledger.writing():
+            self._ledger.run(
+                "INSERT INTO job_runs (job, started_at, seconds, error) VALUES (?, ?, ?, ?)",
+                (job, run.started_at, run.seconds, run.error),
+            )
+            self._ledger.run(
+                "DELETE FROM job_runs WHERE job = ? AND id NOT IN "
+                "(SELECT id FROM job_runs WHERE job = ? ORDER BY id DESC LIMIT ?)",
+                (job, job, KEPT),
+            )
+
+    def of(self, job: str, limit: int = KEPT) -> list[Run]:
+        """The runs of `job`, newest first."""
+        rows = self._ledger.rows(
+            "SELECT started_at, seconds, error FROM job_runs WHERE job = ? ORDER BY id DESC LIMIT ?", (job, limit)
+        )
+        return [Run(*row) for row in rows]

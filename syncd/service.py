@@ -1,0 +1,292 @@
+"""Hand Memex to the service manager of the person who runs it: systemd's user manager, or launchd.
+
+Law: only files of ours are written and removed, and never the vault, its index or its keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd import unit
+from syncd.adopt import private
+
+PATIENCE_S = 180.0  # for a manager's own commands: `start` returns when the daemon is ready, or is not
+SHOWN = ("LoadState", "ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts", "Result")
+USUAL = "memex"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be kept running."""
+
+    command: Sequence[str]
+    vault: Path
+    state: Path
+
+
+class Keeper(Protocol):
+    """A service manager, and the one service in it."""
+
+    @property
+    def file(self) -> Path:
+        """Where it reads what to run."""
+        ...
+
+    def absent(self) -> str:
+        """Why the manager can't be asked, with the way out; "" when it answers."""
+        ...
+
+    def write(self, wish: Wish) -> None:
+        """Write what it reads. Conflict when that serves another vault."""
+        ...
+
+    def enable(self, *, start: bool) -> None:
+        """Let it run from the next login on; with `start` from now on, and anew if it runs already."""
+        ...
+
+    def remove(self) -> None:
+        """Stop it, and take back what was written."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """How it is, by the manager: `state` and `active` at least."""
+        ...
+
+    def logs(self, lines: int, *, follow: bool) -> list[str]:
+        """The command that shows its log."""
+        ...
+
+    def by_hand(self) -> list[str]:
+        """What a person runs to enable and start it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Systemd:
+    """A unit of the user's systemd."""
+
+    name: str
+    folder: Path  # of the user's units
+
+    @property
+    def file(self) -> Path:
+        """The unit file."""
+        return self.folder / f"{self.name}.service"
+
+    @property
+    def drop_in(self) -> Path:
+        """The stricter part."""
+        return self.folder / f"{self.name}.service.d" / "hardening.conf"
+
+    def absent(self) -> str:
+        """Ask the manager for its version."""
+        if not shutil.which("systemctl"):
+            return "there is no systemd here: start `memex serve` by the means of this system"
+        done = _run("systemctl", "--user", "show", "--property=Version")
+        if done.returncode == 0:
+            return ""
+        return (
+            f"the systemd of this user can't be reached ({_last(done)}): log in as this user itself, or turn it on with "
+            f"`loginctl enable-linger`; with --file-only the unit is written all the same"
+        )
+
+    def write(self, wish: Wish) -> None:
+        """Write the unit."""
+        text = unit.unit(self.name, wish.command, vault=str(wish.vault))
+        if self.file.exists() and unit.vault_of(self.file.read_text("utf-8")) != unit.vault_of(text):
+            raise Conflict(f"{self.file} is not for {wish.vault}: choose another --name, or uninstall that one first")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        private(self.file, text)
+
+    def enable(self, *, start: bool) -> None:
+        """Reload, enable, and restart where it is to run now."""
+        self._do("daemon-reload")
+        self._do("enable", self.file.name)
+        if start:
+            self._do("restart", self.file.name)
+
+    def harden(self, wish: Wish) -> bool:
+        """Add the stricter part, if the daemon starts with it; whether it does."""
+        self.drop_in.parent.mkdir(parents=True, exist_ok=True)
+        private(self.drop_in, unit.hardening([str(wish.vault), str(wish.state)]))
+        self._do("daemon-reload")
+        if _run("systemctl", "--user", "restart", self.file.name).returncode == 0:
+            return True
+        self._soften()
+        self._do("daemon-reload")
+        self._do("restart", self.file.name)
+        return False
+
+    def remove(self) -> None:
+        """Disable and stop it; without a manager, take away the link that enables it."""
+        if not self.absent():
+            self._do("disable", "--now", self.file.name)
+        (self.folder / "default.target.wants" / self.file.name).unlink(missing_ok=True)
+        self._soften()
+        self.file.unlink(missing_ok=True)
+        if not self.absent():
+            self._do("daemon-reload")
+
+    def state(self) -> dict[str, Any]:
+        """The manager's own words."""
+        done = _run("systemctl", "--user", "show", f"--property={','.join(SHOWN)}", self.file.name)
+        told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        return {
+            "state": f"{told.get('ActiveState', 'unknown')} ({told.get('SubState', '?')})",
+            "active": told.get("ActiveState") == "active",
+            "enabled": told.get("UnitFileState") == "enabled",
+            "says": told.get("StatusText", ""),
+            "pid": int(told.get("MainPID") or 0) or None,
+            "restarts": int(told.get("NRestarts") or 0),
+            "result": told.get("Result", ""),
+            "hardened": self.drop_in.exists(),
+            "lingers": self.lingers(),
+        }
+
+    def lingers(self) -> bool | None:
+        """Whether the user's services run while they are not logged in; None when nobody knows."""
+        if not shutil.which("loginctl"):
+            return None
+        done = _run("loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value")
+        return done.stdout.strip() == "yes" if done.returncode == 0 else None
+
+    def logs(self, lines: int, *, follow: bool) -> list[str]:
+        """The journal of the unit."""
+        words = ["journalctl", "--user", "--unit", self.file.name, "--lines", str(lines)]
+        return [*words, "--follow"] if follow else [*words, "--no-pager"]
+
+    def by_hand(self) -> list[str]:
+        """Of systemd."""
+        return ["systemctl --user daemon-reload", f"systemctl --user enable --now {self.file.name}"]
+
+    def _soften(self) -> None:
+        self.drop_in.unlink(missing_ok=True)
+        if self.drop_in.parent.is_dir() and not any(self.drop_in.parent.iterdir()):
+            self.drop_in.parent.rmdir()
+
+    def _do(self, *words: str) -> None:
+        done = _run("systemctl", "--user", *words)
+        if done.returncode:
+            raise Unavailable(f"systemctl {' '.join(words)} failed: {_last(done)}; `memex service logs` may say more")
+
+
+@dataclass(frozen=True, slots=True)
+class Launchd:
+    """An agent of macOS."""
+
+    name: str
+    folder: Path  # of the user's agents
+    log: Path
+
+    @property
+    def file(self) -> Path:
+        """The property list."""
+        return self.folder / f"{self.name}.plist"
+
+    def absent(self) -> str:
+        """Look for its command."""
+        return "" if shutil.which("launchctl") else "there is no launchd here: with --file-only the agent is written"
+
+    def write(self, wish: Wish) -> None:
+        """Write the agent."""
+        kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be one of Homebrew's
+        text = unit.agent(
+            self.name, wish.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(wish.vault)}
+        )
+        if self.file.exists() and _of_agent(self.file.read_bytes()) != str(wish.vault):
+            raise Conflict(f"{self.file} is not for {wish.vault}: choose another --name, or uninstall that one first")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        private(self.file, text.decode())
+
+    def enable(self, *, start: bool) -> None:
+        """Load it, which also starts it; without `start` the next login does."""
+        if start:
+            _run("launchctl", "bootout", f"{_domain()}/{self.name}")  # the one before, if it is loaded
+            self._do("bootstrap", _domain(), str(self.file))
+
+    def remove(self) -> None:
+        """Unload it and take it away."""
+        if not self.absent():
+            _run("launchctl", "bootout", f"{_domain()}/{self.name}")  # it need not be loaded
+        self.file.unlink(missing_ok=True)
+
+    def state(self) -> dict[str, Any]:
+        """What launchd prints of it, as far as it is told."""
+        done = _run("launchctl", "print", f"{_domain()}/{self.name}")
+        told = dict(line.strip().split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
+        return {
+            "state": told.get("state", "not loaded"),
+            "active": told.get("state") == "running",
+            "pid": int(told.get("pid") or 0) or None,
+            "result": told.get("last exit code", ""),
+        }
+
+    def logs(self, lines: int, *, follow: bool) -> list[str]:
+        """The file it writes to."""
+        return ["tail", "-n", str(lines), *(["-F"] if follow else []), str(self.log)]
+
+    def by_hand(self) -> list[str]:
+        """Of launchd."""
+        return [f"launchctl bootstrap {_domain()} {shlex.quote(str(self.file))}"]
+
+    def _do(self, *words: str) -> None:
+        done = _run("launchctl", *words)
+        if done.returncode:
+            raise Unavailable(f"launchctl {words[0]} failed: {_last(done)}")
+
+
+def keeper(name: str, platform: str, environ: Mapping[str, str]) -> Systemd | Launchd:
+    """The manager of this platform, and the service called `name` in it."""
+    if not name.isascii() or not name.replace("-", "").isalnum() or len(name) > 40 or not name[0].isalpha():
+        raise InvalidArgument(f"a service's name has letters, digits and hyphens, not {name!r}")
+    full = name if name == USUAL else f"{USUAL}-{name}"
+    if platform == "darwin":
+        home = Path("~").expanduser()
+        return Launchd(full, home / "Library/LaunchAgents", home / "Library/Logs" / f"{full}.log")
+    config = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Systemd(full, Path(config).expanduser() / "systemd/user")
+
+
+def settle(keeper: Keeper, within_s: float) -> dict[str, Any]:
+    """How it is once it has started, or has not in time."""
+    end = time.monotonic() + within_s
+    while not (state := keeper.state())["active"] and time.monotonic() < end:
+        time.sleep(0.2)
+    return state
+
+
+def _of_agent(text: bytes) -> str:
+    import plistlib  # noqa: PLC0415 - of one branch only
+
+    try:
+        return str(plistlib.loads(text)["EnvironmentVariables"]["MEMEX_VAULT"])
+    except (plistlib.InvalidFileException, KeyError, TypeError, ValueError):
+        return ""
+
+
+def _domain() -> str:
+    return f"gui/{os.getuid()}"
+
+
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False)
+    except FileNotFoundError:
+        raise NotFound(f"the command {words[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{json.dumps(words)} took longer than {PATIENCE_S:g} s") from None
+
+
+def _last(done: subprocess.CompletedProcess[str]) -> str:
+    lines = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+    return lines[0]

@@ -1,0 +1,45 @@
+"""Find out whether anybody still holds a lock of Git, or whether who made it has died.
+
+Law: a lock is called stale only when it is old, nobody has it open and no Git works in the repository; what can't be
+known counts as held. Nothing is ever removed here."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+OLD_S = 600.0  # seconds after which a lock may be stale
+
+
+def stale(lock: Path, work_tree: Path) -> bool:
+    """Whether the lock is older than ten minutes and no process of this machine holds it."""
+    try:
+        age = time.time() - lock.lstat().st_mtime
+    except OSError:
+        return False
+    return age > OLD_S and not _held(lock, work_tree)
+
+
+def _held(lock: Path, work_tree: Path) -> bool:
+    if sys.platform != "linux":
+        return True  # nobody to ask
+    wanted, top = os.path.realpath(lock), os.path.realpath(work_tree)
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        with suppress(FileNotFoundError, ProcessLookupError):
+            name = (process / "comm").read_text(errors="replace")
+            try:
+                if any(os.path.realpath(link) == wanted for link in (process / "fd").iterdir()):
+                    return True
+                folder = os.path.realpath(process / "cwd", strict=True)
+            except PermissionError:
+                if name.startswith("git"):
+                    return True  # another user's Git: who knows where it works
+                continue
+            if name.startswith("git") and (folder == top or folder.startswith(top + os.sep)):
+                return True
+    return False

@@ -1,0 +1,100 @@
+"""How a vault stands with Git: which of the known states it is in, and the one command that mends it.
+
+Law, tested on a real repository in each state: what a state advises holds at most one command, between backticks, and
+running that command ends the state."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+# The state → what it means and the way out of it. `{git}` is `git -C VAULT`. What needs no mending advises nothing.
+STATES: Mapping[str, str] = {
+    "ok": "",
+    "no-git": "Git is not installed, so the vault has no history: install it, with `{install}` or the like",
+    "no-repo": "the vault has no history: run `{git} init`",
+    "broken": "Git can't read the repository: run `{git} fsck` to see what is damaged",
+    "unmade": "parts of the repository are missing: run `{git} init`, which makes them and overwrites nothing",
+    "dubious": "the vault's folder belongs to another user, so Git refuses it: if you trust what is in it, run `git config --global --add safe.directory {vault}`",
+    "bare": "the vault is a bare repository, which has no files: run `git clone {vault} {clone}` and use the clone",
+    "conflict": "conflicts are left to mend: remove the conflict markers from the files that Git names, add the files, then run `{finish}`",
+    "locked": "another program works in the repository: wait for it; `memex status` tells when it is done",
+    "stale-lock": "a program died in the midst of its work, and its lock keeps Git from working: run `rm {lock}`",
+    "mid-operation": "a {operation} is not finished: run `{finish}`",
+    "unborn": "nothing is committed yet: run `{git} add -A && {git} commit -m Begin`",
+    "detached": "no branch is checked out: run `{git} switch {branch}`",
+    "diverged": "the vault and {upstream} have both moved on: run `{git} pull --no-rebase`, which merges them",
+    "behind": "{upstream} has commits that the vault has not: run `{git} pull --ff-only`",
+    "ahead": "the vault has commits that {upstream} has not: run `{git} push`",
+    "no-upstream": "the branch follows no branch of a remote: run `{git} push --set-upstream {remote} {branch}`",
+    "shallow": "the clone holds the newest part of the history only: run `{git} fetch --unshallow`",
+    "no-remote": "",  # a history of its own is all that a vault needs
+}
+# What keeps the history from being written or the notes from being whole: told wherever health is told.
+UNWELL: Mapping[str, str] = {
+    "broken": "git: the repository can't be read; memex status has the way out",
+    "unmade": "git: parts of the repository are missing; memex status has the way out",
+    "dubious": "git: the vault belongs to another user, so Git refuses it; memex status has the way out",
+    "conflict": "git: conflicts are left to mend, and notes may hold conflict markers; memex status has the way out",
+    "stale-lock": "git: a lock that nobody holds keeps Git from working; memex status has the way out",
+    "diverged": "git: the vault and its remote have both moved on; memex status has the way out",
+}
+_FINISH = {
+    "merge": "{git} merge --continue",
+    "rebase": "{git} rebase --continue",
+    "am": "{git} am --continue",
+    "cherry-pick": "{git} cherry-pick --continue",
+    "revert": "{git} revert --continue",
+    "bisect": "{git} bisect reset",
+    "": "{git} add --update",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of the repository; what does not apply stays empty."""
+
+    state: str
+    head: str | None = None
+    branch: str | None = None
+    operation: str = ""  # "merge", "rebase", "am", "cherry-pick", "revert" or "bisect" while one is not finished
+    lock: str = ""  # the path of a lock
+    remote: str = ""
+    upstream: str = ""
+    ahead: int = 0
+    behind: int = 0
+    shallow: bool = False
+
+
+def tied(found: Standing) -> Standing:
+    """`found`, in which nothing is amiss, with its state by how it is tied to others."""
+    for state, true in (
+        ("no-remote", not found.remote),
+        ("diverged", found.ahead and found.behind),
+        ("behind", found.behind),
+        ("ahead", found.ahead),
+        ("no-upstream", not found.upstream),
+        ("shallow", found.shallow),
+    ):
+        if true:
+            return replace(found, state=state)
+    return found
+
+
+def advice(found: Standing, vault: str, *, install: str = "apt install git") -> str:
+    """What to do about it, for the owner: it names paths. "" when there is nothing to do."""
+    git = f"git -C {shlex.quote(vault)}"
+    branch = shlex.quote(found.branch or "")
+    return STATES[found.state].format(
+        git=git,
+        vault=shlex.quote(vault),
+        clone=shlex.quote(vault.removesuffix(".git") if vault.endswith(".git") else f"{vault}-notes"),
+        install=install,
+        lock=shlex.quote(found.lock),
+        operation=found.operation,
+        finish=_FINISH[found.operation].format(git=git),
+        upstream=found.upstream,
+        remote=shlex.quote(found.remote),
+        branch=branch if found.branch else "-c kept",
+    )

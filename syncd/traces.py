@@ -1,0 +1,165 @@
+"""Send the spans of requests to an OpenTelemetry collector, when one is set.
+
+Law, tested: only the attributes named here leave the process. The provider is our own, not the process's, so no library
+adds a span with the name of a tool that was never ours, or the text of an exception."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from index.errors import InvalidArgument
+from index.trace import OPENER, Span, Value
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span as Recorded
+    from opentelemetry.trace import Tracer
+
+    from syncd.telemetry import TelemetrySettings
+
+log = logging.getLogger(__name__)
+
+# ruff: noqa: PLC0415 - the SDK is an extra, and is imported only where an exporter is set
+ALLOWED: Final = frozenset(
+    {
+        *("http.request.method", "http.route", "http.response.status_code"),
+        *("memex.request", "memex.key", "memex.tool", "memex.code", "memex.mode", "memex.kind", "memex.urgent"),
+        *("memex.texts", "memex.pool", "memex.found", "memex.documents", "memex.chunks", "memex.embedded"),
+    }
+)
+CARRIED: Final = ("traceparent", "tracestate")
+ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+FLUSH_S: Final = 5  # a collector that is down keeps no daemon from stopping
+MISSING: Final = (
+    "traces need OpenTelemetry's SDK, which is not installed: pip install 'memex-vault[otel]', "
+    "or leave telemetry.traces and OTEL_EXPORTER_OTLP_ENDPOINT unset"
+)
+
+
+class Traces:
+    """A tracer, and the exporter behind it, for the life of a daemon."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._provider = provider
+        self._tracer: Tracer = provider.get_tracer("memex")
+
+    @contextmanager
+    def request(self, carried: Mapping[str, str]) -> Iterator[Span]:
+        """The span of a request; `carried` are the headers of it that say whose part it is."""
+        from opentelemetry.trace import SpanKind
+
+        with self._tracer.start_as_current_span(
+            "request",
+            context=_parent(carried),
+            kind=SpanKind.SERVER,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as recorded:
+            if not recorded.is_recording():  # left out of the sample
+                yield _Open(recorded)
+                return
+            opened = OPENER.set(self._opened)
+            try:
+                yield _Open(recorded)
+            finally:
+                OPENER.reset(opened)
+
+    @contextmanager
+    def under(self, carried: Mapping[str, str]) -> Iterator[None]:
+        """Make what is done inside a part of what `carried` names, unless the request itself is a part of something.
+
+        An MCP message may name its parent in `_meta`, where no header could say it."""
+        from opentelemetry import context
+        from opentelemetry.trace import get_current_span
+
+        here, parent = get_current_span(), _parent(carried)
+        if parent is None or OPENER.get() is None or getattr(here, "parent", None) is not None:
+            yield
+            return
+        token = context.attach(parent)
+        try:
+            yield
+        finally:
+            context.detach(token)
+
+    def close(self) -> None:
+        """Send what is left, for a moment, and stop."""
+        self._provider.force_flush(FLUSH_S * 1000)
+        self._provider.shutdown()
+
+    @contextmanager
+    def _opened(self, name: str, attributes: dict[str, Value]) -> Iterator[Span]:
+        with self._tracer.start_as_current_span(
+            name, record_exception=False, set_status_on_exception=False, attributes=_named(attributes)
+        ) as recorded:
+            try:
+                yield _Open(recorded)
+            except BaseException as error:
+                _failed(recorded, type(error).__name__)
+                raise
+
+
+class _Open:
+    """A span of the SDK, that takes only what may leave."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+
+    def note(self, **attributes: Value) -> None:
+        if name := attributes.pop("name", None):
+            self._recorded.update_name(str(name))
+        if error := attributes.pop("error", None):
+            _failed(self._recorded, str(error))
+        self._recorded.set_attributes(_named(attributes))
+
+
+def opened(settings: TelemetrySettings, environ: Mapping[str, str], *, version: str) -> Traces | None:
+    """The exporter that the settings or OpenTelemetry's own variables name; None when none is set.
+
+    InvalidArgument when the SDK is not installed."""
+    if not settings.traces and not any(environ.get(name) for name in ENDPOINTS):
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+    except ImportError as error:
+        raise InvalidArgument(MISSING) from error
+    logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # one line when a batch is lost, none for each retry
+    endpoint = f"{settings.traces.rstrip('/')}/v1/traces" if settings.traces else None  # None: as its variables say
+    provider = TracerProvider(
+        resource=Resource.create({"service.name": "memex", "service.version": version}),
+        sampler=ParentBased(TraceIdRatioBased(settings.sample)),
+        shutdown_on_exit=False,
+    )
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=FLUSH_S)))
+    log.info("traces are exported")
+    return Traces(provider)
+
+
+def _parent(carried: Mapping[str, str]) -> Any:
+    """The context that W3C's headers name; None when they name none that is valid."""
+    from opentelemetry.trace import get_current_span
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    given = {name: carried[name] for name in CARRIED if isinstance(carried.get(name), str)}
+    found = TraceContextTextMapPropagator().extract(given)
+    return found if get_current_span(found).get_span_context().is_valid else None
+
+
+def _named(attributes: Mapping[str, Value]) -> dict[str, Value]:
+    """Our short names in full, and nothing that is not allowed."""
+    full = {name if "." in name else f"memex.{name}": value for name, value in attributes.items()}
+    return {name: value for name, value in full.items() if name in ALLOWED}
+
+
+def _failed(recorded: Recorded, what: str) -> None:
+    """Mark a span as failed by a word: an error's code, or the name of its class."""
+    from opentelemetry.trace import Status, StatusCode
+
+    recorded.set_status(Status(StatusCode.ERROR, what))

@@ -1,0 +1,131 @@
+"""What a service manager is given to run Memex: a systemd user unit, its stricter drop-in, a launchd agent; as text.
+
+Law, tested: whatever characters a path has, the manager reads back the same path."""
+
+from __future__ import annotations
+
+import plistlib
+from collections.abc import Mapping, Sequence
+
+from index.errors import InvalidArgument
+
+UNIT = """\
+# Written by `memex service install`, and written anew by it; your own changes belong into a drop-in:
+#   systemctl --user edit {unit}
+[Unit]
+Description={description}
+X-MemexVault={vault}
+# A vault may lie on a disk that comes later, so it is tried for as long as it takes.
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+Environment=PYTHONUNBUFFERED=1 GIT_TERMINAL_PROMPT=0
+SyslogIdentifier={identifier}
+Restart=on-failure
+RestartSec=10s
+# What a restart would only meet again: usage, data, permission, settings.
+RestartPreventExitStatus=64 65 77 78
+# No sign of life means: it hangs. It then writes into the log where, and is started again.
+WatchdogSec=60s
+TimeoutStartSec=120s
+TimeoutStopSec=45s
+KillMode=mixed
+LimitCORE=0
+
+# What a user's manager can enforce without namespaces; hardening.conf adds what needs them.
+UMask=0077
+NoNewPrivileges=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictSUIDSGID=yes
+RestrictRealtime=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+
+MemoryHigh=2G
+MemoryMax=3G
+TasksMax=512
+LimitNOFILE=65536
+OOMPolicy=stop
+
+[Install]
+WantedBy=default.target
+"""
+
+HARDENING = """\
+# The daemon sees the file system read-only but for its vault and its state. It needs user namespaces, which some systems
+# forbid; `memex service install --harden` keeps this file only if the daemon starts with it. The vault's folder
+# is pinned while the daemon runs: after moving it or mounting it anew, restart the service.
+[Service]
+PrivateUsers=yes
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateTmp=yes
+ProtectControlGroups=yes
+ProtectKernelTunables=yes
+ReadWritePaths={writable}
+"""
+
+_PLAIN = {"\\": "\\\\", '"': '\\"', "%": "%%"}
+_NAMED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def quoted(text: str, *, variables: bool = False) -> str:
+    """`text` as one word of a unit file; `variables` where the manager would put values for `$NAME`."""
+    if not text.isprintable() and any("\ud800" <= char <= "\udfff" or char == "\0" for char in text):
+        raise InvalidArgument(f"{text!a} is not UTF-8, which a unit file must be: give the folder another name")
+    escapes = _PLAIN | _NAMED | ({"$": "$$"} if variables else {})
+    return '"' + "".join(escapes.get(char) or _control(char) for char in text) + '"'
+
+
+def _control(char: str) -> str:
+    return f"\\x{ord(char):02x}" if ord(char) < 32 or ord(char) == 127 else char
+
+
+def unit(name: str, command: Sequence[str], *, vault: str) -> str:
+    """The unit `name` that runs `command`, whose first word is a program's whole path, for `vault`."""
+    program, *words = command
+    folder = vault.rstrip("/").rpartition("/")[2]
+    return UNIT.format(
+        unit=f"{name}.service",
+        identifier=name,
+        description="Memex beside the vault " + "".join(c for c in folder if c.isprintable()).replace("%", "%%"),
+        vault=quoted(vault),
+        command=" ".join([quoted(program), *(quoted(word, variables=True) for word in words)]),
+    )
+
+
+def vault_of(text: str) -> str:
+    """The line of a unit that says whose it is, to compare; "" when it is none of ours."""
+    return next((line for line in text.splitlines() if line.startswith("X-MemexVault=")), "")
+
+
+def hardening(writable: Sequence[str]) -> str:
+    """The drop-in that leaves only these folders writable."""
+    return HARDENING.format(writable=" ".join(quoted(path) for path in writable))
+
+
+def agent(label: str, command: Sequence[str], *, log: str, environment: Mapping[str, str]) -> bytes:
+    """The launchd agent `label` that runs `command` from login on, and again when it fails."""
+    told = {
+        "Label": label,
+        "ProgramArguments": list(command),
+        "EnvironmentVariables": {"PYTHONUNBUFFERED": "1", "GIT_TERMINAL_PROMPT": "0", **environment},
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "ThrottleInterval": 10,
+        "ExitTimeOut": 45,
+        "Umask": 0o077,
+        "SoftResourceLimits": {"NumberOfFiles": 65_536},
+        "StandardOutPath": log,
+        "StandardErrorPath": log,
+    }
+    try:
+        return plistlib.dumps(told, sort_keys=False)
+    except ValueError as error:
+        raise InvalidArgument(f"a path can't be written into an agent, give it another name: {error}") from error

@@ -1,0 +1,227 @@
+"""Git at work beside a daemon: after each operation the index equals the files, and no Git command is held up or failed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from syncd import control, follow
+from syncd.hooks import HOOKS, install
+from tests.fakes import fake_embedder
+from tests.process import ROOT, daemon
+from tests.world import World
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+WITHIN = 15.0  # seconds after which the index must equal the files
+WORD = re.compile(r"\bzq\w+x\b")
+
+
+class Bench:
+    """A vault with a branch of its own changes, and the operations that a person does to it."""
+
+    def __init__(self, git, write, vault):
+        self.git, self.write, self.vault = git, write, vault
+        self._number = 0
+        self.words = set()  # every word that some version of some note ever had
+
+    def note(self, name, word=""):
+        """Write the note anew, with a word that no other version has."""
+        self._number += 1
+        word = word or f"zq{self._number}x"
+        self.words.add(word)
+        self.write(name, f"# {name}\n\n{word} is what it says now\n")
+
+    def begin(self):
+        for name in ("a.md", "b.md", "sub/c ü.md", "sub/d.md"):
+            self.note(name)
+        self.git("init", "-q", "-b", "main")
+        self.commit()
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-qm", "x")
+
+    def steps(self):
+        """One operation after the other; what is yielded is its name."""
+        git = self.git
+        self.note("a.md")
+        self.note("new.md")
+        self.commit()
+        yield "commit"
+        git("checkout", "-qb", "side")
+        self.note("b.md")
+        (self.vault / "sub/d.md").rename(self.vault / "moved.md")
+        self.commit()
+        yield "commit with a rename"
+        git("checkout", "-q", "main")
+        yield "checkout"
+        git("merge", "-q", "--ff-only", "side")
+        yield "merge, fast-forward"
+        git("checkout", "-qb", "other", "HEAD~1")
+        self.note("other.md")
+        self.commit()
+        git("checkout", "-q", "main")
+        git("merge", "-q", "--no-edit", "other")
+        yield "merge, true"
+        git("checkout", "-qb", "topic", "HEAD~1")
+        self.note("topic.md")
+        self.commit()
+        git("rebase", "-q", "main")
+        yield "rebase"
+        git("reset", "-q", "--hard", "HEAD~1")
+        yield "reset --hard"
+        self.note("a.md")
+        self.note("untracked.md")
+        git("stash", "-q", "--include-untracked")
+        yield "stash"
+        git("stash", "pop", "-q")
+        yield "stash pop"
+        git("checkout", "-q", "--", "a.md")
+        yield "checkout of a file"
+        self.commit()
+        git("checkout", "-qb", "fix", "HEAD~1")
+        self.note("fix.md")
+        self.commit()
+        fix = git("rev-parse", "HEAD").strip()
+        git("checkout", "-q", "main")
+        git("cherry-pick", fix)
+        yield "cherry-pick"
+        git("revert", "--no-edit", "HEAD")
+        yield "revert"
+        git("commit", "-q", "--amend", "-m", "y")
+        git("branch", "-q", "-D", "fix")
+        yield "amend"
+
+    def true(self, found):
+        """Whether a search for any word gives just the notes that have it now."""
+        now = {word: [] for word in self.words}
+        for file in self.vault.rglob("*.md"):
+            for word in WORD.findall(file.read_text()):
+                now[word].append(str(file.relative_to(self.vault)))
+        self.wrong = {word: (found(word), paths) for word, paths in now.items() if sorted(found(word)) != sorted(paths)}
+        return not self.wrong
+
+
+def converges(bench, found, followed=lambda: True):
+    """Go through all operations; the seconds from each one's end until it was followed and the index equalled the files."""
+    took = {}
+    for step in bench.steps():
+        begun = time.monotonic()
+        while not (followed() and bench.true(found)):
+            assert time.monotonic() < begun + WITHIN, f"after {step}: {bench.wrong}"
+            time.sleep(0.02)
+        took[step] = time.monotonic() - begun
+    return took
+
+
+def test_after_every_operation_the_index_equals_the_files(tmp_path, bundled, models, capsys):
+    with daemon(tmp_path, models) as memex:
+        bench = Bench(memex.git, memex.write, memex.vault)
+        bench.begin()
+        memex.serve()
+        memex.json("hook", "install")
+
+        def found(word):
+            asked = {"query": word, "scope": "vault", "mode": "text"}
+            return [hit["path"] for hit in control.call(memex.state, "search", asked)["hits"]]
+
+        took = converges(bench, found)
+        told = memex.json("status", "--all")["git"]
+        assert (told["state"], told["branch"], told["advice"], sorted(told["hooks"])) == (
+            *("no-remote", "main", ""),
+            sorted(HOOKS),
+        )
+        assert memex.git("status", "--porcelain") == ""
+        assert memex.readyz()["degraded"] == []
+    with capsys.disabled():
+        sys.stderr.write(", ".join(f"{step} {seconds:.1f} s" for step, seconds in took.items()) + "\n")
+
+
+def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(follow, "POLL_S", 3.0)
+    world = World(tmp_path)
+    bench = Bench(world.git, world.write, world.vault)
+    bench.begin()
+    install(world.app.repo.hooks_folder(), HOOKS, world.state)
+    with world.serving():
+        world.app.watch.stop()
+        took = converges(
+            bench,
+            lambda word: world.found(word, scope="vault", mode="text", limit=50),
+            lambda: world.app.follow._marks == world.app.repo.marks(),
+        )
+    assert world.dump() == world.rebuilt(tmp_path / "again")
+    world.close()
+    assert len(took) == 13
+
+
+def added(memex, count=25):
+    """What the hooks add to a commit, in milliseconds: the median of commits with them less that of those without."""
+    took = {"core.hooksPath=/dev/null": [], "core.abbrev=auto": []}
+    for _ in range(count):
+        for option, seconds in took.items():  # in turns, so that a busy machine is busy for both
+            begun = time.perf_counter()
+            memex.git("-c", option, "commit", "-q", "--allow-empty", "-m", "x")
+            seconds.append((time.perf_counter() - begun) * 1000)
+    without, with_hooks = map(statistics.median, took.values())
+    return with_hooks - without
+
+
+@pytest.mark.slow
+def test_a_hook_costs_the_same_whether_the_daemon_is_up_down_or_hung(tmp_path, bundled, models, capsys):
+    """Printed: what the hooks add to a commit beside a daemon in each state."""
+    with daemon(tmp_path, models) as memex:
+        memex.write("n.md", "x\n")
+        memex.commit("Begin")
+        memex.run("index")  # which sets the vault up
+        memex.json("hook", "install")
+        took = {"down": added(memex)}
+        memex.serve()
+        took["up"] = added(memex)
+        memex.process.send_signal(signal.SIGSTOP)
+        took["hung"] = added(memex)
+        memex.process.send_signal(signal.SIGCONT)
+        memex.settled()
+        assert memex.stop()[0] == 0
+    with capsys.disabled():
+        sys.stderr.write("the hooks add: " + ", ".join(f"{how} {ms:+.1f} ms" for how, ms in took.items()) + "\n")
+    assert max(took.values()) < 100
+
+
+@pytest.mark.slow
+def test_adding_everything_while_captures_are_written_does_not_fail(tmp_path):
+    """Without the line that `memex hook install` puts into info/exclude, about every second of these fails."""
+    world = World(tmp_path, embedder=fake_embedder())
+    world.git("init", "-q", "-b", "main")
+    command = [sys.executable, "-m", "syncd.cli", "hook", "install", "--vault", str(world.vault)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([*command, "--state", str(world.state)], env=environ, check=True, capture_output=True)
+    stop, vault, written = threading.Event(), world.app.vault, [0]
+
+    def work():
+        while not stop.is_set():
+            vault.create(f"Captures/default/n{written[0]}.md", b"x" * 2000)
+            written[0] += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        failed = 0
+        for _ in range(150):
+            done = subprocess.run(["git", "-C", str(world.vault), "add", "-A"], capture_output=True, check=False)
+            failed += done.returncode != 0
+    finally:
+        stop.set()
+        thread.join()
+    assert (failed, written[0] > 150) == (0, True)
+    world.close()

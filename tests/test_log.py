@@ -1,0 +1,188 @@
+"""Logs: one line a record, of known fields, without secrets."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+
+from syncd.log import FIELDS, LONGEST, LogSettings, bound, clean, in_journal, install
+from tests.process import daemon
+
+
+@pytest.fixture
+def root():
+    """The root logger, put back as it was."""
+    own, hook = logging.getLogger(), threading.excepthook
+    names = ("syncd", "index", "mcp_server", "memex")
+    before = own.handlers[:], own.level, {name: logging.getLogger(name).level for name in names}
+    yield own
+    own.handlers[:], threading.excepthook = before[0], hook
+    own.setLevel(before[1])
+    for name, level in before[2].items():
+        logging.getLogger(name).setLevel(level)
+    logging.captureWarnings(False)
+
+
+def told(root, work, **settings):
+    """The lines that `work` logs."""
+    stream = io.StringIO()
+    install(LogSettings(**settings), stream=stream)
+    work(logging.getLogger("syncd.tests"))
+    return stream.getvalue().splitlines()
+
+
+def test_a_record_is_one_json_object_of_known_fields(root):
+    def work(log):
+        with bound({"request": "ab12", "query": "my diary"}):
+            log.info("asked", extra={"fields": {"tool": "semantic_search", "ms": 1.5, "body": "my diary"}})
+
+    (line,) = told(root, work, format="json")
+    record = json.loads(line)
+    assert record.pop("time").endswith("Z")
+    assert record == {
+        "level": "info", "logger": "syncd.tests", "message": "asked",
+        "request": "ab12", "tool": "semantic_search", "ms": 1.5,
+    }  # fmt: skip
+    assert {"query", "body", "title", "path"}.isdisjoint(FIELDS)
+
+
+@pytest.mark.parametrize("style", ["json", "text"])
+@pytest.mark.parametrize(
+    "text", ["a\nb", "a\r\nERROR forged", "\x1b[2J\x1b]0;x\x07", "\u2028", "\u202egpj.exe", "\udce9", "\x00\x7f\x9b"]
+)
+def test_nothing_in_a_text_makes_another_line_or_moves_a_cursor(root, style, text):
+    (line,) = told(root, lambda log: log.warning("a note %s", text), format=style)
+    assert all(letter.isprintable() for letter in line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Authorization: Bearer mx_abc123_SECRETSECRET",
+        "the key mx_abc123_SECRETSECRET was used",
+        "bearer SECRETSECRET",
+        "GET http://user:SECRETSECRET@host/v1",
+        "mx_abc123_SECRETSECRET\nmx_def456_SECRETSECRET",
+    ],
+)
+def test_a_secret_is_never_logged_in_a_message_or_an_exception(root, text):
+    def work(log):
+        log.error("%s", text)
+        try:
+            int(text, base=10)
+        except ValueError:
+            log.exception("it failed")
+
+    for style in ("json", "text"):
+        lines = told(root, work, format=style)
+        assert "SECRETSECRET" not in "".join(lines)
+        assert "[redacted]" in lines[0]
+        assert "ValueError" in "".join(lines)
+
+
+def test_an_exception_is_one_field(root):
+    def work(log):
+        try:
+            _ = 1 / 0
+        except ZeroDivisionError:
+            log.exception("it failed")
+
+    (line,) = told(root, work, format="json")
+    record = json.loads(line)
+    assert record["message"] == "it failed"
+    assert record["error"].startswith("Traceback")
+    assert record["error"].endswith("ZeroDivisionError: division by zero")
+
+
+def test_libraries_speak_only_when_unwell_and_we_by_the_level(root):
+    def work(log):
+        logging.getLogger("httpx2").info("POST http://user:pass@host with a body")
+        logging.getLogger("mcp").debug("the whole request")
+        logging.getLogger("mcp").warning("unwell")
+        log.debug("in detail")
+        log.info("in passing")
+
+    assert [line.split(maxsplit=2)[2] for line in told(root, work)] == ["unwell", "in passing"]
+    assert len(told(root, work, level="debug")) == 3
+    assert len(told(root, work, level="error")) == 1
+
+
+def test_a_record_with_wrong_arguments_is_told_all_the_same(root):
+    (line,) = told(root, lambda log: log.info("%d", "x"), format="json")
+    assert "can't be formatted" in json.loads(line)["message"]
+
+
+def test_a_long_text_is_cut_in_its_middle():
+    assert len(clean("x" * 100_000)) < LONGEST + 10
+
+
+def test_warnings_and_dead_threads_are_records(root):
+    def work(_):
+        warnings.warn("odd", stacklevel=1)
+        thread = threading.Thread(target=lambda: 1 / 0, name="worker")
+        thread.start()
+        thread.join()
+
+    first, second = (json.loads(line) for line in told(root, work, format="json"))
+    assert "odd" in first["message"]
+    assert (second["message"], second["level"]) == ("the thread worker died", "error")
+
+
+def test_the_journal_gets_json_with_priorities_and_a_pipe_gets_text():
+    code = (
+        "import logging, os, sys\n"
+        "found = os.fstat(2)\n"
+        "if sys.argv[1] == 'journal': os.environ['JOURNAL_STREAM'] = f'{found.st_dev}:{found.st_ino}'\n"
+        "from syncd.log import LogSettings, install\n"
+        "install(LogSettings())\n"
+        "logging.getLogger('memex').info('well'); logging.getLogger('memex').error('ill')\n"
+    )
+
+    def lines(where):
+        done = subprocess.run([sys.executable, "-c", code, where], capture_output=True, text=True, check=True)
+        return done.stderr.splitlines()
+
+    journal = lines("journal")
+    assert [line[:3] for line in journal] == ["<6>", "<3>"]
+    assert [json.loads(line[3:])["message"] for line in journal] == ["well", "ill"]
+    assert [line.split(maxsplit=1)[1] for line in lines("pipe")] == ["info    well", "error   ill"]
+
+
+def test_another_stream_than_the_journal_s_is_not_taken_for_it():
+    assert not in_journal(sys.__stderr__, {"JOURNAL_STREAM": "1:2"})
+    assert not in_journal(io.StringIO(), {"JOURNAL_STREAM": "1:2"})
+    assert not in_journal(sys.__stderr__, {key: value for key, value in os.environ.items() if key != "JOURNAL_STREAM"})
+
+
+def test_all_that_a_daemon_says_to_the_journal_is_json(tmp_path, bundled, models):
+    with daemon(tmp_path, models) as memex:
+        file = memex.home / ".config/memex/config.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text('[log]\nformat = "json"\n')
+        memex.write("Note.md", "of a person\n")
+        memex.serve()
+        memex.capture("xqsecretzy captured")
+        memex.rest("POST", "/search", json={"query": "xqsecretzy"})
+        refused = memex.client.get(f"{memex.url}/thoughts", headers={"authorization": "Bearer mx_0_xqsecretzy"})
+        with memex.start(
+            "serve", "--port", memex.url.rpartition(":")[2], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as second:
+            said = second.communicate(timeout=120)[1].decode()
+            assert second.returncode
+        memex.stop()
+        records = [json.loads(line) for line in (memex.said + said).splitlines()]
+        assert "xqsecretzy" not in memex.said
+        assert memex.key not in memex.said
+        told = {record["message"].partition(" ")[0] for record in records}
+        assert {"opening", "serving", "ready:", "request", "SIGTERM,"} <= told
+        (about,) = (record for record in records if record.get("request") == refused.headers["x-request-id"])
+        assert (about["status"], about["code"]) == (401, "UNAUTHENTICATED")
+        assert records[-1]["level"] == "error"

@@ -1,0 +1,155 @@
+"""The daemon's pulse, felt on a real event loop and heard on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+import threading
+import time
+
+import pytest
+
+from syncd.notify import Supervisor
+from syncd.pulse import Pulse, Vitals, stuck
+
+
+class Patient:
+    """A daemon's signs, set by hand, and the loop they are felt on."""
+
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        self.readable, self.watched, self.still_s, self.doing, self.busy = True, True, 0.0, "ready: 5 notes", False
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self.thread.start()
+
+    @property
+    def vitals(self):
+        return Vitals(
+            self.loop,
+            readable=lambda: self.readable,
+            watched=lambda: self.watched,
+            still_s=lambda: self.still_s,
+            doing=lambda: self.doing,
+            busy=lambda: self.busy,
+        )
+
+    def end(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+        self.loop.close()
+
+
+class Ear:
+    """Hears what the service manager is told."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.supervisor = Supervisor(str(path), 0.2)
+
+    def until(self, wanted, within=30.0):
+        """All that is heard up to the message that has `wanted` in it."""
+        said, end = [], time.monotonic() + within
+        while not said or wanted not in said[-1]:
+            assert time.monotonic() < end, said
+            self.socket.settimeout(max(0.01, end - time.monotonic()))
+            said.append(self.socket.recv(1000).decode())
+        return said
+
+    def silent(self, seconds, what):
+        """Whether `what` is not said for so long, from the moment on that all before has been heard."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.socket.settimeout(left)
+            try:
+                if what in self.socket.recv(1000).decode():
+                    return False
+            except TimeoutError:
+                return True
+        return True
+
+
+@pytest.fixture
+def patient():
+    one = Patient()
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def ear(tmp_path):
+    one = Ear(tmp_path / "n")
+    yield one
+    one.socket.close()
+
+
+@pytest.fixture
+def pulse(ear):
+    one = Pulse(ear.supervisor)
+    one.start()
+    yield one
+    one.stop()
+
+
+def test_a_start_asks_for_patience_and_ends_when_the_vault_can_be_read(ear, pulse, patient):
+    assert "EXTEND_TIMEOUT_USEC=30000000" in ear.until("opening the index")[0]
+    patient.readable = False
+    pulse.serving(patient.vitals)
+    assert not any("READY" in text for text in ear.until("waiting for the vault"))
+    patient.readable = True
+    assert ear.until("READY=1")[-1] == "READY=1\nSTATUS=ready: 5 notes"
+    ear.until("WATCHDOG=1")
+    pulse.stopping()
+    ear.until("STOPPING=1")
+    assert ear.silent(1.0, "WATCHDOG"), "one that stops gives no sign of life"
+
+
+def test_what_it_does_is_told_when_it_changes(ear, pulse, patient):
+    pulse.serving(patient.vitals)
+    ear.until("READY=1")
+    patient.doing = "indexing 1,200/5,000"
+    ear.until("STATUS=indexing 1,200/5,000")
+    assert ear.silent(1.0, "STATUS")
+
+
+@pytest.mark.parametrize(
+    ("sign", "value", "well", "said"),
+    [
+        ("watched", False, True, "the watcher's supervisor has died"),
+        ("still_s", 1000.0, 0.0, "has not moved for 1000 s"),
+        ("still_s", math.inf, 0.0, "has not moved for inf s"),
+    ],
+)
+def test_one_that_is_stuck_gives_no_sign_of_life_until_it_works_again(ear, pulse, patient, sign, value, well, said):
+    pulse.serving(patient.vitals)
+    ear.until("WATCHDOG=1")
+    setattr(patient, sign, value)
+    ear.until(said)
+    assert ear.silent(1.0, "WATCHDOG")
+    setattr(patient, sign, well)
+    ear.until("WATCHDOG=1")
+
+
+def test_a_loop_that_does_not_answer_is_stuck(patient):
+    assert stuck(patient.vitals) == ""
+    go = threading.Event()
+    patient.loop.call_soon_threadsafe(go.wait, 30)
+    assert "event loop has not answered" in stuck(patient.vitals, lag_s=0.2)
+    go.set()
+    assert stuck(patient.vitals) == ""
+
+
+def test_a_loop_that_has_ended_is_stuck():
+    patient = Patient()
+    patient.end()
+    assert stuck(patient.vitals) == "the event loop has ended"
+
+
+def test_without_a_manager_nothing_runs():
+    before = threading.active_count()
+    pulse = Pulse(None)
+    pulse.start()
+    assert threading.active_count() == before
+    pulse.stopping()
+    pulse.stop()

@@ -1,0 +1,561 @@
+"""The doors over real sockets: the whole matrix of keys, rates, Access, streams that end, and errors that tell nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import json
+import logging
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.routing import BaseRoute, Route
+
+from mcp_server.guard import OPEN
+from mcp_server.operation import READERS
+from mcp_server.server import app, now_ms
+from mcp_server.tools import FAMILIES
+from syncd.adopt import LEDGER
+from syncd.doors import AccessSettings, LimitsSettings
+from syncd.keys import Keys
+from syncd.ledger import Ledger
+from tests.jwks import AUDIENCE, Team
+from tests.rim import CRASH, SLOW, STATIC_MCP, STATIC_REST, client, run, running
+from tests.world import until
+
+MODES = ("legacy", "2026-07-28")
+OPERATIONS = [operation for family in FAMILIES.values() for operation in family]
+ARGUMENTS = {"capture_thought": {"content": "x"}, "semantic_search": {"query": "x"}, "list_recent": {}}
+BAD = ("bad", "nonsense", "expired", "revoked")
+
+
+@pytest.fixture(scope="module")
+def rim(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("rim") / "state") as served:
+        yield served
+
+
+def served(rim) -> list[tuple[str, str]]:
+    """Every route that there is, by method."""
+    found: list[BaseRoute] = app(rim.desk, rim.world.app.settings)._app.app.routes
+    routes = []
+    for one in found:
+        methods = one.methods if isinstance(one, Route) and one.methods else {"GET", "POST", "DELETE"}
+        path = re.sub(r"\{[^}]*\}", "x", one.path)
+        routes += [(method, path) for method in sorted(methods & {"GET", "HEAD", "POST", "DELETE"})]
+    return routes
+
+
+def failed(result):
+    assert result.is_error
+    assert result.structured_content is None
+    return json.loads(result.content[0].text)["error"]
+
+
+# Keys: every route and tool
+
+
+def test_no_route_at_all_answers_without_a_good_key(rim):
+    routes = served(rim)
+    assert {"/capture", "/search", "/thought/x", "/mcp", "/mcp/thoughts", "/sse", "/healthz"} <= {p for _, p in routes}
+    before = rim.files()
+    for method, path in routes:
+        sent = {"json": {"content": "x", "query": "x"}} if method == "POST" else {}
+        bodies = {rim.rest(method, path, key=key, **sent).content for key in BAD}
+        answers = [rim.rest(method, path, key=key, **sent).status_code for key in BAD]
+        if path not in OPEN:
+            nothing = rim.rest(method, path, key=None, params={"token": rim.secrets["full"]}, **sent)
+            answers.append(nothing.status_code)
+            bodies.add(nothing.content)
+        assert set(answers) == {401}, (method, path)
+        assert len(bodies) == 1, (method, path)
+    assert rim.files() == before
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tool_asks_for_its_scope_and_tells_no_workspace_from_one_that_is_hidden(rim, mode):
+    rim.desk.workspace("secret").capture(f"a thing of {mode}")
+    before = rim.files()
+
+    async def asked(key, **headers):
+        async with client(rim, key=key, mode=mode, **headers) as mcp:
+            answers = {}
+            for operation in OPERATIONS:
+                given = ARGUMENTS.get(operation.name, {"id": "0" * 8})
+                answers[operation.name] = failed(await mcp.call_tool(operation.name, given))
+            return answers
+
+    for key, scope in (("reader", "write"), ("writer", "read")):
+
+        async def lacking(key=key, scope=scope):
+            async with client(rim, key=key, mode=mode) as mcp:
+                for operation in OPERATIONS:
+                    if operation.scope == scope:
+                        for given in ({}, ARGUMENTS.get(operation.name, {"id": "x"}), {"nonsense": 1}):
+                            error = failed(await mcp.call_tool(operation.name, given))
+                            assert error["code"] == "PERMISSION_DENIED", operation.name
+
+        run(lacking())
+    hidden = run(asked("work", X_Memory_Workspace="secret"))
+    missing = run(asked("work", X_Memory_Workspace="nowhere"))
+    assert hidden == missing
+    assert {error["code"] for error in hidden.values()} == {"NOT_FOUND"}
+    assert rim.files() == before
+
+
+@pytest.mark.parametrize(
+    ("secret", "mcp", "rest"), [(STATIC_MCP, 200, 403), (STATIC_REST, 403, 200), ("kb-mcp-secre", 401, 401)]
+)
+def test_the_keys_of_the_environment_open_their_own_surface(rim, secret, mcp, rest):
+    headers = {"authorization": f"Bearer {secret}", "accept": "application/json, text/event-stream"}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert httpx2.get(rim.url + "/thoughts", headers=headers).status_code == rest
+    answer = httpx2.post(rim.url + "/mcp", headers=headers, json=hello).status_code
+    assert (answer in (200, 400)) == (mcp == 200)
+    assert mcp in (200, answer)
+
+
+def memex(rim, *words):
+    """`memex WORDS` as the vault's owner runs it."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, "-m", "syncd.cli", *words, "--vault", rim.world.vault, "--state", rim.world.state],
+        env=kept | {"HOME": str(rim.world.state), "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def comes_in(rim, secret):
+    return rim.rest("GET", "/thoughts", key=None, headers={"authorization": f"Bearer {secret}"}).status_code == 200
+
+
+def test_the_owners_key_is_reset_while_the_daemon_runs_and_while_it_does_not(tmp_path):
+    with running(tmp_path / "state") as rim:
+        lost = rim.secrets["owner"]
+        stream = listening(rim, lost)
+        done = memex(rim, "key", "reset", "--json")
+        assert done.returncode == 0, done.stderr
+        file = Path(json.loads(done.stdout)["key_file"])
+        assert stream.wait(30)
+        assert not comes_in(rim, lost)
+        found = file.read_text().strip()
+        assert found not in done.stdout + done.stderr
+        assert comes_in(rim, found)
+        answer = memex(rim, "key", "rotate", "owner", "--overlap", "1h")
+        assert answer.returncode == 0, answer.stderr
+        rotated = answer.stdout.strip()
+        assert file.read_text().strip() == rotated != found
+        assert comes_in(rim, found)
+        assert comes_in(rim, rotated)
+        told = memex(rim, "key", "history").stdout
+        assert [word in told for word in ("created", "revoked", "reset", "rotated")] == [True] * 4
+        assert "old secret until" in memex(rim, "key", "list").stdout
+    aside = rim.world.vault.with_name("aside")
+    rim.world.vault.rename(aside)  # with the vault away, no daemon could start
+    done = memex(rim, "key", "reset")
+    assert done.returncode == 0, done.stderr
+    assert str(file) in done.stdout
+    ledger = Ledger.open(rim.world.state / LEDGER)
+    keys = Keys(ledger)
+    assert keys.authenticate(rotated, now=now_ms()) is None
+    assert keys.authenticate(found, now=now_ms()) is None
+    assert keys.authenticate(file.read_text().strip(), now=now_ms()).may("admin")
+    ledger.close()
+
+
+# Keys that end while something is open
+
+
+def listening(rim, secret):
+    """A stream that is open with this secret, and an event that is set when it ends."""
+    began, ended = threading.Event(), threading.Event()
+
+    def listen():
+        headers = {"authorization": f"Bearer {secret}", "accept": "text/event-stream"}
+        with httpx2.stream("GET", rim.url + "/sse", headers=headers, timeout=60) as stream:
+            assert stream.status_code == 200
+            for _ in stream.iter_bytes():
+                began.set()
+        ended.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    assert began.wait(30)
+    return ended
+
+
+def test_a_stream_ends_when_its_key_expires(rim):
+    _, secret = rim.desk.keys.create("short", workspaces=None, expires_at=now_ms() + 3_000, now=now_ms())
+    assert listening(rim, secret).wait(30)
+
+
+def test_streams_of_an_old_secret_end_with_it_and_those_of_the_new_one_stay(rim):
+    keys = rim.desk.keys
+    _, old = keys.create("changing", workspaces=None, now=now_ms())
+    before = listening(rim, old)
+    _, new = keys.rotate("changing", overlap_ms=4_000, now=now_ms())
+    after = listening(rim, new)
+    assert rim.rest("GET", "/thoughts", headers={"authorization": f"Bearer {old}"}, key=None).status_code == 200
+    assert before.wait(30)
+    assert rim.rest("GET", "/thoughts", headers={"authorization": f"Bearer {old}"}, key=None).status_code == 401
+    assert not after.is_set()
+    keys.revoke("changing", now=now_ms())
+    assert after.wait(30)
+
+
+def test_a_subscription_ends_when_its_key_is_revoked(rim):
+    key, rim.secrets["subscriber"] = rim.desk.keys.create("subscriber", workspaces=None, now=now_ms())
+
+    async def listen():
+        async with client(rim, key="subscriber", mode="2026-07-28") as mcp:
+            async with mcp.listen(tools_list_changed=True) as heard:
+                await asyncio.to_thread(rim.desk.keys.revoke, key.id, now=now_ms())
+                async for _ in heard:
+                    pass
+
+    try:
+        run(listen())  # would not end by itself
+    except Exception as error:
+        assert "timed out" not in repr(error).lower()
+        assert not isinstance(error, TimeoutError)
+    assert rim.rest("GET", "/thoughts", key="subscriber").status_code == 401
+
+
+# Rates
+
+
+@pytest.fixture(scope="module")
+def paced(tmp_path_factory):
+    limits = LimitsSettings(rate=1.0, burst=5, failures=3, queue=2)
+    with running(tmp_path_factory.mktemp("paced") / "state", limits=limits) as served:
+        yield served
+
+
+def own_key(rim, name):
+    _, rim.secrets[name] = rim.desk.keys.create(name, workspaces=None, now=now_ms())
+    return name
+
+
+def test_a_key_that_asks_too_fast_is_told_when_to_come_back_and_others_are_served(paced):
+    fast, other = own_key(paced, "fast"), own_key(paced, "other")
+    answers = [paced.rest("GET", "/thoughts", key=fast) for _ in range(12)]
+    assert [answer.status_code for answer in answers[:5]] == [200] * 5
+    late = [answer for answer in answers if answer.status_code == 429]
+    assert len(late) >= 3
+    for answer in late:
+        error = answer.json()["error"]
+        assert (error["code"], error["retryable"]) == ("RESOURCE_EXHAUSTED", True)
+        assert 0 < error["details"]["retry_after"] <= 1.0
+        assert answer.headers["retry-after"] == "1"
+    assert paced.rest("GET", "/thoughts", key=other).status_code == 200
+    for path in ("/healthz", "/readyz"):
+        for key in (fast, None):
+            assert [paced.rest("GET", path, key=key).status_code for _ in range(20)] == [200] * 20
+    until(lambda: paced.rest("GET", "/thoughts", key=fast).status_code == 200)
+
+
+def test_a_tool_called_too_fast_answers_so_that_a_model_reads_it(paced):
+    key = own_key(paced, "eager")
+    headers = paced.headers(key) | {"accept": "application/json, text/event-stream"}
+
+    async def work():
+        async with client(paced, key=key, mode="2026-07-28") as mcp:
+            return [await mcp.call_tool("list_recent", {}) for _ in range(7)]
+
+    until(lambda: paced.rest("GET", "/healthz", key=key).status_code == 200)
+    late = [answer for answer in run(work()) if answer.is_error]
+    assert late
+    for answer in late:
+        error = failed(answer)
+        assert (error["code"], error["retryable"]) == ("RESOURCE_EXHAUSTED", True)
+        assert 0 < error["details"]["retry_after"] <= 1.0
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    answers = [httpx2.post(paced.url + "/mcp", headers=headers, json=ping) for _ in range(12)]
+    assert answers[-1].status_code == 429  # who goes on all the same
+    assert answers[-1].headers["retry-after"]
+
+
+def test_who_fails_is_slowed_and_a_good_key_is_not(paced):
+    codes = [paced.rest("GET", "/thoughts", key=key).status_code for key in itertools.chain(*[BAD] * 4)]
+    assert set(codes[:3]) <= {401, 429}
+    assert codes[-1] == 429
+    answer = paced.rest("GET", "/thoughts", key=None)
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.json()["error"]["retryable"]
+    assert paced.rest("GET", "/thoughts", key=own_key(paced, "honest")).status_code == 200
+    assert paced.rest("GET", "/healthz", key="bad").status_code == 401
+    assert paced.rest("GET", "/healthz", key=None).status_code == 200
+
+
+def test_a_full_queue_is_told_and_nothing_waits_behind_it(paced):
+    keys = [own_key(paced, f"queued-{number}") for number in range(10)]
+    asked = {"query": f"where is the {SLOW}"}
+    answers = []
+
+    def ask(key):
+        answers.append(paced.rest("POST", "/search", key=key, json=asked).status_code)
+
+    threads = [threading.Thread(target=ask, args=(keys[n % 10],)) for n in range(READERS + 2)]
+    with paced.encoder.held():
+        for thread in threads:
+            thread.start()
+        for _ in range(READERS):
+            assert paced.encoder.waiting.acquire(timeout=20)
+
+        def full():
+            answer = paced.rest("GET", "/thoughts", key=own_key(paced, f"late-{len(paced.secrets)}"))
+            if answer.status_code == 200:
+                return False
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"], error["retryable"]) == (429, "RESOURCE_EXHAUSTED", True)
+            assert answer.headers["retry-after"] == "1"
+            return True
+
+        until(full)
+        assert paced.rest("GET", "/healthz", key=None).status_code == 200
+    for thread in threads:
+        thread.join(30)
+    assert answers == [200] * (READERS + 2)
+
+
+@pytest.mark.slow
+def test_a_flood_is_answered_at_once(tmp_path):
+    """Case 24: 300 requests a second for three seconds; the daemon's own defaults."""
+    with running(tmp_path / "state", limits=LimitsSettings()) as rim:
+
+        async def one(http, path, headers):
+            began = time.monotonic()
+            answer = await http.get(rim.url + path, headers=headers)
+            return answer.status_code, time.monotonic() - began
+
+        async def flood():
+            limits = httpx2.Limits(max_connections=60)
+            async with httpx2.AsyncClient(timeout=30, limits=limits) as http:
+                tasks = []
+                for number in range(900):
+                    path, headers = ("/healthz", {}) if number % 30 == 0 else ("/thoughts", rim.headers("full"))
+                    tasks.append(asyncio.create_task(one(http, path, headers)))
+                    await asyncio.sleep(1 / 300)
+                return [(number, *await task) for number, task in enumerate(tasks)]
+
+        answers = run(flood())
+    assert {status for number, status, _ in answers if number % 30} == {200, 429}
+    assert {status for number, status, _ in answers if number % 30 == 0} == {200}
+    assert max(took for _, _, took in answers) < 1.0
+
+
+# Cloudflare Access
+
+
+def test_an_assertion_of_access_opens_what_its_key_opens(tmp_path):
+    team = Team()
+    team.add("first")
+    access = AccessSettings(audience=(AUDIENCE,), issuer=team.url, keys={"ann@example.org": "work"})
+    try:
+        with running(tmp_path / "state", access=access) as rim:
+
+            def come(path="/thoughts", method="GET", **headers):
+                sent = {"json": {"content": "x"}} if method == "POST" else {}
+                return rim.rest(method, path, key=None, headers=headers, **sent)
+
+            good = {"cf-access-jwt-assertion": team.assertion("first")}
+            assert come(**good).status_code == 200
+            assert come("/capture", "POST", **good).status_code == 200
+            assert [one.namespace for one in rim.desk.workspace("work").recent(5)] == ["default"]
+            assert come(**good, **{"X-Memory-Workspace": "secret"}).status_code == 404
+            stranger = come(**{"cf-access-jwt-assertion": team.assertion("first", email="eve@example.org")})
+            assert (stranger.status_code, stranger.json()["error"]["code"]) == (403, "PERMISSION_DENIED")
+            assert "eve" not in stranger.text
+            none = come()
+            for wrong in (
+                "",
+                "x",
+                team.assertion("first", exp=1),
+                team.assertion("first", aud="other"),
+                "e30." * 5_000,
+            ):
+                answer = come(**{"cf-access-jwt-assertion": wrong})
+                assert (answer.status_code, answer.content) in ((401, none.content), (431, answer.content))
+                assert answer.status_code == 401 or len(wrong) > 16_000
+            assert come(**good, authorization="Bearer nonsense").status_code == 401
+            assert come(cookie=f"CF_Authorization={team.assertion('first')}").status_code == 401
+            assert come(f"/thoughts?cf-access-jwt-assertion={team.assertion('first')}").status_code == 401
+            twice = httpx2.get(rim.url + "/thoughts", headers=[*good.items()] * 2)
+            assert twice.status_code == 400
+            rim.desk.keys.revoke("work", now=now_ms())
+            assert come(**good).status_code == 403
+            assert come("/healthz", **{"cf-access-jwt-assertion": "x"}).status_code == 200
+    finally:
+        team.stop()
+
+
+def test_without_access_set_up_an_assertion_is_nothing_and_nobody_is_asked_for_keys(rim):
+    team = Team()
+    team.add("first")
+    try:
+        headers = {"cf-access-jwt-assertion": team.assertion("first")}
+        assert rim.rest("GET", "/thoughts", key=None, headers=headers).status_code == 401
+        assert team.fetched == 0
+    finally:
+        team.stop()
+
+
+# Secrets in captures
+
+
+def test_a_capture_with_a_secret_is_kept_and_its_writer_and_owner_are_told(rim):
+    space = rim.space()
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    made = space.capture(f"{secret}\n\nis the token of the build")
+    assert len(made["warnings"]) == 1
+    assert made["warnings"][0].startswith("secret: github-token: ")
+    assert secret not in json.dumps(made)
+    file = space.file_of(made["id"])
+    assert secret in file.read_text()
+    assert secret not in file.name
+    path = str(file.relative_to(rim.world.vault))
+    assert {"path": path, "rule": "github-token"} in rim.world.app.facts()["flagged"]
+    assert space.capture(f"{secret}\n\nis the token of the build")["warnings"] == made["warnings"]
+    assert space.capture("nothing to hide")["warnings"] == []
+    file.write_text(file.read_text().replace(secret, "it"))
+    until(lambda: path not in [one["path"] for one in rim.world.app.facts()["flagged"]])
+
+
+def test_the_owner_is_told_of_keys_that_are_about_to_end(tmp_path):
+    with running(tmp_path / "state") as rim:
+        day = 24 * 3600 * 1000
+        for name, days in (("soon", 13), ("later", 15)):
+            rim.desk.keys.create(name, workspaces=None, expires_at=now_ms() + days * day, now=now_ms())
+        told = rim.world.app.facts()["keys"]
+        assert told["expiring"] == ["soon"]
+        live = [key for key in rim.desk.keys.list() if key.live(now_ms())]
+        assert told["live"] == len(live)
+
+
+# Errors
+
+
+class Broken:
+    """A part that fails at whatever is asked of it, with words that must stay inside."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __getattr__(self, name):
+        raise self.error
+
+
+WORDS = "the diary of the owner"
+FAULTS = {
+    "disk full": OSError(errno.ENOSPC, "No space left on device", f"/home/owner/vault/{WORDS}.md"),
+    "read error": OSError(errno.EIO, "Input/output error", f"/home/owner/vault/{WORDS}.md"),
+    "no permission": PermissionError(errno.EACCES, "Permission denied", f"/home/owner/vault/{WORDS}.md"),
+    "bad database": sqlite3.DatabaseError(f"malformed: select '{WORDS}' from /home/owner/state/captures.db"),
+    "bad store": RuntimeError(f"lance error: {WORDS} at /home/owner/state/index/captures.lance: sk-{'a1b2' * 8}"),
+    "a bug": KeyError(f"/home/owner/{WORDS}"),
+}
+INSIDE = re.compile(
+    r"Traceback|File \"|line \d+|/home/|/tmp/|\.py\b|\.lance|diary|owner/|sk-|sqlite|lance|KeyError|Errno|xqbodyzy"
+)
+
+
+def everything(rim, key, mode):
+    """What every route and tool answers, as text."""
+    told = []
+    note = "0" * 32
+    for method, path, sent in (
+        ("POST", "/capture", {"json": {"content": f"a text {mode}"}}),
+        ("POST", "/search", {"json": {"query": "text"}}),
+        ("POST", "/search", {"json": {"query": "text", "mode": "text"}}),
+        ("GET", f"/thought/{note}", {}),
+        ("DELETE", f"/thought/{note}", {}),
+        ("GET", "/thoughts", {}),
+        ("GET", "/healthz", {}),
+        ("GET", "/readyz", {}),
+    ):
+        answer = rim.rest(method, path, key=key, **sent)
+        told.append((f"{method} {path}", answer.status_code, f"{answer.headers} {answer.text}"))
+
+    async def tools():
+        async with client(rim, key=key, mode=mode) as mcp:
+            for operation in OPERATIONS:
+                result = await mcp.call_tool(operation.name, ARGUMENTS.get(operation.name, {"id": note}))
+                told.append((operation.name, "error" if result.is_error else "ok", result.model_dump_json()))
+
+    run(tools())
+    return told
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("part", ["store", "catalog", "vault"])
+def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, caplog):
+    with running(tmp_path / "state") as rim:
+        rim.desk.workspace("secret").capture("the word is xqbodyzy")
+        index = rim.world.app.shelf.slots["captures"].index
+        holder, name = {
+            "store": (index, "_store"),
+            "catalog": (index, "_catalog"),
+            "vault": (rim.desk, "_tools"),
+        }[part]
+        whole = getattr(holder, name)
+        broken = Broken(FAULTS[fault])
+        if part == "vault":
+            tools = whole.__class__(**{one: getattr(whole, one) for one in whole.__slots__} | {"vault": broken})
+            holder._tools = tools
+        else:
+            setattr(holder, name, broken)
+        try:
+            told = everything(rim, "work", "legacy") + everything(rim, "full", "2026-07-28")
+        finally:
+            setattr(holder, name, whole)
+        assert any(outcome in (500, 503, "error") for _, outcome, _ in told)
+        for what, _, text in told:
+            assert not INSIDE.search(text.replace(str(rim.url), "")), what
+            assert str(tmp_path) not in text, what
+        assert rim.rest("POST", "/capture", key="work", json={"content": "whole again"}).status_code == 200
+
+
+def test_a_vault_that_is_gone_and_a_model_that_fails_tell_nothing_either(tmp_path):
+    with running(tmp_path / "state") as rim:
+        rim.desk.workspace("secret").capture("the word is xqbodyzy")
+        made = rim.rest("POST", "/capture", key="work", json={"content": "mine"}).json()
+        crash = rim.rest("POST", "/capture", key="work", json={"content": f"the {CRASH}"})
+        assert crash.status_code in (500, 503)
+        assert not INSIDE.search(crash.text)
+        aside = rim.world.vault.with_name("aside")
+        shutil.move(rim.world.vault, aside)
+        told = everything(rim, "work", "legacy")
+        told.append(("get", 0, rim.rest("GET", f"/thought/{made['id']}", key="work").text))
+        shutil.move(aside, rim.world.vault)
+        for what, _, text in told:
+            assert not INSIDE.search(text), what
+            assert str(tmp_path) not in text, what
+
+
+def test_no_key_and_no_text_of_a_note_is_in_the_log(rim, caplog):
+    with caplog.at_level(logging.INFO):
+        space = rim.space()
+        made = space.capture("the log must not say xqbodyzy")
+        space.rest("POST", "/search", json={"query": "xqqueryzy"})
+        space.rest("POST", "/search", json={"query": "xqqueryzy", "nonsense": "xqargumentzy"})
+        space.rest("GET", f"/thought/{made['id']}")
+        rim.rest("GET", "/thoughts", key="bad")
+        rim.rest("GET", f"/thoughts?key={rim.secrets['full']}", key=None)
+    ours = [record for record in caplog.records if record.name not in ("httpx2", "uvicorn.access")]  # neither is on
+    assert any(record.name == "mcp_server.guard" for record in ours)
+    said = "\n".join(record.getMessage() + str(record.exc_info or "") for record in ours)
+    for secret in (*rim.secrets.values(), "xqbodyzy", "xqqueryzy", "xqargumentzy"):
+        assert secret not in said

@@ -1,0 +1,133 @@
+"""Secrets in text: found by rule, taken out whole, quickly whatever the text."""
+
+import base64
+import json
+import random
+import string
+import time
+
+import pytest
+
+from syncd.secrets import found, redacted
+
+DICE = random.Random(7)
+
+
+def dice(length, letters=string.ascii_letters + string.digits):
+    return "".join(DICE.choice(letters) for _ in range(length))
+
+
+def token(**claims):
+    def part(value):
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    return f"{part({'alg': 'RS256', 'kid': dice(20)})}.{part(claims or {'sub': dice(30)})}.{dice(86)}"
+
+
+LINES = "\n".join(dice(64) for _ in range(20))
+SECRETS = {
+    "memex-key": f"mx_{dice(12, '0123456789abcdef')}_{dice(64, '0123456789abcdef')}",
+    "openai-key": f"sk-proj-{dice(44)}",
+    "github-token": f"ghp_{dice(36)}",
+    "gitlab-token": f"glpat-{dice(20)}",
+    "aws-key": f"AKIA{dice(14, string.ascii_uppercase)}7Q",
+    "slack-token": f"xoxb-{dice(12, string.digits)}-{dice(24)}",
+    "google-key": f"AIza{dice(35)}",
+    "jwt": token(),
+    "private-key": f"-----BEGIN OPENSSH PRIVATE KEY-----\n{LINES}\n-----END OPENSSH PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("rule", SECRETS)
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "my key is {}.", "a\n{}\nb", '{{"key": "{}"}}', "KEY={}", "中文{}字", "`{}`", "<{}>", "({}),"],
+    ids=str,
+)
+def test_a_secret_is_found_and_no_character_of_it_is_kept(rule, around):
+    secret = SECRETS[rule]
+    text = around.format(secret)
+    assert rule in found(text)
+    kept = redacted(text)
+    assert kept.startswith(around.format("\0").split("\0")[0])
+    assert not any(secret[at : at + 12] in kept for at in range(len(secret) - 12))
+    assert found(kept) == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        pytest.param("github-token", f"github_pat_{dice(22)}_{dice(30)}", id="a fine-grained token"),
+        pytest.param("openai-key", f"sk-ant-api03-{dice(60)}", id="another maker's key of the same kind"),
+        pytest.param("aws-key", f"ASIA{dice(15, string.ascii_uppercase)}9", id="a key for a session"),
+        pytest.param("private-key", f"-----BEGIN PRIVATE KEY-----\\n{dice(64)}\\n", id="a key in JSON, cut off"),
+        pytest.param("private-key", "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQ", id="a PGP key"),
+        pytest.param("assigned-secret", "API_KEY = 'k9f3Jd02mQz81LxPw7Ta'", id="in code"),
+        pytest.param("assigned-secret", "password: 8f14e45fceea167a5a36dedd4bea2543", id="in YAML"),
+        pytest.param("assigned-secret", '"client_secret": "Zx9-Qw3_Er7.Ty1~Ui5"', id="in JSON"),
+        pytest.param("assigned-secret", "Authorization: Bearer 9aX3kQ7zLm2Pv8Rt", id="in a header"),
+        pytest.param("url-password", "git clone https://bot:hunter2zz@git.example.org/x.git", id="in an address"),
+    ],
+)
+def test_other_shapes_of_secrets_are_found(rule, text):
+    assert rule in found(text)
+    assert found(redacted(text)) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-learn-in-ten-minutes-for-beginners",
+        "risk-adjusted-return-on-capital-2024-report",
+        "token: your-api-token-goes-here-123",
+        "api_key = os.environ['OPENAI_API_KEY']",
+        "password = getpass.getpass('password: ')",
+        "secret: 550e8400-e29b-41d4-a716-446655440000",
+        "the token count is 16384 and the secret of cooking is patience",
+        "commit 8f14e45fceea167a5a36dedd4bea2543d00b7f8a",
+        "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "https://example.org:8080/path@2x.png",
+        "https://user:password@example.org/",
+        "postgres://app:$PGPASSWORD@db/app",
+        "AKIAIOSFODNN7EXAMPLE",
+        "eyJ is how a token begins",
+        "-----BEGIN PUBLIC KEY-----\nMFww\n-----END PUBLIC KEY-----",
+        "[[2024-01-01 token of appreciation]] #secret-santa",
+        "access_key=${AWS_ACCESS_KEY_ID_FROM_VAULT_2}",
+        "token budget: chunk_tokens=256, chunk_overlap=32",
+        "![](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUA)",
+    ],
+)
+def test_ordinary_text_is_left_alone(text):
+    assert found(text) == ()
+    assert redacted(text) == text
+
+
+def test_text_around_secrets_stays_and_each_is_named():
+    text = f"one {SECRETS['aws-key']} two {SECRETS['github-token']} three {SECRETS['aws-key']} four"
+    assert redacted(text) == "one [aws-key] two [github-token] three [aws-key] four"
+
+
+def test_two_private_keys_are_two():
+    key = SECRETS["private-key"]
+    assert redacted(f"{key}\nbetween\n{key}\nafter") == "[private-key]\nbetween\n[private-key]\nafter"
+
+
+PIECES = (
+    *("sk-", "ghp_", "github_pat_", "AKIA", "xoxb-", "AIza", "glpat-", "eyJ", "eyJ.", "eyJaaaaaaaaaa.", "mx_", "a:", "://"),
+    *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n-----END", "PRIVATE KEY", "-----END"),
+    *("token", "secret=", "password: ", "token=a", "bearer ", "api_key", "token_a", "token\t", "://a:b", "://:@", "=", " "),
+    *("a", "A", "0", "-", "_", "aA0", "\n", "\u4e2d", "token='", "x" * 15 + " token=", "token=" + "a1" * 128, "Bearer a1"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_text_takes_long(piece):
+    text = (piece * (100_000 // len(piece) + 1))[:100_000]
+    for work in (found, redacted):
+        took = []
+        for _ in range(3):  # the machine may be busy: what counts is what the text costs
+            began = time.process_time()
+            work(text)
+            took.append(time.process_time() - began)
+        assert min(took) < 0.1, (work, took)

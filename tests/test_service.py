@@ -1,0 +1,212 @@
+"""The service as it is written, enabled and taken away. A real systemd is met in test_systemd.py; here are the places
+and the words: managers that are missing, launchd by a stand-in that writes down what it is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import plistlib
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd.cli_service import command
+from syncd.config import load
+from syncd.service import Launchd, Systemd, Wish, keeper, settle
+from tests.process import Failed, Memex
+
+NAME = 'My Vault – ü 5% $x "q"'
+
+
+@pytest.fixture
+def memex(tmp_path):
+    return Memex(tmp_path, vault=tmp_path / NAME)
+
+
+def wish(vault="/v"):
+    return Wish(["/bin/memex", "serve", "--vault", vault], Path(vault), Path("/s"))
+
+
+def put(folder, name, script):
+    file = folder / name
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+
+
+def test_without_a_manager_the_file_is_written_on_request_and_says_what_to_run(memex):
+    memex.run("init")
+    with pytest.raises(Failed) as failed:
+        memex.run("service", "install")
+    assert failed.value.code == 7
+    assert "--file-only" in failed.value.err or "no systemd here" in failed.value.err
+    unit = memex.home / ".config/systemd/user/memex.service"
+    assert not unit.exists()
+    told = memex.json("service", "install", "--file-only")
+    assert told == {
+        "file": str(unit),
+        "run": ["systemctl --user daemon-reload", "systemctl --user enable --now memex.service"],
+    }
+    assert stat.S_IMODE(unit.stat().st_mode) == 0o600
+    (line,) = [line for line in unit.read_text().splitlines() if line.startswith("ExecStart=")]
+    assert NAME.replace("%", "%%").replace("$", "$$").replace('"', '\\"') in line
+    assert memex.json("service", "uninstall") == {"file": str(unit), "removed": True}
+    assert not unit.exists()
+    assert list(memex.state.glob("ledger.db"))
+    with pytest.raises(Failed) as failed:
+        memex.run("service", "status")
+    assert (failed.value.code, "`memex service install` writes it" in failed.value.err) == (4, True)
+
+
+def test_a_vault_that_is_not_set_up_is_no_service(memex):
+    with pytest.raises(Failed) as failed:
+        memex.run("service", "install", "--file-only")
+    assert (failed.value.code, "memex init" in failed.value.err) == (4, True)
+
+
+def test_settings_of_the_shell_alone_are_told(memex, tmp_path):
+    memex.run("init")
+    words = [sys.executable, "-m", "syncd.cli", "service", "install", "--file-only", "--vault", str(memex.vault)]
+    environ = memex.environ | {"MEMEX_SERVER__PORT": "9999"}
+    done = subprocess.run(
+        [*words, "--state", str(memex.state)], env=environ, capture_output=True, text=True, check=True
+    )
+    assert "MEMEX_SERVER__PORT of this shell will not reach the service" in done.stderr
+
+
+def test_every_path_of_the_command_is_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.toml").write_text("")
+    chosen = load({"vault.path": "v", "state": "s", "config": "c.toml"}, {"HOME": str(tmp_path)})
+    words = command(chosen)
+    assert Path(words[0]).is_absolute()
+    assert words[words.index("serve") :] == [
+        *("serve", "--vault", f"{tmp_path}/v", "--state", f"{tmp_path}/s", "--config", f"{tmp_path}/c.toml"),
+    ]
+
+
+def test_a_unit_of_another_vault_is_left_alone(tmp_path):
+    one = Systemd("memex", tmp_path / "user")
+    one.write(wish("/a"))
+    one.write(wish("/a"))
+    before = one.file.read_bytes()
+    with pytest.raises(Conflict, match="another --name"):
+        one.write(wish("/b"))
+    assert one.file.read_bytes() == before
+    Systemd("memex-b", tmp_path / "user").write(wish("/b"))
+
+
+def test_where_a_manager_looks_is_the_platform_s(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert keeper("memex", "linux", {}).file == tmp_path / ".config/systemd/user/memex.service"
+    assert keeper("work", "linux", {"XDG_CONFIG_HOME": "/c"}).file == Path("/c/systemd/user/memex-work.service")
+    assert keeper("work", "darwin", {}).file == tmp_path / "Library/LaunchAgents/memex-work.plist"
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a b", "-a", "ü", "a.service", "a" * 41])
+def test_a_name_that_is_none_is_refused(name):
+    with pytest.raises(InvalidArgument):
+        keeper(name, "linux", {})
+
+
+def test_a_manager_that_fails_is_quoted(tmp_path, monkeypatch):
+    put(tmp_path, "systemctl", 'case $* in *enable*) echo "no such bus" >&2; exit 1;; esac')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    one = Systemd("memex", tmp_path / "user")
+    assert one.absent() == ""
+    with pytest.raises(Unavailable, match=r"systemctl enable memex\.service failed: no such bus"):
+        one.enable(start=True)
+
+
+def test_what_needs_too_much_is_taken_back(tmp_path, monkeypatch):
+    asked = tmp_path / "asked"
+    put(
+        tmp_path,
+        "systemctl",
+        f'echo "$@" >> {asked}; [ "$2" != restart ] || [ ! -e {tmp_path}/user/memex.service.d/hardening.conf ]',
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    one = Systemd("memex", tmp_path / "user")
+    one.write(wish())
+    assert not one.harden(wish())
+    assert not one.drop_in.parent.exists()
+    calls = [line.split()[1] for line in asked.read_text().splitlines()]
+    assert calls == ["daemon-reload", "restart", "daemon-reload", "restart"]
+
+
+def test_the_log_is_the_manager_s(tmp_path):
+    unit = Systemd("memex", tmp_path)
+    assert unit.logs(5, follow=True) == ["journalctl", "--user", "--unit", "memex.service", "--lines", "5", "--follow"]
+    assert "--no-pager" in unit.logs(5, follow=False)
+    agent = Launchd("memex", tmp_path, tmp_path / "memex.log")
+    assert agent.logs(5, follow=False) == ["tail", "-n", "5", str(tmp_path / "memex.log")]
+
+
+def test_an_agent_of_macos_is_loaded_asked_and_unloaded(tmp_path, monkeypatch):
+    asked = tmp_path / "asked"
+    printed = "gui/501/memex = {\n\tstate = running\n\tpid = 77\n\tlast exit code = 0\n}"
+    put(tmp_path, "launchctl", f"echo \"$@\" >> {asked}; [ $1 != print ] || printf '{printed}'")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    one = Launchd("memex", tmp_path / "Agents", tmp_path / "Logs/memex.log")
+    one.write(wish("/My Vault"))
+    assert plistlib.loads(one.file.read_bytes())["ProgramArguments"] == list(wish("/My Vault").command)
+    with pytest.raises(Conflict):
+        one.write(wish("/b"))
+    one.enable(start=False)
+    assert not asked.exists(), "the next login loads it"
+    one.enable(start=True)
+    assert settle(one, 5)["pid"] == 77
+    one.remove()
+    domain = f"gui/{os.getuid()}"
+    assert asked.read_text().splitlines() == [
+        f"bootout {domain}/memex",
+        f"bootstrap {domain} {one.file}",
+        f"print {domain}/memex",
+        f"bootout {domain}/memex",
+    ]
+    assert not one.file.exists()
+    assert one.by_hand() == [f"launchctl bootstrap {domain} {one.file}"]
+
+
+def test_a_command_that_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "no systemd here" in Systemd("memex", tmp_path).absent()
+    assert "no launchd here" in Launchd("memex", tmp_path, tmp_path).absent()
+    with pytest.raises(NotFound, match="systemctl is not installed"):
+        Systemd("memex", tmp_path).state()
+
+
+def test_what_is_shown_for_people(memex, tmp_path):
+    memex.run("init")
+    memex.run("service", "install", "--file-only")
+    printed = (
+        "ActiveState=failed\\nSubState=failed\\nUnitFileState=disabled\\nNRestarts=3\\nResult=watchdog\\nMainPID=0\\n"
+    )
+    put(tmp_path, "systemctl", f"printf '{printed}'")
+    environ = memex.environ | {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    words = [
+        sys.executable,
+        "-m",
+        "syncd.cli",
+        "service",
+        "status",
+        "--vault",
+        str(memex.vault),
+        "--state",
+        str(memex.state),
+    ]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 7
+    assert [line.split(maxsplit=1) for line in done.stdout.splitlines()][1:] == [
+        ["state", "failed (failed)"],
+        ["restarts", "3"],
+        ["result", "watchdog"],
+        ["enabled", "no: it does not start by itself"],
+    ]
+    told = json.loads(
+        subprocess.run([*words, "--json"], env=environ, capture_output=True, text=True, check=False).stdout
+    )
+    assert (told["active"], told["restarts"], told["enabled"], told["pid"]) == (False, 3, False, None)

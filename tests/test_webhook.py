@@ -1,0 +1,209 @@
+"""Webhooks of forges, over real HTTP: what opens the route, and that nothing else comes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import socket
+from contextlib import contextmanager
+
+import httpx2
+import pytest
+
+from index.errors import InvalidArgument
+from mcp_server.webhook import LARGEST
+from syncd.ledger import Ledger
+from syncd.pushes import KEPT_MS, Pushes, drop_secret, make_secret
+from tests.rim import running
+
+PAYLOAD = json.dumps(
+    {"ref": "refs/heads/--upload-pack=x", "repository": {"clone_url": "https://evil.example/"}}
+).encode()
+FORGES = {
+    "github": ("x-hub-signature-256", "sha256=", "x-github-event", "x-github-delivery"),
+    "gitea": ("x-gitea-signature", "", "x-gitea-event", "x-gitea-delivery"),
+    "forgejo": ("x-forgejo-signature", "", "x-forgejo-event", "x-forgejo-delivery"),
+}
+
+
+def headers(secret, body=PAYLOAD, *, forge="github", event="push", delivery="d-1"):
+    signature, prefix, kind, id = FORGES[forge]
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return {signature: prefix + digest, kind: event, id: delivery, "content-type": "application/json"}
+
+
+def post(rim, sent, body=PAYLOAD, **options):
+    return httpx2.post(rim.url + "/hooks/git", content=body, headers=sent, timeout=30, **options)
+
+
+class Told:
+    """Counts what it is told."""
+
+    def __init__(self):
+        self.times = 0
+
+    def __call__(self):
+        self.times += 1
+
+
+@pytest.fixture(scope="module")
+def rim(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("rim")) as served:
+        yield served
+
+
+@pytest.fixture
+def told(rim, monkeypatch):
+    told = Told()
+    monkeypatch.setattr(rim.desk.pushes, "_on_push", told)
+    return told
+
+
+@pytest.fixture
+def secret(rim):
+    yield make_secret(rim.world.state, rotate=True)
+    (rim.world.state / "hook-secret").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("forge", FORGES)
+def test_a_signed_push_of_each_forge_makes_the_daemon_look_once(rim, secret, told, forge):
+    sent = headers(secret, forge=forge, delivery=f"{forge}-1")
+    first = post(rim, sent)
+    assert (first.status_code, first.json(), told.times) == (202, {"status": "looking"}, 1)
+    again = post(rim, sent)
+    assert (again.status_code, again.json(), told.times) == (200, {"status": "known"}, 1)
+    assert post(rim, sent | {FORGES[forge][3]: f"{forge}-2"}).status_code == 202
+    assert told.times == 2
+
+
+def test_a_ping_is_answered_and_other_events_are_let_be(rim, secret, told):
+    ping = post(rim, headers(secret, event="ping"))
+    assert (ping.status_code, ping.json()) == (200, {"status": "pong"})
+    other = post(rim, headers(secret, event="issues"))
+    assert (other.status_code, other.json()) == (202, {"status": "ignored"})
+    assert told.times == 0
+
+
+def test_without_a_secret_there_is_no_such_route(rim, told):
+    for sent in (headers("guess"), {"content-type": "application/json"}, rim.headers()):
+        answer = post(rim, sent)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+    missing = rim.rest("POST", "/hooks/nothing", json={})
+    assert answer.json() == missing.json()
+    assert told.times == 0
+
+
+def wrong(secret):
+    right = headers(secret)
+    digest = right["x-hub-signature-256"].removeprefix("sha256=")
+    return {
+        "none": {**right, "x-hub-signature-256": None},
+        "another secret": headers("guess"),
+        "another body": headers(secret, b"{}"),
+        "one digit": right | {"x-hub-signature-256": "sha256=" + digest[:-1] + ("0" if digest[-1] != "0" else "1")},
+        "short": right | {"x-hub-signature-256": "sha256=" + digest[:-2]},
+        "long": right | {"x-hub-signature-256": f"sha256={digest}00"},
+        "empty": right | {"x-hub-signature-256": ""},
+        "sha1": right | {"x-hub-signature-256": None, "x-hub-signature": "sha1=" + "0" * 40},
+        "not hex": right | {"x-hub-signature-256": "sha256=" + "g" * 64},
+        "not ASCII": right | {"x-hub-signature-256": "sha256=" + "é" * 64},
+        "one right and one wrong": right | {"x-gitea-signature": "0" * 64},
+        "a good key instead": None,
+    }
+
+
+@pytest.mark.parametrize("kind", wrong("x"))
+def test_nothing_but_the_signature_opens_it(rim, secret, told, kind):
+    sent = wrong(secret)[kind]
+    sent = rim.headers("owner") | {"content-type": "application/json"} if sent is None else sent
+    pairs = [(name.encode(), value.encode("latin-1")) for name, value in sent.items() if value is not None]
+    answer = post(rim, pairs)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
+    assert told.times == 0
+
+
+def test_a_signature_that_stands_twice_is_refused(rim, secret, told):
+    pairs = [*headers(secret).items(), ("x-hub-signature-256", "sha256=" + "0" * 64)]
+    assert post(rim, pairs).status_code == 400
+    assert told.times == 0
+
+
+def test_a_new_secret_is_in_force_at_once_and_the_old_one_ends(rim, secret, told):
+    other = make_secret(rim.world.state, rotate=True)
+    assert post(rim, headers(secret, delivery="r-1")).status_code == 401
+    assert post(rim, headers(other, delivery="r-1")).status_code == 202
+    drop_secret(rim.world.state)
+    assert post(rim, headers(other, delivery="r-2")).status_code == 404
+    assert told.times == 1
+
+
+def test_a_secret_that_others_can_read_is_none_and_that_is_told(rim, secret, told):
+    (rim.world.state / "hook-secret").chmod(0o644)
+    assert post(rim, headers(secret)).status_code == 404
+    degraded = httpx2.get(rim.url + "/healthz", timeout=30).json()["degraded"]
+    assert any(text.startswith("webhooks: off") for text in degraded)
+    assert not any(str(rim.world.state) in text for text in degraded)
+
+
+def test_a_body_has_its_limits_of_size_and_kind(rim, secret, told):
+    fits, large = b"x" * LARGEST, b"x" * (LARGEST + 1)
+    assert post(rim, headers(secret, fits, delivery="l-1"), fits).status_code == 202
+    answer = post(rim, headers(secret, large), large)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "RESOURCE_EXHAUSTED")
+    assert post(rim, headers(secret) | {"content-type": "application/x-www-form-urlencoded"}).status_code == 415
+    assert post(rim, headers(secret, delivery="bad id"), PAYLOAD).status_code == 400
+    assert told.times == 1
+
+
+def test_the_other_guards_stand_before_it(rim, secret, told):
+    assert post(rim, headers(secret) | {"host": "evil.example"}).status_code == 421
+    assert post(rim, headers(secret) | {"origin": "https://evil.example"}).status_code == 403
+    assert httpx2.get(rim.url + "/hooks/git", headers=headers(secret), timeout=30).status_code == 405
+    assert rim.rest("POST", "/search", key=None, headers=headers(secret), json={"query": "x"}).status_code == 401
+    assert told.times == 0
+
+
+def test_the_body_of_an_unsigned_delivery_is_not_waited_for(rim, secret):
+    host = rim.url.removeprefix("http://")
+    name, _, port = host.rpartition(":")
+    with socket.create_connection((name, int(port)), timeout=30) as client:
+        head = (
+            f"POST /hooks/git HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n"
+        )
+        client.sendall(head.encode())
+        assert client.recv(1000).startswith(b"HTTP/1.1 401 ")
+
+
+@contextmanager
+def pushes(folder, told):
+    folder.chmod(0o700)
+    ledger = Ledger.open(folder / "ledger.db")
+    try:
+        yield Pushes(ledger, folder, told), ledger
+    finally:
+        ledger.close()
+
+
+def test_a_delivery_is_remembered_for_a_day_and_then_forgotten(tmp_path):
+    told = Told()
+    with pushes(tmp_path, told) as (hook, ledger):
+        assert hook.push("a", now=0)
+        assert not hook.push("a", now=KEPT_MS)
+        assert hook.push("b", now=KEPT_MS)
+        assert hook.push("a", now=KEPT_MS + 1)
+        assert told.times == 3
+        assert len(ledger.rows("SELECT id FROM deliveries")) == 2
+        with pytest.raises(InvalidArgument):
+            hook.push("", now=0)
+    with pushes(tmp_path, told) as (hook, _):
+        assert not hook.push("b", now=KEPT_MS + 2)
+
+
+def test_a_secret_that_is_a_link_or_a_pipe_is_none(tmp_path):
+    with pushes(tmp_path, Told()) as (hook, _):
+        make_secret(tmp_path, rotate=False)
+        assert hook.on
+        (tmp_path / "hook-secret").rename(tmp_path / "elsewhere")
+        (tmp_path / "hook-secret").symlink_to(tmp_path / "elsewhere")
+        assert (hook.on, bool(hook.problem)) == (False, True)
