@@ -39,8 +39,8 @@ _VARYING = re.compile(r"ー(?![ァ-ヺ])")  # サーバー and サーバ are one
 
 def tag_of(text: str) -> str:
     """`text` as a tag in kebab case; "" when it can't be one."""
-    text = unicodedata.normalize("NFKC", text).strip().strip("#").lower()
-    text = _ELIDED.sub("", SPELT.get(text, text))
+    text = unicodedata.normalize("NFKC", text).strip().lower()
+    text = _ELIDED.sub("", SPELT.get(text) or SPELT.get(text.lstrip("#"), text))
     kept = "".join(c if c.isalnum() or unicodedata.category(c) in ("Mn", "Mc") else "-" for c in text)
     tag = unicodedata.normalize("NFC", "-".join(filter(None, kept.split("-"))))
     if len(tag) > LONGEST:
@@ -62,7 +62,7 @@ def words_of(tag: str) -> tuple[str, ...]:
 def _word(word: str) -> str:
     word = _VARYING.sub("", bare(word))
     word = SHORT.get(word, word)
-    if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is")):
+    if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is", "news")):
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
