@@ -5,13 +5,11 @@ anywhere the catalog never claims what the store does not hold."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,47 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.catalog import Catalog
-from index.chunk import CHUNKING, Sizes, chunks
+from index.chunk import Sizes, chunks
 from index.embed import Embedder
 from index.errors import Unavailable
+from index.examine import differing
 from index.identity import path_id, stem
 from index.memory import give_back
-from index.model import Answer, Chunk, Document, Entry, Query, Record, Scope, Stat
-from index.query import tag_keys
+from index.model import Answer, Document, Entry, Query, Record, Scope, Stat
+from index.prepared import Prepared, estimate, fingerprint, rows_of
 from index.search import search
 from index.store import Row, Store
 from index.trace import span
 
 LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
-LAYOUT = 2  # grows when what is stored, or how a note is read, changes: the index is then built anew
-
-
-def fingerprint(identity: str, sizes: Sizes) -> str:
-    """What an index was built with: equal fingerprints give equal rows and vectors that may be compared."""
-    made_by = {
-        "encoder": identity,
-        "sizes": [sizes.tokens, sizes.overlap, sizes.context],
-        "chunking": CHUNKING,
-        "layout": LAYOUT,
-    }
-    return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
-
-
-def estimate(texts: Sequence[str]) -> list[int]:
-    """Tokens of each text when no tokenizer is at hand: about four bytes each, one per wide character."""
-    return [max(1, len(text.encode("utf-8", "replace")) // 4) for text in texts]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A document that is ready to be committed: cut, and embedded where an encoder was at hand."""
-
-    document: Document
-    stat: Stat
-    chunks: tuple[Chunk, ...]
-    vectors: NDArray[np.float32] | None  # [chunks, dimensions]; None = findable by words only, for now
-    embedded: int  # how many of them the encoder was asked for
-    reused: int  # how many were known by their digest
 
 
 class Index:
@@ -72,6 +42,7 @@ class Index:
         self.lock = threading.RLock()
         self.sizes = sizes
         self._catalog, self._store, self._embedder, self._made_by = catalog, store, embedder, made_by
+        self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
         self._agree()
         self._load()
@@ -182,7 +153,7 @@ class Index:
             if not ready and not gone:
                 return stale
             rows: dict[str, tuple[Row, ...]] = {path_id(path): () for path in gone}
-            rows.update((path_id(one.document.path), tuple(_rows(one))) for one in ready)
+            rows.update((path_id(one.document.path), tuple(rows_of(one))) for one in ready)
             try:
                 with span("store", chunks=sum(map(len, rows.values()))):
                     self._store.replace({**dict.fromkeys(self._orphans, ()), **rows})
@@ -200,7 +171,16 @@ class Index:
                 path = one.document.path
                 own = one.document.claimed_id or path_id(path)
                 self._know(Entry(path, own, one.document.digest, one.stat, one.vectors is not None))
+            if self.on_commit:
+                self.on_commit([*gone, *(one.document.path for one in ready)])
             return stale
+
+    def doubt(self, entries: Collection[Entry]) -> None:
+        """Take these digests as unknown, unless they have changed meanwhile: the next look reads the files again."""
+        with self.lock:
+            for entry in entries:
+                if self.manifest.get(entry.path) == entry:
+                    self.manifest[entry.path] = replace(entry, digest="")
 
     def _doubt(self, paths: Collection[str]) -> None:
         """Nobody knows which rows these have: what is known is read again at the next look, what is new stands for nothing."""
@@ -241,14 +221,30 @@ class Index:
             self._catalog.forget()
             self._load()
 
+    def torn(self) -> tuple[list[Entry], int]:
+        """The documents whose rows the store holds not as the catalog says, and how many it held of none: these are gone."""
+        with self.lock:
+            differ = set(self._compare())
+            orphans = len(self._orphans)
+            self.drop_orphans()
+            return [entry for path, entry in self.manifest.items() if differ and path_id(path) in differ], orphans
+
+    def _compare(self) -> list[str]:
+        held, known = self._store.documents(), self._catalog.chunks()
+        self._orphans |= held.keys() - known.keys()
+        return [key for key, chunks in known.items() if held.get(key, 0) != chunks]
+
     def _agree(self) -> None:
         """After a crash, an undone capture or a repair: what only one of the two holds is made again, or removed."""
-        held, known = self._store.documents(), self._catalog.chunks()
-        self._orphans = held.keys() - known.keys()
-        differ = [key for key, chunks in known.items() if held.get(key, 0) != chunks]
+        differ = self._compare()
         if self._store.healed or differ:
             self._catalog.forget(None if self._store.healed else differ)
         self.mending = bool(self._store.healed or differ or self._catalog.fresh)
+
+    def examined(self) -> str:
+        """How catalog and store differ just now; "" = not at all."""
+        with self.lock:
+            return differing(self._catalog.chunks(), self._store.documents())
 
     def drop_orphans(self) -> None:
         """Remove the rows that no document stands for."""
@@ -304,7 +300,7 @@ class Index:
         return self._catalog.recent(workspace=workspace, limit=limit, before=before)
 
     def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
-        """The tags most used in `workspace`, with the number of documents that have them."""
+        """The tags most used in `workspace`, with the number of documents that have each."""
         return self._catalog.vocabulary(workspace, limit)
 
     def unlabelled(self, workspace: str | None = None) -> list[str]:
@@ -369,27 +365,3 @@ class Index:
         """Hold back every commit."""
         with self.lock:
             yield
-
-
-def _rows(one: Prepared) -> Iterator[Row]:
-    document = one.document
-    tags = tag_keys(document.tags)
-    for position, chunk in enumerate(one.chunks):
-        text = chunk.embedded
-        yield Row(
-            chunk_id=f"{path_id(document.path)}-{chunk.ord}",
-            doc_id=path_id(document.path),
-            ord=chunk.ord,
-            workspace=document.workspace,
-            namespace=document.namespace,
-            collection=document.collection,
-            type=document.type,
-            source=document.source,
-            tags=tags,
-            created_at=document.created_at,
-            digest=chunk.digest,
-            heading=" > ".join(chunk.trail),
-            cut=len(text) - len(chunk.text),
-            text=text,
-            vector=None if one.vectors is None else one.vectors[position],
-        )

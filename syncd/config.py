@@ -131,6 +131,16 @@ class EnrichSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """How changes of the vault are noticed."""
+
+    mode: Literal["auto", "events", "poll"] = setting(
+        "auto", "`events` trusts the system to tell of changes, `poll` only lists; `auto` does both where it must."
+    )
+    poll_s: float = setting(15.0, "Seconds between two listings where events can't be had or trusted.", least=0.1)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, and where each of those that were set was set (`name` -> origin)."""
 
@@ -147,6 +157,7 @@ class Settings:
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
+    watch: WatchSettings = field(default_factory=WatchSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -172,6 +183,7 @@ SECTIONS: dict[str, type[Any]] = {
     "telemetry": TelemetrySettings,
     "limits": LimitsSettings,
     "access": AccessSettings,
+    "watch": WatchSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")

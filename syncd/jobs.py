@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 OFTEN_S = 300.0  # of a job that runs more often than this only what changed is written down: a tick costs no fsync
 LATE_S = 60.0  # a run that came due while nothing ran is made up this long after the start, which has enough to do
+FIRST_S = 3600.0  # the longest wait for a job that never ran
 LIMIT_S = 3600.0  # a run that takes longer is shown as too long
 
 
@@ -198,8 +199,10 @@ class Jobs:
 
 
 def _wait(last: Run | None, seconds: float, now: float) -> float:
-    """Seconds to the first run: what the last one left of the interval, as far as its time can be believed."""
-    left = last.started_at / 1000 + seconds - now if last else seconds
+    """Seconds to the first run: what the last one left of the interval, as far as its time can be believed.
+
+    One that never ran must not wait for a day that a laptop is never on for."""
+    left = last.started_at / 1000 + seconds - now if last else min(seconds, FIRST_S)
     return min(max(left, min(seconds, LATE_S)), seconds)
 
 

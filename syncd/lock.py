@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import socket
+import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -65,6 +67,40 @@ class Lock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def sole(folder: Path) -> socket.socket | None:
+    """A claim to serve `folder` alone, whatever the state folder, for as long as it is open; None when another has it.
+
+    It is a name in the kernel that goes with its process, not a lock on the folder, for which a person's script may wait.
+    Where there are no such names the claim is worth nothing."""
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        if sys.platform == "linux":
+            found = folder.stat()
+            claim.bind(f"\0memex:{found.st_dev}:{found.st_ino}")
+    except OSError as error:
+        claim.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise Unavailable(f"the vault can't be claimed: {error.strerror}") from error
+    return claim
+
+
+def holder(state: Path) -> int | None:
+    """The pid of the process that holds the lock of `state` (0: it has not said yet), or None when none does."""
+    try:
+        fd = os.open(state / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return _read(fd)[1] if error.errno in _BUSY else None
+    else:
+        return None
+    finally:
+        os.close(fd)
 
 
 def _taken(state: Path, pid: int) -> Conflict:

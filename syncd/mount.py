@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # blanks and backslashes in a place, as the kernel writes them
 _KINDS = ("nfs", "cifs", "smb", "9p", "virtiofs", "vboxsf", "ceph", "glusterfs", "afs", "fuse.")
 
 
 def remote(folder: str) -> str:
-    """The kind of file system that `folder` lies on if it is a network's, a host's or FUSE's, or ""."""
+    """The kind of file system that `folder`, or a part of it, lies on if it is a network's, a host's or FUSE's, or ""."""
     try:
         device = Path(folder).stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # no such folder, or a system without such a list
         return ""
-    kind = mounted(f"{os.major(device)}:{os.minor(device)}", mounts)
-    return kind if kind.startswith(_KINDS) else ""
+    kinds = [mounted(f"{os.major(device)}:{os.minor(device)}", mounts), *below(os.path.realpath(folder), mounts)]
+    return next((kind for kind in kinds if kind.startswith(_KINDS)), "")
 
 
 def mounted(device: str, mounts: str) -> str:
@@ -26,3 +28,14 @@ def mounted(device: str, mounts: str) -> str:
         if left.split()[2:3] == [device] and right:
             return right.split()[0]
     return ""
+
+
+def below(folder: str, mounts: str) -> list[str]:
+    """The kinds of the file systems that are mounted inside `folder`."""
+    kinds = []
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        place = left.split()[4:5]
+        if place and right and _ESCAPED.sub(lambda found: chr(int(found[1], 8)), place[0]).startswith(f"{folder}/"):
+            kinds.append(right.split()[0])
+    return kinds

@@ -20,6 +20,7 @@ from syncd.workspace import Kept
 if TYPE_CHECKING:
     from syncd.app import App
     from syncd.keys import Key
+    from syncd.sync import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -37,6 +38,8 @@ def operations(app: App) -> dict[str, Operation]:
         "delete": owner.delete,
         "status": owner.status,
         "index": owner.index,
+        "check": owner.check,
+        "index.examine": owner.examine,
         "workspace.create": owner.create_workspace,
         "workspace.list": owner.list_workspaces,
         "workspace.delete": owner.delete_workspace,
@@ -106,16 +109,12 @@ class _Owner:
             )
         return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
-    def status(self, _: Arguments, __: Progress) -> dict[str, Any]:
-        return self._app.status(None) | self._app.facts()
+    def status(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        told = self._app.health.status(None) | self._app.health.facts()
+        return told | {"coverage": self._app.health.coverage()} if given.get("coverage") else told
 
     def index(self, given: Arguments, progress: Progress) -> dict[str, Any]:
-        def tell(done: int, total: int, stage: str) -> None:
-            progress({"done": done, "total": total, "stage": stage})
-
-        sync = self._app.sync
-        if not sync.vault.present():
-            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        sync, tell = self._rooted(), _teller(progress)
         accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
         if full:
             sync.shelf.accept()
@@ -124,6 +123,16 @@ class _Owner:
         if accept:
             sync.run(accept=True)  # what is held would keep a new index from being made
         return asdict(sync.rebuild(fresh=full, progress=tell))
+
+    def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
+        sync, tell = self._rooted(), _teller(progress)
+        sync.run(progress=tell)  # what a listing finds needs no deep check
+        told = self._app.check.run(tell)
+        return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
+
+    def examine(self, _: Arguments, __: Progress) -> dict[str, str]:
+        """What is wrong with the index of each scope; "" = nothing."""
+        return {scope: slot.index.examined() for scope, slot in self._app.shelf.slots.items()}
 
     def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return {"name": self._app.desk.create_workspace(given["name"]).name}
@@ -169,8 +178,16 @@ class _Owner:
     def key_history(self, _: Arguments, __: Progress) -> list[dict[str, Any]]:
         return [dict(one) for one in self._app.keys.history()]
 
+    def _rooted(self) -> Sync:
+        sync = self._app.sync
+        if not sync.vault.present():
+            raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+        return sync
+
     def _degraded(self, answers: Any) -> list[str]:
-        return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
+        return list(
+            dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.health.degraded()])
+        )
 
     def _kept(self, id: str, workspace: str | None) -> Kept:
         record = self._app.shelf.slots["captures"].index.record(id)
@@ -181,6 +198,10 @@ class _Owner:
         if record is None or workspace:
             raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
         return Kept(record, self._app.text_of(record), tuple(vault.passages(record)))
+
+
+def _teller(progress: Progress) -> Callable[[int, int, str], None]:
+    return lambda done, total, stage: progress({"done": done, "total": total, "stage": stage})
 
 
 def _query(given: Arguments) -> Query:

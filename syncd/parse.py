@@ -25,7 +25,10 @@ from syncd.secrets import defects as secrets_in
 TYPES = frozenset({"note", "file", "entity"})
 CONFLICT_COPY = re.compile(
     r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
-    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox""",
+    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
+    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
+    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
+    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")

@@ -13,8 +13,9 @@ from functools import partial
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import path_id
-from index.index import Index, Prepared
+from index.index import Index
 from index.model import Document, Entry, Stat
+from index.prepared import Prepared
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso

@@ -276,9 +276,12 @@ class Sync:
             try:
                 self.vault.reopen()
             except MemexError as error:
-                log.warning("%s", error)
+                if "vault" not in self._trouble:
+                    log.warning("%s", error)
                 # Told to whoever asks how the daemon is, so without the path.
-                self._trouble["vault"] = "vault missing: its folder is gone or can't be opened; the index is kept"
+                self._trouble["vault"] = (
+                    "vault missing: its folder is gone, empty or can't be opened; the index is kept"
+                )
                 self._vain("root", True)
                 return False
         self._trouble.pop("vault", None)

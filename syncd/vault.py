@@ -50,8 +50,13 @@ class Vault:
             raise Unavailable(f"the vault at {self.root} can't be opened: {words(error)}") from error
 
     def reopen(self) -> None:
-        """Take the folder that stands at the root's path now; safe beside calls in other threads."""
+        """Take the folder that stands at the root's path now; safe beside calls in other threads.
+
+        An empty one is refused: it is where a disk that is not there would be mounted."""
         fresh = self._open_root()
+        if not os.listdir(fresh):  # noqa: PTH208 - of a descriptor
+            os.close(fresh)
+            raise Unavailable(f"the vault at {self.root} is empty: is its disk not mounted?")
         os.dup2(fresh, self._fd, inheritable=False)
         os.close(fresh)
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -18,60 +17,9 @@ from statistics import median
 import pytest
 
 from index.errors import MemexError, Unavailable
-from syncd import control, sync
-from syncd.adopt import adopt
-from syncd.app import App
-from syncd.config import ServerSettings, Settings, VaultSettings
-from syncd.doors import LimitsSettings
-from tests.fakes import fake_embedder
+from syncd import sync
+from tests.swift import Daemon
 from tests.world import World, until
-
-ROOT = Path(__file__).parents[1]
-
-
-def serve(vault: Path, state: Path) -> None:
-    """The daemon's own process."""
-    settings = Settings(
-        vault=VaultSettings(path=vault), state=state, server=ServerSettings(port=0), limits=LimitsSettings(rate=0)
-    )
-    adopt(settings, now=time.time_ns() // 1_000_000)
-    with App(settings, embedder=fake_embedder()) as app:
-        app.serve(lambda _: None)
-
-
-class Daemon:
-    """One life of the daemon on a vault, asked through the owner's door."""
-
-    def __init__(self, folder: Path) -> None:
-        self.vault, self.state = folder / "vault", folder / "state"
-        begun = time.monotonic()
-        with (folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.test_faults", str(self.vault), str(self.state)],
-                cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": str(ROOT)},
-                stdout=log,
-                stderr=log,
-            )
-        until(self.ready, 60)
-        self.took = time.monotonic() - begun
-
-    def ready(self) -> bool:
-        assert self.process.poll() is None, (self.vault.parent / "log").read_text()[-4000:]
-        with contextlib.suppress(MemexError):
-            return bool(self.ask("status")["ready"])
-        return False
-
-    def ask(self, operation: str, **given):
-        return control.call(self.state, operation, given, timeout=60)
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(45)
 
 
 def killed_under_load(folder: Path, kills: int) -> None:
@@ -217,7 +165,7 @@ def test_a_full_disk_under_the_vault_refuses_captures_and_leaves_nothing_behind(
                     assert workspace.get(kept.record.id).content == "kept, a sanderling"
                 assert workspace.capture("taken again").created
                 world.settled()
-                assert not world.app.degraded()
+                assert not world.app.health.degraded()
         finally:
             world.close()
 
@@ -239,7 +187,7 @@ def test_a_full_disk_under_the_state_keeps_edits_pending_until_there_is_space(tm
                     assert everything(world.vault) == before
                     for number in range(40):
                         world.write(f"n/{number}.md", f"the phalarope {number}\n" + "more of it. " * 2000)
-                    until(lambda: any("disk is full" in told for told in world.app.degraded()))
+                    until(lambda: any("disk is full" in told for told in world.app.health.degraded()))
                     assert world.app.sync.pending > 0
                     for _ in range(5):
                         assert world.found("turnstone", mode="text") == ["Note.md"]
@@ -247,7 +195,7 @@ def test_a_full_disk_under_the_state_keeps_edits_pending_until_there_is_space(tm
                     assert world.app.sync.pending > 0
                 until(lambda: len(world.found("phalarope", mode="text", limit=50)) == 40)
                 world.settled()
-                until(lambda: not world.app.degraded())
+                until(lambda: not world.app.health.degraded())
                 assert workspace.capture("taken again").created
                 assert world.dump() == world.rebuilt(tmp_path / "other")
         finally:
@@ -322,15 +270,11 @@ def test_torn_files_are_mended_or_made_anew_and_never_answer_with_nothing(tmp_pa
         with world.serving():
             world.settled()
             until(lambda: len(world.found("curlew", limit=50)) == 46)
-            until(lambda: not world.app.degraded())
+            until(lambda: not world.app.health.degraded())
             assert world.app.desk.workspace("default").get(kept.id).content == "a captured curlew"
             assert world.app.desk.workspace("default").capture("another curlew").created
         assert world.dump() == world.rebuilt(tmp_path / "other")
         world.reopen()
-        assert not world.app.degraded()
+        assert not world.app.health.degraded()
     finally:
         world.close()
-
-
-if __name__ == "__main__":
-    serve(Path(sys.argv[1]), Path(sys.argv[2]))

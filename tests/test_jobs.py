@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import NotFound, Unavailable
-from syncd.jobs import LATE_S, Jobs, _Every, _wait
+from syncd.jobs import FIRST_S, LATE_S, Jobs, _Every, _wait
 from syncd.ledger import Ledger
 from syncd.runs import KEPT, Run, Runs
 from tests.world import until
@@ -262,7 +262,8 @@ def test_a_ledger_that_can_not_be_written_stops_no_job(jobs, ledger, caplog):
 @pytest.mark.parametrize(
     ("last", "seconds", "wait"),
     [
-        pytest.param(None, DAY, DAY, id="never ran"),
+        pytest.param(None, DAY, FIRST_S, id="never ran"),
+        pytest.param(None, 30.0, 30.0, id="never ran and runs often"),
         pytest.param(NOW - 1000, DAY, DAY - 1000, id="ran a while ago"),
         pytest.param(NOW - 3 * DAY, DAY, LATE_S, id="is overdue: made up once the start is over"),
         pytest.param(NOW - 3 * DAY, 30.0, 30.0, id="is overdue and runs often"),

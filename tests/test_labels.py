@@ -61,7 +61,7 @@ def backfill(world, **given):
 
 
 def facts(world):
-    return world.app.facts()["enrichment"]
+    return world.app.health.facts()["enrichment"]
 
 
 # At capture
@@ -144,7 +144,7 @@ def test_a_defect_in_enrichment_fails_no_capture_and_is_told(tmp_path):
         assert (record.summary, record.tags) == (None, ())
         assert "RuntimeError" in facts(world)["problem"]
         assert facts(world)["waiting"] == 1
-        assert any(line.startswith("enrichment:") for line in world.app.degraded())
+        assert any(line.startswith("enrichment:") for line in world.app.health.degraded())
     finally:
         world.close()
 
@@ -194,8 +194,8 @@ def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, 
     told = facts(remote)
     assert (told["missing"], told["waiting"]) == (1, 1)
     assert "endpoint" in told["problem"]
-    assert any("enrichment" in line for line in remote.app.degraded(("captures",)))
-    assert chat.url not in str(remote.app.degraded(("captures",)))
+    assert any("enrichment" in line for line in remote.app.health.degraded(("captures",)))
+    assert chat.url not in str(remote.app.health.degraded(("captures",)))
     calls = len(chat.requests)
     capture(remote, "a second note")  # it is left alone for a moment
     assert len(chat.requests) == calls

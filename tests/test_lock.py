@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.lock import Lock
+from syncd.lock import Lock, sole
 
 HOLDER = """
 import sys, time
@@ -85,3 +85,22 @@ def test_a_state_folder_that_cannot_be_made_is_unavailable(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="cannot open"):
         Lock.acquire(tmp_path / "file")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel has no names of this kind")
+def test_a_claim_is_one_s_own_and_goes_with_it(tmp_path):
+    link = tmp_path / "link"
+    (tmp_path / "vault").mkdir()
+    link.symlink_to(tmp_path / "vault")
+    one = sole(tmp_path / "vault")
+    assert one is not None
+    assert sole(link) is None
+    other = sole(tmp_path)
+    assert other is not None
+    one.close()
+    again = sole(link)
+    assert again is not None
+    for claim in (other, again):
+        claim.close()
+    with pytest.raises(Unavailable):
+        sole(tmp_path / "gone")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.mount import mounted, remote
+from syncd.mount import below, mounted, remote
 
 MOUNTS = """\
 22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
@@ -24,3 +24,15 @@ def test_a_device_has_the_kind_of_its_mount(device, kind):
 
 def test_a_folder_that_is_not_there_lies_nowhere(tmp_path):
     assert remote(str(tmp_path / "gone")) == ""
+
+
+def test_what_is_mounted_inside_a_folder_counts_too():
+    mounts = (
+        "22 1 8:1 / / rw - ext4 /dev/sda rw\n"
+        "30 22 0:50 / /home/ada/My\\040Vault/Shared rw shared:1 - fuse.sshfs host:/x rw\n"
+        "31 22 0:51 / /home/ada/My\\040Vaults rw - nfs4 host:/y rw\n"
+        "nonsense\n"
+    )
+    assert below("/home/ada/My Vault", mounts) == ["fuse.sshfs"]
+    assert below("/home/ada", mounts) == ["fuse.sshfs", "nfs4"]
+    assert below("/srv", mounts) == []

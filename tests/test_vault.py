@@ -653,3 +653,19 @@ def test_many_threads_write_beside_each_other(vault):
     vault.close()
     vault.close()
     assert not vault.present()
+
+
+def test_an_empty_folder_in_the_root_s_place_is_where_a_disk_is_not_mounted(vault):
+    put(vault, "a.md")
+    aside = vault.root.with_name("aside")
+    vault.root.rename(aside)
+    vault.root.mkdir()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(Unavailable, match="is empty: is its disk not mounted"):
+        vault.reopen()
+    assert not vault.present()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    vault.root.rmdir()
+    aside.rename(vault.root)
+    vault.reopen()
+    assert set(vault.listing().files) == {"a.md"}

@@ -24,8 +24,9 @@ from typing import Any, TypeAlias
 
 from index.chunk import sizes
 from index.embed import Embedder, EmbedSettings
-from index.index import Index, fingerprint
+from index.index import Index
 from index.model import Filter, Query, Stat
+from index.prepared import fingerprint
 from index.rows import Match
 from syncd.parse import parse
 from tests.bench.measure import ROOT, Row, p50, p95

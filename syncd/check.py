@@ -1,0 +1,112 @@
+"""Compare every note by its bytes with what is known of it, and the two halves of each index, once a day.
+
+For what no event and no stat can tell: an edit that kept size and time, a write through a mapping, a row that got lost.
+Law, tested: it writes no row; what differs is doubted and goes down the one pipe, which looks at the files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+from index.errors import NotFound, Unavailable
+from index.index import Index
+from index.model import Entry
+from syncd.shelf import Shelf
+from syncd.sweep import Progress
+from syncd.vault import Vault
+
+log = logging.getLogger(__name__)
+
+SLICE_S, REST = 0.02, 4  # seconds of work at a time, and how many times that it rests: searches don't notice
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A check that came to its end."""
+
+    at: int | None = None  # epoch milliseconds; None = there was none yet
+    checked: int = 0  # notes that were read
+    mended: int = 0  # notes that were not known as they are, and rows that no note stands for
+
+
+class DeepCheck:
+    """Makes checks, one at a time, and remembers the last one over restarts in the file `remembered`."""
+
+    def __init__(self, vault: Vault, shelf: Shelf, hint: Callable[[Iterable[str]], None], remembered: Path) -> None:
+        self._vault, self._shelf, self._hint, self._file = vault, shelf, hint, remembered
+        self._one = threading.Lock()
+        self._stopped = threading.Event()
+        self.last = self._recalled()
+
+    def run(self, progress: Progress | None = None) -> Checked:
+        """Check everything. One that is stopped, or loses the vault, is not remembered."""
+        with self._one:
+            indexes = self._shelf.live.indexes.values()
+            checked, mended = 0, sum(self._halves(index) for index in indexes)
+            known = [(index, entry) for index in indexes for entry in index.manifest.copy().values() if entry.digest]
+            known.sort(key=lambda pair: pair[1].path)
+            while checked < len(known):
+                begun = time.monotonic()
+                for index, entry in islice(known, checked, None):
+                    mended += self._differs(index, entry)
+                    checked += 1
+                    if time.monotonic() - begun >= SLICE_S:
+                        break
+                if progress:
+                    progress(checked, len(known), "checking")
+                if self._stopped.wait(REST * (time.monotonic() - begun)) or not self._vault.present():
+                    return Checked(self.last.at, checked, mended)
+            self.last = Checked(time.time_ns() // 1_000_000, checked, mended)
+            with suppress(OSError):  # a full disk: then the next start makes it again
+                self._remember()
+            if mended:
+                log.warning("the deep check found %d notes or rows that no event had told of", mended)
+            return self.last
+
+    def stop(self) -> None:
+        """End the one under way, and make no other."""
+        self._stopped.set()
+
+    def _halves(self, index: Index) -> int:
+        """Compare what the catalog claims with what the store holds."""
+        torn, orphans = index.torn()
+        index.doubt(torn)
+        self._hint([entry.path for entry in torn])
+        return len(torn) + orphans
+
+    def _differs(self, index: Index, entry: Entry) -> bool:
+        """Whether the note's bytes are not the known ones, though its stat is; it is then on its way down the pipe."""
+        try:
+            raw, stat = self._vault.read(entry.path)
+        except NotFound:
+            self._hint([entry.path])
+            return False
+        except Unavailable:  # the pipe says so where people look
+            return False
+        if hashlib.sha256(raw).hexdigest() == entry.digest:
+            return False
+        unseen = stat == entry.stat and index.manifest.get(entry.path) == entry
+        if unseen:
+            index.doubt([entry])
+        self._hint([entry.path])
+        return unseen
+
+    def _recalled(self) -> Checked:
+        try:
+            told = json.loads(self._file.read_text("utf-8"))
+            return Checked(int(told["at"]), int(told["checked"]), int(told["mended"]))
+        except (OSError, ValueError, KeyError, TypeError):  # none yet, or torn by a power cut: it is made again
+            return Checked()
+
+    def _remember(self) -> None:
+        beside = self._file.with_name(f".{self._file.name}.tmp")
+        beside.write_text(json.dumps(asdict(self.last)), "utf-8")
+        beside.replace(self._file)

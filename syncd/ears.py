@@ -1,0 +1,298 @@
+"""Turn what the kernel tells of one folder and all below it into paths to look at.
+
+Law: an event is a hint. Its kind is not passed on, and its path may no longer be where the file is. What the library
+beneath keeps to itself (a folder that can't be watched, dropped events, a dead thread) is told."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from watchdog import events
+from watchdog.observers.api import BaseObserver
+
+if sys.platform == "linux":
+    from watchdog.observers.inotify import InotifyEmitter, InotifyWatchGroup
+    from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Mask, WatchCallback, WatchDescriptor
+    from watchdog.observers.inotify_move_event_grouper import GroupedInotifyEvent, PathedInotifyEvent
+else:
+    from watchdog.observers import Observer
+
+log = logging.getLogger(__name__)
+
+# Without "opened" and "closed, not written": a checkout of 3,000 notes would double its 65,000 events by them.
+HEARD: list[type[events.FileSystemEvent]] = [
+    events.FileCreatedEvent,
+    events.FileModifiedEvent,
+    events.FileClosedEvent,
+    events.FileMovedEvent,
+    events.FileDeletedEvent,
+    events.FileAttribEvent,
+    events.DirCreatedEvent,
+    events.DirMovedEvent,
+    events.DirDeletedEvent,
+    events.DirAttribEvent,
+]
+
+
+class Ears:
+    """One observer over one root, as long as its threads and its root live. Raises OSError if nothing can be heard.
+
+    `on_paths` gets paths from the root, `on_doubt` why events may have been lost; both on the observer's threads."""
+
+    def __init__(
+        self,
+        root: str,
+        on_paths: Callable[[Iterable[str]], None],
+        on_doubt: Callable[[str], None],
+        ignored: Callable[..., bool],
+    ) -> None:
+        self.unwatched: set[bytes] = set()
+        self.stirred = False  # folders came or went since the watches were last compared with the disk
+        self.overflows = 0
+        self._root, self._on_paths, self._doubt, self._ignored = os.path.realpath(root), on_paths, on_doubt, ignored
+        self._given, self._identity = root, _identity(root)
+        os.close(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))  # else a root that may not be read
+        self._observer, self._threads = self._observe()
+        try:
+            self._observer.schedule(_Handler(self._hear), self._root, recursive=True, event_filter=HEARD)
+            self._observer.start()
+        except OSError:
+            self.close()
+            raise
+        self._threads += [self._observer, *self._observer.emitters]
+
+    def close(self) -> None:
+        """End the threads and give back the watches."""
+        if self._observer.is_alive():
+            self._observer.stop()
+            self._observer.join()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.stop()
+                thread.join()
+
+    def broken(self) -> str:
+        """Why nothing is heard any more, or ""."""
+        if _identity(self._given) != self._identity:
+            return "the vault's folder is gone or was replaced"
+        if not all(thread.is_alive() for thread in self._threads):
+            return "the watcher's threads have died"
+        return "" if self.folders else "the vault's folder is no longer watched"
+
+    def _hear(self, event: events.FileSystemEvent) -> None:
+        try:
+            if event.is_directory:
+                self.stirred = True
+                if os.fsdecode(event.src_path) == self._root:
+                    self._doubt("the vault's folder itself was changed or deleted")
+            if paths := list(hints(event, self._root, self._ignored)):
+                self._on_paths(paths)
+        except Exception:  # top of the observer's loop: an error here would end it, and nobody would notice
+            log.exception("a file event was lost: %r", event)
+            self._doubt("a file event could not be handled")
+
+    if sys.platform == "linux":
+
+        def _observe(self) -> tuple[BaseObserver, list[Any]]:
+            fd = _FD()
+            fd.start()
+            return BaseObserver(_Emitter, inotify_fd=fd, ears=self), [fd]
+
+        def _groups(self) -> Iterator[_Group]:
+            for emitter in self._observer.emitters:
+                if isinstance(emitter, _Emitter) and emitter.group is not None:
+                    yield emitter.group
+
+        @property
+        def folders(self) -> int:
+            """How many folders are watched; 0 when the root is not."""
+            return sum(group.watched for group in self._groups())
+
+        def compare(self) -> None:
+            """Look for folders that are not watched, and try to watch them."""
+            self.stirred = False
+            for group in self._groups():
+                self.unwatched = group.missing()
+
+        def left_out(self, path: bytes) -> bool:
+            """Whether this folder is none of ours."""
+            relative = os.fsdecode(path)[len(self._root) + 1 :]
+            return bool(relative) and self._ignored(relative, folder=True)
+
+        def missed(self, path: bytes) -> None:
+            """A folder could not be watched."""
+            if not self.unwatched:
+                self._doubt("a folder can't be watched")
+            self.unwatched.add(path)
+
+        def overflowed(self) -> None:
+            """The kernel dropped events."""
+            self.overflows += 1
+            self._doubt("the kernel dropped file events: too many at once")
+    else:
+
+        def _observe(self) -> tuple[BaseObserver, list[Any]]:
+            return Observer(), []
+
+        @property
+        def folders(self) -> int:
+            """Here one watch covers a whole tree."""
+            return 1
+
+        def compare(self) -> None:
+            """Nothing to compare."""
+            self.stirred = False
+
+
+class _Handler(events.FileSystemEventHandler):
+    """Takes every event in one place."""
+
+    def __init__(self, hear: Callable[[events.FileSystemEvent], None]) -> None:
+        self._hear = hear
+
+    def dispatch(self, event: events.FileSystemEvent) -> None:
+        self._hear(event)
+
+
+if sys.platform == "linux":
+
+    class _FD(InotifyFD):
+        """As watchdog's own, but that a folder which is away and back at once is watched again without a warning."""
+
+        def _add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
+            watch = self._get_or_create_watch(path, mask)
+            watch.callbacks[id_] = callback
+            return watch.wd
+
+    class _Group(InotifyWatchGroup):
+        """The watches of one tree: leaves out what is ignored, lets go of what leaves, and tells of what it can't watch."""
+
+        def __init__(self, fd: InotifyFD, path: bytes, mask: Mask, ears: Ears) -> None:
+            self._ears = ears
+            self._leaving: dict[int, set[WatchDescriptor]] = {}  # by the cookie of a move whose other end is not known
+            super().__init__(fd, path, event_mask=mask, is_recursive=True)
+
+        @property
+        def watched(self) -> int:
+            """How many folders are watched; 0 when the root is not, however many of its folders are."""
+            return len(self._active_callbacks_by_path) if self.path in self._active_callbacks_by_path else 0
+
+        def on_queue_overflow(self) -> None:
+            self._leaving.clear()
+            super().on_queue_overflow()
+            self._ears.overflowed()
+
+        def on_event(self, event: InotifyEvent) -> None:
+            if event.is_moved_from and event.is_directory:
+                with self._lock:
+                    self._leaving[event.cookie] = self._below(self._build_event_source_path(event))
+            super().on_event(event)
+
+        def read_event(self) -> GroupedInotifyEvent | None:
+            event = super().read_event()
+            if isinstance(event, PathedInotifyEvent):
+                if event.ev.is_moved_from and (left := self._leaving.pop(event.ev.cookie, None)):
+                    with self._lock:  # it left the vault: what happens to it there is none of ours
+                        self._remove_callbacks([wd for wd in left if wd in self._active_callbacks_by_watch])
+            elif event is not None:
+                self._leaving.pop(event[0].ev.cookie, None)
+            return event
+
+        def missing(self) -> set[bytes]:
+            """The folders on disk that still are not watched after another try."""
+            missing: set[bytes] = set()
+            for folder, names, _ in os.walk(self.path):
+                paths = {name: os.path.join(folder, name) for name in names}  # noqa: PTH118 - bytes
+                names[:] = [n for n, path in paths.items() if not (self._ears.left_out(path) or _is_link(path))]
+                with self._lock:
+                    for path in [paths[name] for name in names]:
+                        if path not in self._active_callbacks_by_path and _readable(path):
+                            self._ears.missed(path)
+                            self._add_callback(path)
+                            if path not in self._active_callbacks_by_path and _is_folder(path):
+                                missing.add(path)
+            return missing
+
+        def _below(self, top: bytes | None) -> set[WatchDescriptor]:
+            if top is None:
+                return set()
+            watched = self._active_callbacks_by_watch.items()
+            return {wd for wd, path in watched if path == top or path.startswith(top + b"/")}
+
+        def _add_callback(self, path: bytes) -> None:
+            # Where permission is denied the library keeps -1 for a watch. Nothing can be read there either; when that
+            # changes the folder above tells.
+            if self._ears.left_out(path) or not _readable(path):
+                return
+            super()._add_callback(path)  # drops every error but one at the root
+            if path in self._active_callbacks_by_path:
+                for left in list(self._leaving.values()):
+                    left.discard(self._active_callbacks_by_path[path])  # it is back already
+            elif _is_folder(path):
+                self._ears.missed(path)
+
+        def _remove_watch_internally(self, wd: WatchDescriptor) -> None:
+            """As the library's own, but for a folder whose place another took and left before it."""
+            path = self._active_callbacks_by_watch.pop(wd, None)
+            if path is not None and self._active_callbacks_by_path.get(path) == wd:
+                del self._active_callbacks_by_path[path]
+
+    class _Emitter(InotifyEmitter):
+        """As watchdog's own, with our group of watches."""
+
+        group: _Group | None = None
+
+        def __init__(self, *args: Any, ears: Ears, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self._ears = ears
+
+        def on_thread_start(self) -> None:
+            path, mask = os.fsencode(self.watch.path), self.get_event_mask_from_filter()
+            self._inotify = self.group = _Group(self._inotify_fd, path, mask, self._ears)
+
+
+def hints(event: events.FileSystemEvent, root: str, ignored: Callable[..., bool]) -> Iterator[str]:
+    """The paths that an event says to look at: of a move both ends; of a name that is no Unicode, its folder."""
+    for path in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
+        if path == root:
+            yield ""
+        if not path.startswith(root + "/"):
+            continue
+        relative = path[len(root) + 1 :]
+        if not (event.is_directory or relative[-3:].lower() == ".md") or ignored(relative, folder=event.is_directory):
+            continue
+        while relative and not _unicode(relative):
+            relative = relative.rpartition("/")[0]
+        yield relative
+
+
+def _unicode(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _identity(root: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(root)  # noqa: PTH116 - a str, as watchdog needs it
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _readable(path: bytes) -> bool:
+    return os.access(path, os.R_OK)
+
+
+def _is_folder(path: bytes) -> bool:
+    return os.path.isdir(path) and not _is_link(path)  # noqa: PTH112 - bytes: no Path holds every name
+
+
+def _is_link(path: bytes) -> bool:
+    return os.path.islink(path)  # noqa: PTH114 - bytes: no Path holds every name

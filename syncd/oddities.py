@@ -1,0 +1,55 @@
+"""Say which names in the vault want a person's eye: twins, conflict copies, and notes that are not on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from index.index import Index
+from syncd.listing import AWAY
+from syncd.names import twins
+
+
+class Twins:
+    """The groups of names that differ in letter case or Unicode form only, found anew when the index has changed."""
+
+    def __init__(self, paths: Callable[[], Iterable[str]], generation: Callable[[], int]) -> None:
+        self._paths, self._generation = paths, generation
+        self._found: tuple[int, list[tuple[str, ...]]] = (-1, [])
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """Notes, and folders of notes."""
+        generation = self._generation()
+        if self._found[0] != generation:
+            notes = set(self._paths())
+            self._found = generation, twins(notes | _folders(notes))
+        return self._found[1]
+
+    def defects(self) -> list[tuple[str, str]]:
+        """Each note that has a twin, and what is wrong with that."""
+        return [
+            (path, f"twin: only letter case or Unicode form tells it from {other}; many systems hold one of them only")
+            for group in self.groups()
+            for path, other in zip(group, (*group[1:], group[0]), strict=True)
+            if path[-3:].lower() == ".md"
+        ]
+
+
+def oddities(indexes: Iterable[Index], twins: Twins) -> dict[str, Any]:
+    """The names of the whole vault, for its owner."""
+    told = [one for index in indexes for one in index.defects()]
+    return {
+        "twins": [list(group) for group in twins.groups()],
+        "conflict_copies": sorted(path for path, defect in told if defect.startswith("conflict-copy:")),
+        "placeholders": sorted(path for path, defect in told if defect == f"not-indexed: {AWAY}"),
+    }
+
+
+def _folders(paths: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found

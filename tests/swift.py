@@ -1,0 +1,152 @@
+"""A daemon in a process of its own whose model alone is faked, so that it starts fast; and odd places to run things in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from index.errors import MemexError
+from syncd import control
+from syncd.adopt import adopt
+from syncd.app import App
+from syncd.config import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
+from syncd.doors import LimitsSettings
+from tests.fakes import fake_embedder
+from tests.world import until
+
+ROOT = Path(__file__).parents[1]
+
+
+def serve(vault: Path, state: Path, poll_s: float) -> None:
+    """The daemon's own process."""
+    settings = Settings(
+        vault=VaultSettings(path=vault),
+        state=state,
+        server=ServerSettings(port=0),
+        sync=SyncSettings(listing_s=3600.0),  # nothing but events, or what stands in for them, may help
+        watch=WatchSettings(poll_s=poll_s),
+        limits=LimitsSettings(rate=0),
+    )
+    adopt(settings, now=time.time_ns() // 1_000_000)
+    with App(settings, embedder=fake_embedder()) as app:
+        app.serve(lambda _: None)
+
+
+class Daemon:
+    """One life of the daemon on a vault, asked through the owner's door; `before` is a command that runs it."""
+
+    def __init__(self, folder: Path, *, state: Path | None = None, poll_s: float = 15.0, before: Sequence[str] = ()):
+        self.vault, self.state, self.log = folder / "vault", state or folder / "state", folder / "log"
+        self.vault.mkdir(exist_ok=True)
+        begun = time.monotonic()
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*before, sys.executable, "-m", "tests.swift", str(self.vault), str(self.state), str(poll_s)],
+                cwd=ROOT,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            until(self.ready, 60)
+        except BaseException:
+            self.kill()
+            raise
+        self.took = time.monotonic() - begun
+
+    def ready(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()[-4000:]
+        with contextlib.suppress(MemexError, OSError, ValueError):
+            bound = json.loads((self.state / "daemon.json").read_text())["pid"] == self.process.pid
+            return bound and bool(self.ask("status")["ready"])
+        return False
+
+    def ask(self, operation: str, **given: Any) -> Any:
+        return control.call(self.state, operation, given, timeout=60)
+
+    def status(self, *names: str) -> Any:
+        """The owner's status, or one part of it."""
+        told = self.ask("status")
+        for name in names:
+            told = told[name]
+        return told
+
+    def found(self, query: str) -> list[str]:
+        """The paths of the notes that hold these words."""
+        hits = self.ask("search", query=query, scope="all", mode="text", limit=50)["hits"]
+        return sorted(hit["path"] for hit in hits)
+
+    def settled(self, within: float = 60.0) -> None:
+        until(lambda: self.status("pending") == 0, within)
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.vault / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(45)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+
+
+def alone_with_limits() -> list[str]:
+    """A command that runs another where it may lower the kernel's limits of inotify for itself."""
+    trial = "echo 1000 > /proc/sys/user/max_inotify_watches"
+    command = ["unshare", "-Ur"]
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*command, "sh", "-c", trial], check=False, capture_output=True).returncode
+    ):
+        pytest.skip("no user namespaces here: the limit of watches can't be lowered")
+    return command
+
+
+def somebody_else(folder: Path) -> tuple[Callable[..., subprocess.CompletedProcess[str]], Path]:
+    """A way to run Python as a user without rights, and a folder of theirs."""
+    if os.geteuid() or not shutil.which("setpriv"):
+        pytest.skip("needs root to become somebody else")
+    root = folder / "theirs"
+    root.mkdir()
+    os.chown(root, 65534, 65534)
+    for above in (folder, *folder.parents[:3]):
+        if above != Path("/"):
+            above.chmod(above.stat().st_mode | 0o055)
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c"]
+    env = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*other, program, *words], cwd="/", env=env, capture_output=True, text=True, check=False)
+
+    if run("import syncd.ears").returncode:
+        pytest.skip("another user can't run this Python, or read this project")
+    return run, root
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]))

@@ -1,0 +1,193 @@
+"""What the kernel tells, as it is passed on; and what is done about folders that leave or can't be watched."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import pytest
+from watchdog import events
+
+from syncd.ears import Ears, hints
+from tests.swift import somebody_else
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
+
+
+def ignored(path, *, folder=False):
+    return any(part.startswith(".") or part.endswith((".tmp", "~")) for part in path.split("/"))
+
+
+HINTS = [
+    pytest.param(events.FileMovedEvent("/v/.t.tmp", "/v/a/n.md"), ["a/n.md"], id="only the end that counts"),
+    pytest.param(events.FileMovedEvent("/v/a.md", "/v/b.MD"), ["a.md", "b.MD"], id="both ends"),
+    pytest.param(events.DirMovedEvent("/v/a", "/v/b"), ["a", "b"], id="both folders"),
+    pytest.param(events.DirDeletedEvent("/v"), [""], id="the root"),
+    pytest.param(events.FileCreatedEvent("/vault/a.md"), [], id="another root"),
+    pytest.param(events.FileCreatedEvent(b"/v/\xe9/\xe9.md"), [""], id="no Unicode at all"),
+    pytest.param(events.FileModifiedEvent("/v/a.png"), [], id="no note"),
+]
+
+
+@pytest.mark.parametrize(("event", "expected"), HINTS)
+def test_an_event_hints_at_paths(event, expected):
+    assert list(hints(event, "/v", ignored)) == expected
+
+
+class Listening:
+    """Ears on `root` that keep what they were told."""
+
+    def __init__(self, root):
+        self.paths, self.doubts, self.news = [], [], threading.Condition()
+        self.ears = Ears(str(root), self.on_paths, self.doubts.append, ignored)
+        (emitter,) = self.ears._observer.emitters
+        self.group = emitter.group
+
+    def on_paths(self, paths):
+        with self.news:
+            self.paths += paths
+            self.news.notify_all()
+
+    def hears(self, *paths):
+        with self.news:
+            assert self.news.wait_for(lambda: set(paths) <= set(self.paths), 20), self.paths[-40:]
+
+    @property
+    def watched(self):
+        return {os.fsdecode(path) for path in self.group._active_callbacks_by_path}
+
+    @property
+    def kept(self):
+        """How many watches the kernel keeps for us."""
+        return len(self.group._inotify_fd._watch_for_wd)
+
+
+@pytest.fixture
+def vault(tmp_path):
+    root = tmp_path / "vault"
+    (root / "a/deep").mkdir(parents=True)
+    (root / "a/n.md").write_text("text")
+    return root
+
+
+@pytest.fixture
+def listening(vault):
+    heard = Listening(vault)
+    yield heard
+    heard.ears.close()
+
+
+def until(true, within=20):
+    end = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@linux
+def test_a_folder_that_leaves_is_let_go_and_what_happens_to_it_there_is_not_heard(vault, listening):
+    away = vault.parent / "away"
+    (vault / "a").rename(away)
+    listening.hears("a")
+    until(lambda: listening.kept == 1)
+    assert listening.watched == {str(vault)}
+    (vault / "a").mkdir()
+    until(lambda: listening.kept == 2)
+    listening.paths.clear()
+    (away / "n.md").write_text("outside")
+    (away / "deep/m.md").write_text("outside")
+    (vault / "a/inside.md").write_text("inside")
+    listening.hears("a/inside.md")
+    assert set(listening.paths) <= {"a", "a/inside.md"}
+
+
+@linux
+@pytest.mark.parametrize("pause", [0, 1.0], ids=["at once", "after a while"])
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_folder_that_leaves_and_comes_back_is_heard_again(vault, listening, name, pause):
+    with warnings.catch_warnings(record=True) as warned:
+        for _ in range(3):
+            (vault / "a").rename(vault.parent / "away")
+            time.sleep(pause)
+            (vault.parent / "away").rename(vault / name)
+            listening.hears(name)
+            listening.paths.clear()
+            if name != "a":
+                (vault / name).rename(vault / "a")
+        back = vault / "a"
+        time.sleep(1.0)  # the library waits half a second for the other end of a move
+        listening.paths.clear()
+        (back / "n.md").write_text("heard")
+        (back / "deep/m.md").write_text("heard")
+        listening.hears("a/n.md", "a/deep/m.md")
+    assert not warned
+    assert listening.watched == {str(vault), str(back), str(back / "deep")}
+    assert listening.kept == 3
+
+
+@linux
+def test_a_place_that_another_folder_took_and_left_ends_no_thread(vault, listening):
+    (vault / "a").rename(vault.parent / "away")
+    (vault / "a").mkdir()
+    (vault / "a").rmdir()  # before it is known that the first one left for good
+    (vault.parent / "away/n.md").unlink()
+    (vault.parent / "away/deep").rmdir()
+    (vault.parent / "away").rmdir()
+    until(lambda: listening.kept == 1)
+    (vault / "new.md").write_text("text")
+    listening.hears("new.md")
+    assert listening.ears.broken() == ""
+
+
+@linux
+def test_a_root_that_is_no_longer_watched_is_broken(vault, listening):
+    with listening.group._lock:
+        listening.group._remove_callbacks([listening.group._active_callbacks_by_path[os.fsencode(vault)]])
+    assert listening.ears.broken() == "the vault's folder is no longer watched"
+
+
+CLOSED = """
+    import os, sys, time
+    from syncd.ears import Ears
+    root, heard, doubts = sys.argv[1], [], []
+    for name in ("one", "two"):
+        os.mkdir(f"{root}/{name}", 0o000)
+    ears = Ears(root, heard.extend, doubts.append, lambda path, folder=False: False)
+    print(ears.folders, sorted(ears.unwatched), doubts)
+    for name in ("one", "two"):
+        os.chmod(f"{root}/{name}", 0o700)
+    end = time.monotonic() + 10
+    while not ears.stirred and time.monotonic() < end:
+        time.sleep(0.02)
+    ears.compare()
+    print(ears.folders, sorted(ears.unwatched), bool(doubts))
+    open(f"{root}/two/n.md", "w").close()
+    while "two/n.md" not in heard and time.monotonic() < end:
+        time.sleep(0.02)
+    print("two/n.md" in heard)
+    ears.close()
+    os.chmod(root, 0o300)
+    try:
+        Ears(root, heard.extend, doubts.append, lambda path, folder=False: False)
+    except PermissionError:
+        print("refused")
+"""
+
+
+@linux
+def test_a_folder_that_may_not_be_read_is_watched_once_it_may(tmp_path):
+    run, root = somebody_else(tmp_path)
+    done = run(textwrap.dedent(CLOSED), str(root))
+    assert done.stdout.splitlines() == ["1 [] []", "3 [] True", "True", "refused"], done.stderr
+
+
+def test_no_root_no_ears(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Ears(str(tmp_path / "none"), print, print, ignored)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        Ears(str(tmp_path / "file"), print, print, ignored)
