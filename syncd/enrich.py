@@ -26,6 +26,8 @@ from index.prose import cut, plain, prose
 from index.tags import MOST
 from syncd.config import EnrichSettings
 from syncd.ledger import Ledger
+from syncd.note import decode, edit, encode
+from syncd.parse import parse
 from syncd.secrets import redacted
 from syncd.shelf import Slot
 
@@ -206,6 +208,17 @@ def lacking(document: Document, found: Enrichment, *, replace: bool = False) -> 
     if found.summary and (replace or not document.summary):
         changes["summary"] = found.summary
     return changes
+
+
+def filled(
+    raw: bytes, document: Document, found: Enrichment, *, inbox: str, replace: bool = False
+) -> tuple[bytes, Document] | None:
+    """The note with what it lacks written into lines of its own; None when it lacks nothing. Raises FrontmatterError."""
+    changes = lacking(document, found, replace=replace)
+    if not changes:
+        return None
+    raw = encode(edit(decode(raw), changes))
+    return raw, parse(raw, document.path, mtime_ms=document.created_at, inbox=inbox)
 
 
 def _chat(settings: EnrichSettings) -> Chat:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Document, Query, Record, Stat
+from index.model import Answer, Query, Record, Stat
 from index.trace import span
 from syncd.capture import (
     free_name,
@@ -28,7 +28,7 @@ from syncd.capture import (
     title_of,
     workspace_name,
 )
-from syncd.enrich import Enricher, Found, lacking
+from syncd.enrich import Enricher, Found, filled, lacking
 from syncd.keys import Keys
 from syncd.naming import addresses, bare
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
@@ -135,7 +135,8 @@ class Workspace:
                 timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
             with span("enrich"):
                 found = finding()
-            raw, document = self._labelled(raw, document, found, now)
+            with suppress(FrontmatterError):
+                raw, document = filled(raw, document, found.enrichment, inbox=self._tools.inbox) or (raw, document)
             ready = replace(ready, document=document)  # no passage shows summary or tags
             with self._still() as current:
                 if again := self._again(content_hash, now):
@@ -158,17 +159,6 @@ class Workspace:
                 self._tools.enricher.owe(record.id, now)
             return Captured(record, created=True)
 
-    def _labelled(self, raw: bytes, document: Document, found: Found, now: int) -> tuple[bytes, Document]:
-        """The note with the summary and tags that were found for it, and that its writer did not give."""
-        changes = lacking(document, found.enrichment)
-        if not changes:
-            return raw, document
-        try:
-            raw = encode(edit(decode(raw), changes))
-        except FrontmatterError:
-            return raw, document
-        return raw, parse(raw, document.path, mtime_ms=now, inbox=self._tools.inbox)
-
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
@@ -177,16 +167,16 @@ class Workspace:
             raw, stat = self._tools.vault.read(path)
             now = self._tools.now()
             before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
-            changes = lacking(before, found, replace=replacing)
-            if before.workspace != self.name or not before.writable or not changes:
+            if before.workspace != self.name or not before.writable or not lacking(before, found, replace=replacing):
                 return None
             if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
                 raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
             try:
-                changed = encode(edit(decode(raw), changes))
+                made = filled(raw, before, found, inbox=self._tools.inbox, replace=replacing)
             except FrontmatterError as error:
                 raise Conflict(f"its properties can't be changed: {error}") from error
-            after = parse(changed, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
+            assert made is not None, "it lacks something"
+            changed, after = made
             stat = self._tools.vault.replace(path, changed, digest=before.digest)
             with self._undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
                 index.commit(index.prepare([(after, stat)]))

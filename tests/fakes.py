@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -159,7 +159,7 @@ class FakeChat:
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
-    def __enter__(self) -> FakeChat:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

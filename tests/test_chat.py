@@ -90,7 +90,7 @@ def test_a_huge_answer_is_not_read_to_its_end(server):
 def test_a_slow_answer_ends_at_the_limit(server):
     server.delay_s = 30
     begun = time.monotonic()
-    with pytest.raises(Unavailable, match="longer than 0.3 s"):
+    with pytest.raises(Unavailable, match=r"longer than 0\.3 s"):
         asked(server, timeout_s=0.3)
     assert time.monotonic() - begun < 5
 
@@ -98,7 +98,7 @@ def test_a_slow_answer_ends_at_the_limit(server):
 def test_an_answer_that_drips_ends_at_the_limit(server):
     server.drip_s = 0.05
     begun = time.monotonic()
-    with pytest.raises(Unavailable, match="longer than 0.4 s"):
+    with pytest.raises(Unavailable, match=r"longer than 0\.4 s"):
         asked(server, timeout_s=0.4)
     assert time.monotonic() - begun < 5
 

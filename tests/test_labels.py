@@ -3,6 +3,7 @@
 import os
 import threading
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -228,7 +229,7 @@ def test_what_is_owed_is_tried_less_and_less_and_let_go_when_the_note_has_gone(r
         ((id, failures, due),) = ledger.rows("SELECT id, failures, due_at FROM enrichment")
         assert (id, failures) == (record.id, tries + 1)
         pauses.append(due - begun)
-    assert all(later > 1.5 * sooner for sooner, later in zip(pauses[:5], pauses[1:6], strict=True))
+    assert all(later > 1.5 * sooner for sooner, later in pairwise(pauses[:6]))
     assert pauses[-1] < 6.1 * 3_600_000
 
 
