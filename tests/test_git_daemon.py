@@ -182,11 +182,11 @@ def test_captures_and_searches_work_in_every_state_and_the_owner_is_told_the_way
             captured = world.app.desk.workspace("default").capture(f"zq{number}x was thought of")
             assert captured.created
             assert world.found(f"zq{number}x", mode="text") == [captured.record.path]
-            told = world.app.facts()["git"]
+            told = world.app.health.facts()["git"]
             assert (told["state"], told["operation"]) == (state, operation)
             assert re.search(r"`[^`]+`", told["advice"]), state
             until(lambda world=world, state=state: world.app.follow.unwell == UNWELL.get(state, ""))
-            assert world.app.degraded() == ([UNWELL[state]] if state in UNWELL else [])
+            assert world.app.health.degraded() == ([UNWELL[state]] if state in UNWELL else [])
         world.close()
 
 
@@ -204,7 +204,7 @@ def test_a_lock_held_for_a_while_loses_no_capture_and_the_index_catches_up(tmp_p
         lock.write_bytes(b"")
         captured = world.app.desk.workspace("default").capture("zq2x was thought of meanwhile")
         assert world.found("zq2x", mode="text") == [captured.record.path]
-        assert world.app.facts()["git"]["state"] == "locked"
+        assert world.app.health.facts()["git"]["state"] == "locked"
         until(lambda: world.found("zq1x", mode="text") == ["n.md"])  # it does not wait for ever
         assert lock.exists()
         lock.unlink()
