@@ -182,7 +182,9 @@ def test_a_changed_byte_is_noticed(archive, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"nonsense", b"\x1f\x8b" + b"x" * 100, gzip.compress(b""), gzip.compress(b"x" * 4096)]
+    "raw",
+    [b"", b"nonsense", b"\x1f\x8b" + b"x" * 100, gzip.compress(b""), gzip.compress(b"x" * 4096)],
+    ids=["nothing", "nonsense", "gzip in name only", "an empty stream", "a stream of something else"],
 )
 def test_what_is_no_archive_is_refused(tmp_path, raw):
     (tmp_path / "b").write_bytes(raw)

@@ -612,6 +612,7 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
                 assert not INSIDE.search(answer.text)
             assert rim.rest("GET", "/healthz", key=None).status_code == 200
             assert not stream.is_set()
+            assert "the ledger can't be read" in rim.world.app.health.facts()["keys"]["problem"]
         finally:
             ledger._connection = whole
         assert rim.rest("GET", "/thoughts", key="work").status_code == 200

@@ -162,6 +162,18 @@ def test_a_note_whose_file_has_just_gone_is_left_out(rim, work):
     assert (answer.status_code, error(answer)) == (404, "NOT_FOUND")
 
 
+def test_a_note_that_became_something_else_takes_no_other_note_with_it(rim, work):
+    told, stays = work.capture("turning"), work.capture("staying")
+    file = work.file_of(told["id"])
+    file.unlink()
+    file.mkdir()
+    answer = work.rest("POST", "/search", json={"query": "turning"})
+    assert answer.status_code == 200, answer.text
+    assert [hit["document_id"] for hit in answer.json()["results"]] == [stays["id"]]
+    assert any("can't be read" in why for why in answer.json()["degraded"])
+    assert [note["id"] for note in work.rest("GET", "/thoughts").json()["results"]] == [stays["id"]]
+
+
 def test_a_note_edited_by_hand_is_found_anew(rim, work):
     told = work.capture("the old wording")
     file = work.file_of(told["id"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from index.errors import NotFound
+from index.errors import NotFound, Unavailable
 from index.model import Hit, Record
 from index.query import request
 from mcp_server.excerpt import excerpt, shares
@@ -68,10 +68,12 @@ def semantic_search(workspace: Workspace, given: SemanticSearch, settings: Setti
             until=given.until,
         )
     )
-    hits = [(hit, text) for hit in answer.hits if (text := _content(workspace, hit.record)) is not None]
+    texts, unread = _contents(workspace, [hit.record for hit in answer.hits])
+    hits = [(hit, texts[hit.record.id]) for hit in answer.hits if hit.record.id in texts]
     sizes = _sizes([text for _, text in hits], given.detail, settings)
     results = [_found(hit, text, size) for (hit, text), size in zip(hits, sizes, strict=True)]
-    return Found(results=results, mode=answer.mode, degraded=list(answer.degraded))
+    told = [f"vault: {unread} of the notes found can't be read just now, and are left out"] if unread else []
+    return Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *told])
 
 
 def get_thought(workspace: Workspace, given: OneThought, _: Settings) -> WholeThought:
@@ -96,7 +98,8 @@ def delete_thought(workspace: Workspace, given: OneThought, _: Settings) -> Dele
 def list_recent(workspace: Workspace, given: ListRecent, settings: Settings) -> Recent:
     """A batch of the notes, the latest first."""
     batch, more = _batch(workspace, given.limit, given.before)
-    notes = [(record, text) for record in batch if (text := _content(workspace, record)) is not None]
+    texts, _ = _contents(workspace, batch)
+    notes = [(record, texts[record.id]) for record in batch if record.id in texts]
     sizes = _sizes([text for _, text in notes], given.detail, settings)
     results = [
         RecentThought(
@@ -132,12 +135,22 @@ def _batch(workspace: Workspace, limit: int, before: int | None) -> tuple[Sequen
         ask *= 2
 
 
-def _content(workspace: Workspace, record: Record) -> str | None:
-    """The note's text; None when its file has gone since the index was asked."""
-    try:
-        return workspace.content(record)
-    except NotFound:
-        return None
+def _contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str, str], int]:
+    """The text of each note by its id, without those whose file has gone since the index was asked, or can't be read.
+
+    How many can't be read is told; when none can, that is an error and no empty answer."""
+    texts: dict[str, str] = {}
+    failures: list[Unavailable] = []
+    for record in records:
+        try:
+            texts[record.id] = workspace.content(record)
+        except NotFound:
+            continue
+        except Unavailable as error:
+            failures.append(error)
+    if failures and not texts:
+        raise failures[0]
+    return texts, len(failures)
 
 
 def _sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> list[int]:
