@@ -73,6 +73,7 @@ class Guard:
         self._origins = frozenset(origin.encode() for origin in origins)
         self._clock = clock
         self._busy = asyncio.Event()
+        self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
         self._under_way: dict[asyncio.Task[None], tuple[Key, str]] = {}  # task -> key, method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,6 +123,7 @@ class Guard:
 
     def hang_up(self) -> None:
         """End all open streams: a graceful stop waits for work, not for listeners."""
+        self.on_hang_up()
         for task, (_, method) in list(self._under_way.items()):
             if method == "GET":
                 task.cancel()

@@ -117,8 +117,8 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether `file` leads to this vault; it is written for it if it is missing, or added to if it names no vault."""
     calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
     unasked = settings.state == default_state(settings.vault.path, calm)
-    state = "" if unasked else f"state = {_quoted(settings.state)}\n\n"
-    vault = f"[vault]\npath = {_quoted(settings.vault.path)}\n"
+    state = "" if unasked else f"state = {quoted(settings.state)}\n\n"
+    vault = f"[vault]\npath = {quoted(settings.vault.path)}\n"
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         private(file, f"{HEAD}\n{state}{vault}")
@@ -128,13 +128,13 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     if "path" not in written.get("vault", {}):
         if "vault" in written or (state and "state" in written):
             raise Conflict(
-                f"the settings file {file} names no vault: write `path = {_quoted(settings.vault.path)}` under [vault]"
+                f"the settings file {file} names no vault: write `path = {quoted(settings.vault.path)}` under [vault]"
             )
         private(file, f"{state}{text.rstrip()}\n\n{vault}")
         return True
     return load({"config": str(file)}, calm).vault.path == settings.vault.path
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
     """A path as a TOML string: JSON's escapes are TOML's too."""
     return json.dumps(str(path), ensure_ascii=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +28,7 @@ from syncd.capture import (
     workspace_name,
 )
 from syncd.keys import Keys
+from syncd.naming import addresses, bare
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
 from syncd.parse import parse
 from syncd.place import place
@@ -74,8 +75,12 @@ class Tools:
 class Workspace:
     """One workspace of the inbox; everything it returns lies in it."""
 
-    def __init__(self, name: str, tools: Tools) -> None:
-        self.name, self._tools = name, tools
+    def __init__(self, name: str, tools: Tools, progress: Callable[[int], None] | None = None) -> None:
+        self.name, self._tools, self._progress = name, tools, progress
+
+    def reporting(self, progress: Callable[[int], None]) -> Workspace:
+        """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
+        return Workspace(self.name, self._tools, progress)
 
     @property
     def _index(self) -> Index:
@@ -120,7 +125,7 @@ class Workspace:
             # Cut and embed before anything is written: a capture that can't be made findable is refused.
             index = self._index
             with span("prepare") as timed:
-                (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True)
+                (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=self._progress)
                 timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
             with self._still() as current:
                 if again := self._again(content_hash, now):
@@ -155,6 +160,53 @@ class Workspace:
         with _unnamed(record.path):
             raw, _ = self._tools.vault.read(record.path)
         return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    def at(self, address: str) -> Record:
+        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
+        alike = bare(address)
+        found = self._addressed(path for path in self._paths() if bare(path) == alike).get(address)
+        if found is None:
+            raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
+        return found
+
+    def addresses(self, records: Iterable[Record]) -> dict[str, str]:
+        """The address of each of these documents, by id."""
+        asked = {record.id: bare(record.path.removeprefix(self._root)) for record in records}
+        alike = frozenset(asked.values())
+        found = self._addressed(path for path in self._paths() if bare(path) in alike)
+        return {record.id: address for address, record in found.items() if record.id in asked}
+
+    def matching(self, text: str, limit: int) -> list[str]:
+        """Addresses that hold `text`, letter case aside, those that begin with it first; at most `limit`."""
+        wanted = fold(text)
+        core = wanted.rpartition(" (")[0] or wanted  # what may follow is a part of an id, which no path has
+
+        def rank(address: str) -> tuple[bool, str]:
+            return not fold(address).startswith(wanted), address
+
+        paths = self._paths()
+        plain = {bare(path) for path in paths if core in fold(f"{bare(path)}.md") or core in fold(path)}
+        alike = frozenset(sorted(plain, key=rank)[: limit + 1])
+        found = self._addressed(path for path in paths if bare(path) in alike)
+        return sorted((address for address in found if wanted in fold(address)), key=rank)[:limit]
+
+    def tags(self, limit: int) -> list[str]:
+        """The tags most used here, the most used first."""
+        return [tag for tag, _ in self._index.vocabulary(self.name, limit)]
+
+    @property
+    def _root(self) -> str:
+        return f"{self._tools.inbox}/{self.name}/"
+
+    def _paths(self) -> list[str]:
+        """The paths of all documents here, below the workspace's folder."""
+        root = self._root
+        return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
+
+    def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
+        index, root = self._index, self._root
+        records = (index.at(f"{root}{path}") for path in paths)
+        return addresses([record for record in records if record and record.workspace == self.name], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """The newest documents by creation; with `before`, those created strictly before that time."""
@@ -235,6 +287,14 @@ class Desk:
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
         self.pushes, self.samples = pushes, samples
+
+    def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
+        """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
+
+        It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
+        listeners = self._tools.captures.told
+        listeners.append(told)
+        return partial(listeners.remove, told)
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""

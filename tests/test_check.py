@@ -94,7 +94,7 @@ def test_in_the_daemon_it_sends_what_differs_down_the_pipe(world):
         world.settled()
         unseen(world.vault / "n/07.md", "a wryneck at on post 07\n")
         world.app.check.run()
-        assert world.app.facts()["deep_check"]["mended"] == 1
+        assert world.app.health.facts()["deep_check"]["mended"] == 1
         until(lambda: world.found("wryneck", mode="text") == ["n/07.md"])
 
 
@@ -164,7 +164,7 @@ def test_the_last_one_is_remembered_over_restarts(world):
     assert abs(last.at - now) < 60_000
     world.reopen()
     assert world.app.check.last == last
-    assert world.app.facts()["deep_check"] == {"at": last.at, "checked": 31, "mended": 0}
+    assert world.app.health.facts()["deep_check"] == {"at": last.at, "checked": 31, "mended": 0}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"at": null}', "\udcff"])
@@ -179,11 +179,11 @@ def test_a_torn_memory_of_the_last_one_is_none(world, text):
 
 def test_it_is_a_daily_job(world):
     with world.serving():
-        assert world.app.facts()["jobs"]["deep check"]["every_s"] == 86_400
+        assert world.app.health.facts()["jobs"]["deep check"]["every_s"] == 86_400
         world.app.jobs.run("deep check", wait=False)
         until(lambda: world.app.check.last.at is not None)
-        until(lambda: "deep check" in world.app.facts()["jobs"])
-        assert world.app.facts()["jobs"]["deep check"]["error"] == ""
+        until(lambda: "deep check" in world.app.health.facts()["jobs"])
+        assert world.app.health.facts()["jobs"]["deep check"]["error"] == ""
 
 
 def test_while_the_vault_is_missing_it_is_refused_by_hand(world):

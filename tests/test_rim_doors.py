@@ -430,11 +430,11 @@ def test_a_capture_with_a_secret_is_kept_and_its_writer_and_owner_are_told(rim):
     assert secret in file.read_text()
     assert secret not in file.name
     path = str(file.relative_to(rim.world.vault))
-    assert {"path": path, "rule": "github-token"} in rim.world.app.facts()["flagged"]
+    assert {"path": path, "rule": "github-token"} in rim.world.app.health.facts()["flagged"]
     assert space.capture(f"{secret}\n\nis the token of the build")["warnings"] == made["warnings"]
     assert space.capture("nothing to hide")["warnings"] == []
     file.write_text(file.read_text().replace(secret, "it"))
-    until(lambda: path not in [one["path"] for one in rim.world.app.facts()["flagged"]])
+    until(lambda: path not in [one["path"] for one in rim.world.app.health.facts()["flagged"]])
 
 
 def test_the_owner_is_told_of_keys_that_are_about_to_end(tmp_path):
@@ -442,7 +442,7 @@ def test_the_owner_is_told_of_keys_that_are_about_to_end(tmp_path):
         day = 24 * 3600 * 1000
         for name, days in (("soon", 13), ("later", 15)):
             rim.desk.keys.create(name, workspaces=None, expires_at=now_ms() + days * day, now=now_ms())
-        told = rim.world.app.facts()["keys"]
+        told = rim.world.app.health.facts()["keys"]
         assert told["expiring"] == ["soon"]
         live = [key for key in rim.desk.keys.list() if key.live(now_ms())]
         assert told["live"] == len(live)
@@ -461,7 +461,7 @@ def test_the_name_of_a_file_that_tells_of_another_note_is_told_to_no_agent(tmp_p
         assert files == {"Garden plan 2.md", "Kitchen plan.md"}
         seen = [one["path"] for one in rim.rest("GET", "/readyz", key="work").json()["defects"]]
         assert seen == ["Captures/work/Garden plan.md", "Captures/work/Kitchen plan.md"]
-        owners = [one["path"] for one in rim.world.app.status(None)["defects"]]
+        owners = [one["path"] for one in rim.world.app.health.status(None)["defects"]]
         assert "Captures/work/Garden plan 2.md" in owners
 
 
