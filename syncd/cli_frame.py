@@ -25,10 +25,9 @@ EMBEDDING = (
     "search",
     "capture",
     "index",
-    "status",
-    "job.run",
     "check",
     "status",
+    "job.run",
 )  # what waits for the encoder, where no daemon has it loaded
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]

@@ -17,9 +17,8 @@ from typing import Any
 
 from index.errors import Unavailable
 
-log = logging.getLogger(__name__)
-
 SQLITE_HERE = sqlite3.sqlite_version_info  # of the library that Python brings
+log = logging.getLogger(__name__)
 
 # One entry per schema version, in order; `PRAGMA user_version` counts those that were applied. Never edit an entry
 # that was released: append.

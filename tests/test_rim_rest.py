@@ -400,7 +400,16 @@ def test_a_daemon_is_not_ready_before_the_first_listing(tmp_path):
 def test_the_description_is_valid_openapi_and_names_every_route(rim):
     described = rim.rest("GET", "/openapi.json").json()
     validate(described)
-    assert set(described["paths"]) == {"/capture", "/search", "/thought/{id}", "/thoughts", "/healthz", "/readyz"}
+    assert set(described["paths"]) == {
+        "/capture",
+        "/search",
+        "/thought/{id}",
+        "/thoughts",
+        "/healthz",
+        "/readyz",
+        "/hooks/git",
+        "/metrics",
+    }
     assert set(described["paths"]["/thought/{id}"]) == {"get", "delete"}
     assert (
         "title"
