@@ -122,6 +122,9 @@ def test_a_stop_drains_whatever_is_under_way(memex):
                     return
                 raise
 
+    def hanging():
+        return any(one["running"] for one in memex.json("job", "list") if one["name"] == "hanging")
+
     threads = [threading.Thread(target=capture, args=(number,)) for number in range(3)]
     for thread in threads:
         thread.start()
@@ -141,7 +144,7 @@ def test_a_stop_drains_whatever_is_under_way(memex):
         owner.sendall(b'{"op": "sta')
         asking = memex.start("job", "run", "hanging", "--wait", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         indexing = memex.start("index", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        memex.until(lambda: len(acknowledged) >= 6 and memex.json("job", "list")[0]["running"], 60)
+        memex.until(lambda: len(acknowledged) >= 6 and hanging(), 60)
         dying.set()
         code, seconds = memex.stop()
     for thread in threads:
