@@ -1,11 +1,11 @@
 # make setup   the set-up alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
-# make test-all  with the slow proofs                     make faults | bench | clients | lint | golden | clean
+# make test-all  with the slow proofs                     make faults | bench | clients | conformance | man | lint | golden | clean
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup run test test-all faults bench clients lint format golden clean distclean
+.PHONY: setup run test test-all faults bench clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works.
 PY := .venv/bin/python
@@ -63,10 +63,22 @@ bench: setup
 	$(PY) -m tests.bench $(ARGS)
 
 # Public MCP clients of both protocol eras, on a running daemon; needs npm, and brings its own Node.
-clients: setup
-	@if ! command -v npm >/dev/null; then echo "make clients needs npm (Node.js): https://nodejs.org" >&2; exit 1; fi
-	cd tests/clients && npm ci --no-audit --no-fund
+clients: setup npm
 	$(PY) -m pytest tests/test_clients.py $(ARGS)
+
+# The manual page: man -l build/memex.1
+man: setup
+	@mkdir -p build
+	$(PY) -m syncd.cli_manual > build/memex.1
+
+# The public conformance suite of the protocol, both eras, on our own server; exits non-zero unless every scored scenario passes.
+conformance: setup npm
+	$(PY) -W ignore -m tests.conformance
+
+.PHONY: npm
+npm:
+	@if ! command -v npm >/dev/null; then echo "this needs npm (Node.js): https://nodejs.org" >&2; exit 1; fi
+	cd tests/clients && npm ci --no-audit --no-fund
 
 golden: setup
 	GOLDEN=write $(PY) -m pytest -q -k golden $(ARGS)

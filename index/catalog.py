@@ -14,7 +14,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -271,6 +271,20 @@ def unavailable(error: sqlite3.Error) -> Unavailable:
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return Unavailable("the catalog can't be written: the disk is full; free some space and try again")
     return Unavailable("the catalog can't be used; if it stays so, make it anew: memex index --full")
+
+
+def examined(path: Path) -> dict[str, int]:
+    """How many chunks each document of the catalog at `path` has, read without changing it; Unavailable says what is wrong."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:
+            [(version,)] = reader.execute("pragma user_version")
+            if version != VERSION:
+                raise Unavailable(f"the catalog {path.name} is of another version")
+            if reader.execute("pragma integrity_check(1)").fetchall() != [("ok",)]:
+                raise Unavailable(f"the catalog {path.name} is damaged")
+            return dict(reader.execute("select key, chunks from documents"))
+    except sqlite3.Error as error:
+        raise Unavailable(f"the catalog {path.name} can't be read: {error}") from error
 
 
 def _opened(path: Path) -> tuple[sqlite3.Connection, bool]:

@@ -40,6 +40,12 @@ def settle(table: Path, known: Collection[str], *, tops: Collection[str] = ROWS)
     return found
 
 
+def torn(table: Path) -> bool:
+    """Whether the newest manifest was cut short."""
+    newest = min((table / "_versions").glob("*.manifest"), default=None)
+    return newest is not None and not _whole(newest)
+
+
 def drop_torn(table: Path) -> bool:
     """Remove the newest manifests that were cut short, so that the version before them is the newest again."""
     versions = table / "_versions"

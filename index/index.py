@@ -20,6 +20,7 @@ from index.catalog import Catalog
 from index.chunk import Sizes, chunks
 from index.embed import Embedder
 from index.errors import Unavailable
+from index.examine import differing
 from index.identity import path_id, stem
 from index.memory import give_back
 from index.model import Answer, Document, Entry, Query, Record, Scope, Stat
@@ -41,6 +42,7 @@ class Index:
         self.lock = threading.RLock()
         self.sizes = sizes
         self._catalog, self._store, self._embedder, self._made_by = catalog, store, embedder, made_by
+        self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
         self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
         self._agree()
         self._load()
@@ -169,6 +171,8 @@ class Index:
                 path = one.document.path
                 own = one.document.claimed_id or path_id(path)
                 self._know(Entry(path, own, one.document.digest, one.stat, one.vectors is not None))
+            if self.on_commit:
+                self.on_commit([*gone, *(one.document.path for one in ready)])
             return stale
 
     def doubt(self, entries: Collection[Entry]) -> None:
@@ -237,6 +241,11 @@ class Index:
             self._catalog.forget(None if self._store.healed else differ)
         self.mending = bool(self._store.healed or differ or self._catalog.fresh)
 
+    def examined(self) -> str:
+        """How catalog and store differ just now; "" = not at all."""
+        with self.lock:
+            return differing(self._catalog.chunks(), self._store.documents())
+
     def drop_orphans(self) -> None:
         """Remove the rows that no document stands for."""
         with self.lock:
@@ -289,6 +298,10 @@ class Index:
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""
         return self._catalog.recent(workspace=workspace, limit=limit, before=before)
+
+    def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
+        """The tags most used in `workspace`, with the number of documents that have each."""
+        return self._catalog.vocabulary(workspace, limit)
 
     def passages(self, record: Record) -> list[str]:
         """The chunks of a document, in order, each exactly as it was cut."""

@@ -250,6 +250,19 @@ class Table:
         return torn or back
 
 
+def tallied(uri: str, options: Mapping[str, str]) -> dict[str, int]:
+    """How many chunks each document of the table at `uri` has, read without changing it; StoreDamaged when it can't be."""
+
+    async def read() -> Any:
+        db = await lancedb.connect_async(uri, storage_options=dict(options) or None)
+        return await (await db.open_table(NAME)).query().select(["doc_id"]).to_arrow()  # opens every data file
+
+    try:
+        return tally(asyncio.run(read()))
+    except FAILURES as error:
+        raise StoreDamaged("the chunks can't be read") from error
+
+
 def discard(uri: str, options: Mapping[str, str] | None = None) -> None:
     """Remove the table at `uri` with all it holds, whatever its state; nobody may have it open."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.errors import NotFound, PermissionDenied, ResourceExhausted
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Names: TypeAlias = Literal["safe", "dotted"]
 
 DEFAULT: Final = "default"
-TOO_FAST: Final = "this key asks more than its rate allows; wait, then try again"
+TOO_FAST: Final = "too many requests; wait as long as retry_after says, then try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,19 @@ def allow(caller: Caller, scope: str) -> None:
         raise exhausted(TOO_FAST, caller.late)
     if not caller.key.may(scope):
         raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
+
+
+def visible(desk: Desk, caller: Caller) -> list[str]:
+    """The workspaces that the request may be about, in order: the one its header names, else all that the key may see."""
+    named = caller.workspace
+    return [name for name in desk.workspaces() if caller.key.sees(name) and named in (None, name)]
+
+
+def about(caller: Caller, workspace: str) -> Caller:
+    """The caller, with the request about `workspace` ("" = as it is). A header that names another one forbids it."""
+    if workspace in ("", caller.workspace):
+        return caller
+    return replace(caller, workspace=workspace if caller.workspace is None else "")
 
 
 def exhausted(message: str, wait: float) -> ResourceExhausted:

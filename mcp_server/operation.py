@@ -5,10 +5,11 @@ Law: MCP and REST run the very same operation, so a bound, a scope or an error c
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
 WRITERS: Final = 8
+ABANDONED: Final = 64  # more of each that may still run for callers who left
 BUSY_SECONDS: Final = 1.0  # after which a caller that met a full queue may come back
 
 
@@ -63,14 +67,21 @@ class Desktop:
         self.settings = settings
         self._metrics, self._traces = metrics, traces
         self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}
+        self._places = {scope: threading.Semaphore(READERS + ABANDONED) for scope in self._threads}
 
-    async def call(self, operation: Operation, caller: Caller, arguments: Mapping[str, Any] | bytes) -> Returned:
-        """Run `operation` for `caller`; raises the errors of `index.errors`.
+    async def call(
+        self,
+        operation: Operation,
+        caller: Caller,
+        arguments: Mapping[str, Any] | bytes,
+        progress: Callable[[int], None] | None = None,
+    ) -> Returned:
+        """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
         with calling(operation.name, self._metrics) as outcome:
             try:
-                returned = await self._run(operation, caller, arguments)
+                returned = await self._run(operation, caller, arguments, progress)
             except MemexError as error:
                 outcome["code"] = error.code
                 raise
@@ -87,11 +98,14 @@ class Desktop:
         assert self._metrics is not None, "whoever serves this page has made the metrics"
         return self._metrics.page()
 
-    async def _run(self, operation: Operation, caller: Caller, arguments: Mapping[str, Any] | bytes) -> Returned:
+    async def _run(
+        self,
+        operation: Operation,
+        caller: Caller,
+        arguments: Mapping[str, Any] | bytes,
+        progress: Callable[[int], None] | None,
+    ) -> Returned:
         allow(caller, operation.scope)
-        threads = self._threads[operation.scope]
-        if threads.statistics().tasks_waiting >= self.settings.limits.queue:
-            raise exhausted("too many calls wait already; try again in a moment", BUSY_SECONDS)
         try:
             if isinstance(arguments, bytes):
                 given = operation.given.model_validate_json(arguments)
@@ -101,19 +115,39 @@ class Desktop:
             raise invalid(problem) from None
 
         def work() -> Returned:
-            return operation.run(workspace_of(self.desk, caller), given, self.settings)
+            workspace = workspace_of(self.desk, caller)
+            return operation.run(workspace.reporting(progress) if progress else workspace, given, self.settings)
 
-        with anyio.move_on_after(operation.seconds):
+        return await self.run(operation.name, operation.scope, operation.seconds, work)
+
+    async def run(self, name: str, scope: str, seconds: float, work: Callable[[], T]) -> T:
+        """What `work` returns, done in a thread that reads or writes; its caller must have been allowed to.
+
+        A caller who leaves gives its place free at once: a read that nobody waits for holds up nobody. It can't be stopped
+        either, so there is a limit to how many of these may run."""
+        threads, places = self._threads[scope], self._places[scope]
+        if threads.statistics().tasks_waiting >= self.settings.limits.queue:
+            raise exhausted("too many calls wait already; try again in a moment", BUSY_SECONDS)
+
+        def placed() -> T:
+            if not places.acquire(blocking=False):
+                raise Unavailable("too many calls that nobody waits for are still at work; try again in a few seconds")
             try:
-                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=threads)
+                return work()
+            finally:
+                places.release()
+
+        with anyio.move_on_after(seconds):
+            try:
+                return await anyio.to_thread.run_sync(placed, abandon_on_cancel=True, limiter=threads)
             except MemexError:
                 raise
             except Exception as bug:  # the top of every call: a bug is logged, and its text goes no further
-                log.exception("%s failed unexpectedly", operation.name)
+                log.exception("%s failed unexpectedly", name)
                 raise Unavailable("an unexpected error; the daemon's log has the details", retryable=False) from bug
-        log.warning("%s took longer than %s s", operation.name, operation.seconds)
-        undone = "nothing was read" if operation.scope == "read" else "it may still complete; look before you retry"
-        raise Unavailable(f"{operation.name} took too long: {undone}", retryable=True)
+        log.warning("%s took longer than %s s", name, seconds)
+        undone = "nothing was read" if scope == "read" else "it may still complete; look before you retry"
+        raise Unavailable(f"{name} took too long: {undone}", retryable=True)
 
     async def status(self, caller: Caller | None) -> dict[str, Any]:
         """The state of the daemon, as far as the caller may know it."""

@@ -6,20 +6,61 @@ that against the output schema and lose the code."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from mcp.server import MCPServer
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    GetPromptResult,
+    InputRequiredResult,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    TextContent,
+    ToolAnnotations,
+    UnsubscribeRequestParams,
+)
 from mcp.types import Tool as ListedTool
+from pydantic import AnyUrl, BaseModel
 
-from index.errors import InvalidArgument, MemexError
-from mcp_server.caller import CALLER
+from index.errors import InvalidArgument, MemexError, NotFound
+from mcp_server import prompts, resources
+from mcp_server.caller import CALLER, allow
+from mcp_server.completion import completed
 from mcp_server.observed import identified
 from mcp_server.operation import Desktop, Operation
+from mcp_server.progress import alive
+from mcp_server.updates import Updates
 from mcp_server.wire import payload, schema
+
+T = TypeVar("T")
+P = TypeVar("P", bound=BaseModel)
+
+READ_SECONDS: Final = 15.0
+SERVER_ERROR: Final = -32000
+LISTS: Final = frozenset({"tools/list", "prompts/list", "resources/list", "resources/templates/list"})
+# What a list shows depends on the key and its headers. A note may change at any moment, and so may the latest notes:
+# whoever keeps one must watch it, or ask again.
+HINTS: Final[dict[CacheableMethod, CacheHint]] = {
+    "server/discover": CacheHint(ttl_ms=300_000, scope="private"),
+    "tools/list": CacheHint(ttl_ms=300_000, scope="private"),
+    "prompts/list": CacheHint(ttl_ms=300_000, scope="private"),
+    "resources/templates/list": CacheHint(ttl_ms=300_000, scope="private"),
+    "resources/list": CacheHint(ttl_ms=0, scope="private"),
+    "resources/read": CacheHint(ttl_ms=0, scope="private"),
+}
 
 INSTRUCTIONS: Final = (
     "Memex keeps notes for you in its owner's Obsidian vault. Capture what is worth finding again, and search before "
@@ -39,21 +80,28 @@ def failure(error: MemexError) -> CallToolResult:
 class VaultMCP(MCPServer[Any]):
     """One MCP server: some families of operations. Each endpoint has its own."""
 
-    def __init__(self, operations: Sequence[Operation], desktop: Desktop, *, version: str) -> None:
+    def __init__(self, operations: Sequence[Operation], desktop: Desktop, updates: Updates, *, version: str) -> None:
         super().__init__(
             "memex",
             title="Memex",
             version=version,
             instructions=INSTRUCTIONS,
-            cache_hints={"tools/list": CacheHint(ttl_ms=300_000, scope="private")},
+            cache_hints=HINTS,
+            middleware=[_one_page],
+            subscriptions=False,  # the SDK would let anybody watch any URI; ours follow
         )
         self._desktop = desktop
         self._called: dict[str, Operation] = {}
         for operation in operations:
             self._called[operation.name] = self._called[operation.safe_name] = operation
-        self._listed = {
+        self._tools = {
             names: [(operation, _listed(operation, names)) for operation in operations] for names in ("safe", "dotted")
         }
+        add = self._lowlevel_server.add_request_handler  # the one way to serve methods that MCPServer has no hook for
+        add("completion/complete", CompleteRequestParams, self._complete)
+        add("subscriptions/listen", SubscriptionsListenRequestParams, _refusing(updates.listen))
+        add("resources/subscribe", SubscribeRequestParams, _refusing(updates.subscribe))
+        add("resources/unsubscribe", UnsubscribeRequestParams, _refusing(updates.unsubscribe))
 
     async def list_tools(self) -> list[ListedTool]:
         """The tools, less what the request's headers hide. Hiding protects nothing: the key's scopes do."""
@@ -61,26 +109,100 @@ class VaultMCP(MCPServer[Any]):
         shown = caller.toolsets if caller.toolsets is not None else frozenset(settings.mcp.toolsets)
         return [
             tool
-            for operation, tool in self._listed[caller.names or settings.mcp.tool_names]
+            for operation, tool in self._tools[caller.names or settings.mcp.tool_names]
             if (not shown or operation.family in shown) and not (caller.readonly and operation.scope != "read")
         ]
 
     async def call_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        context: Context[Any, Any] | None = None,
-    ) -> CallToolResult:
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
         """Run a tool; an expected failure is a result too, so that the model can read it."""
         try:
             operation = self._called.get(name)
             if operation is None:
                 raise InvalidArgument(f"no tool {_short(name)}; tools/list names them all")
-            with self._desktop.traced_by(_carried(context)):
-                data, text = payload(await self._desktop.call(operation, CALLER.get(), arguments))
+            async with alive(context) as progress:
+                with self._desktop.traced_by(_carried(context)):
+                    data, text = payload(await self._desktop.call(operation, CALLER.get(), arguments, progress))
         except MemexError as error:
             return failure(error)
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data)
+
+    # Resources, prompts, completions
+
+    async def list_resources(self) -> list[Resource]:
+        """The latest notes; all of them would be too many."""
+        return await self._read("resources/list", partial(resources.recent, self._desktop.desk, CALLER.get()))
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        """The one template."""
+        return [resources.TEMPLATE]
+
+    async def read_resource(
+        self,
+        uri: AnyUrl | str,
+        context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """The text of a note."""
+        work = partial(resources.read, self._desktop.desk, CALLER.get(), str(uri))
+        return [await self._read("resources/read", work, uri=str(uri))]
+
+    async def list_prompts(self) -> list[Prompt]:
+        """The prompts."""
+        return prompts.listed(CALLER.get())
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
+    ) -> GetPromptResult | InputRequiredResult:
+        """A prompt, with what it needs of the notes."""
+        caller, desktop = CALLER.get(), self._desktop
+
+        def work() -> GetPromptResult:
+            kind = prompts.kind_of(name)
+            given = prompts.checked(kind, arguments or {})
+            return prompts.made(desktop.desk, caller, kind, given, desktop.settings)
+
+        return await self._read("prompts/get", work)
+
+    async def _complete(self, _: ServerRequestContext[Any, Any], params: CompleteRequestParams) -> CompleteResult:
+        work = partial(completed, self._desktop.desk, CALLER.get(), params)
+        return CompleteResult(completion=await self._read("completion/complete", work))
+
+    async def _read(self, method: str, work: Callable[[], T], **data: Any) -> T:
+        """What `work` returns, off the event loop, for a key that may read."""
+        try:
+            allow(CALLER.get(), "read")
+            return await self._desktop.run(method, "read", READ_SECONDS, work)
+        except MemexError as error:
+            raise refusal(error, **data) from None
+
+
+def refusal(error: MemexError, **data: Any) -> MCPError:
+    """An expected failure where the protocol has no result for one. What is missing is a wrong parameter to it."""
+    code = INVALID_PARAMS if error.code in (InvalidArgument.code, NotFound.code) else SERVER_ERROR
+    shown = json.loads(json.dumps(error.as_dict(), default=str))
+    del shown["message"]
+    return MCPError(code=code, message=error.message, data=shown | data)
+
+
+def _refusing(handler: Callable[[ServerRequestContext[Any, Any], P], Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+    async def refusing(ctx: ServerRequestContext[Any, Any], params: P) -> T:
+        try:
+            return await handler(ctx, params)
+        except MemexError as error:
+            raise refusal(error) from None
+
+    return refusing
+
+
+async def _one_page(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Refuse a cursor: every list of ours is one page, so none was ever given out."""
+    if ctx.method in LISTS and ctx.params and ctx.params.get("cursor") is not None:
+        raise refusal(InvalidArgument("unknown cursor: this list is one page; ask for it without a cursor"))
+    return await call_next(ctx)
 
 
 def _listed(operation: Operation, names: str) -> ListedTool:

@@ -32,6 +32,7 @@ from mcp_server.operation import Desktop
 from mcp_server.protocol import VaultMCP
 from mcp_server.timed import timed
 from mcp_server.tools import FAMILIES
+from mcp_server.updates import Updates
 from syncd.config import ServerSettings, Settings
 
 if TYPE_CHECKING:
@@ -66,8 +67,11 @@ def app(
     allowed, welcome = hosts(own, port or own.port), origins(own)
     security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
     everything = [operation for family in FAMILIES.values() for operation in family]
-    servers = {"/mcp": VaultMCP(everything, desktop, version=version)}
-    servers |= {f"/mcp/{name}": VaultMCP(family, desktop, version=version) for name, family in FAMILIES.items()}
+    updates = Updates(desktop)
+    servers = {"/mcp": VaultMCP(everything, desktop, updates, version=version)}
+    servers |= {
+        f"/mcp/{name}": VaultMCP(family, desktop, updates, version=version) for name, family in FAMILIES.items()
+    }
     routes: list[BaseRoute] = []
     for path, server in servers.items():
         routes += server.streamable_http_app(
@@ -95,6 +99,7 @@ def app(
             for server in servers.values():
                 # A spliced route's own lifespan never runs; without this, the first request fails.
                 await stack.enter_async_context(server.session_manager.run())
+            await stack.enter_async_context(updates.running())
             tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(desk))]
             yield
             for task in tasks:
@@ -119,6 +124,7 @@ def app(
         origins=welcome,
         clock=clock,
     )
+    guard.on_hang_up = updates.close
     return guard
 
 

@@ -132,10 +132,14 @@ def _problem(found: Mapping[str, Any]) -> str:
             return str(found["msg"]).removeprefix("Value error, ")
 
 
+def plain(text: str) -> str:
+    """`text` with every lone surrogate as U+FFFD, so that it can be sent."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 def _scrubbed(value: Any) -> Any:
-    """`value` with every lone surrogate as U+FFFD."""
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return plain(value)
     if isinstance(value, Mapping):
         return {_scrubbed(key): _scrubbed(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):

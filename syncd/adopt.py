@@ -5,8 +5,6 @@ Law, tested: it makes folders and files of its own, touches no note, and a secon
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +13,7 @@ from index.errors import Conflict, NotFound
 from syncd.config import Settings, config_file, load
 from syncd.keys import Keys
 from syncd.ledger import Ledger
-from syncd.state import claim, default_state, digest
+from syncd.state import claim, default_state, digest, private
 from syncd.vault import Vault
 
 KEY_FILE, LEDGER, OWNER = "key", "ledger.db", "owner"
@@ -77,25 +75,6 @@ def reset(state: Path, *, now: int) -> Path:
     return path
 
 
-def private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, durably, or not at all."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
-            stream.write(text)
-            stream.flush()
-            os.fsync(fd)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
     """The settings file for this vault, written if there is none; and whether it is the one that Memex reads unasked.
 
@@ -117,8 +96,8 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether `file` leads to this vault; it is written for it if it is missing, or added to if it names no vault."""
     calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
     unasked = settings.state == default_state(settings.vault.path, calm)
-    state = "" if unasked else f"state = {_quoted(settings.state)}\n\n"
-    vault = f"[vault]\npath = {_quoted(settings.vault.path)}\n"
+    state = "" if unasked else f"state = {quoted(settings.state)}\n\n"
+    vault = f"[vault]\npath = {quoted(settings.vault.path)}\n"
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         private(file, f"{HEAD}\n{state}{vault}")
@@ -128,13 +107,13 @@ def _made(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:
     if "path" not in written.get("vault", {}):
         if "vault" in written or (state and "state" in written):
             raise Conflict(
-                f"the settings file {file} names no vault: write `path = {_quoted(settings.vault.path)}` under [vault]"
+                f"the settings file {file} names no vault: write `path = {quoted(settings.vault.path)}` under [vault]"
             )
         private(file, f"{state}{text.rstrip()}\n\n{vault}")
         return True
     return load({"config": str(file)}, calm).vault.path == settings.vault.path
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
     """A path as a TOML string: JSON's escapes are TOML's too."""
     return json.dumps(str(path), ensure_ascii=False)

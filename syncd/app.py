@@ -11,51 +11,46 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from index.embed import Embedder
-from index.errors import Conflict, Unavailable
+from index.errors import Unavailable
 from index.memory import frugal
-from index.model import Record, Scope
+from index.model import Record
 from syncd import traces
-from syncd.adopt import KEY_FILE, LEDGER, private
-from syncd.check import DeepCheck
+from syncd.adopt import KEY_FILE, LEDGER
+from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.follow import Follow
-from syncd.hooks import HOOKS, find
+from syncd.health import Health
 from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.ledger import Ledger
 from syncd.leftovers import collect
 from syncd.lock import Lock, sole
 from syncd.note import decode, split
-from syncd.oddities import Twins, oddities
 from syncd.owner import Operation, operations
-from syncd.place import place
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.repo import Repo
 from syncd.runs import Runs
-from syncd.secrets import flagged
-from syncd.shelf import SCOPES, Shelf, ShelfSettings
-from syncd.state import claim
+from syncd.shelf import Shelf, ShelfSettings
+from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
 from syncd.vault import Vault
-from syncd.watch import Hearing, Watch
+from syncd.watch import Watch
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
 
-DAY_S = 86_400.0
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
-EXPIRING_MS = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +70,7 @@ class App:
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
         frugal()  # before threads are started
         self.settings = settings
+        self.since = time.time_ns() // 1_000_000
         state = settings.state
         claim(state, settings.vault.path)
         with ExitStack() as opened:
@@ -95,18 +91,18 @@ class App:
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
-            self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in self.shelf.slots.values()))
+            self.health = Health(self)
             tools = Tools(
                 vault=self.vault,
                 captures=self.shelf.slots["captures"],
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
                 now=lambda: time.time_ns() // 1_000_000,
-                degraded=partial(self.degraded, ("captures",)),
+                degraded=partial(self.health.degraded, ("captures",)),
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
-            self.desk = Desk(tools, self.keys, self.status, self.pushes, partial(samples, self))
+            self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
             self.watch: Watch | None = None
             self.traces: traces.Traces | None = None
             self.jobs = self._planned()
@@ -133,115 +129,16 @@ class App:
         """What the owner may ask for, by name."""
         return operations(self)
 
-    # How it is doing
-
-    def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
-        """The state in numbers; defects of all notes for the owner (None), else only of these workspaces' notes."""
-        indexes = {scope: slot.index for scope, slot in self.shelf.slots.items()}
-        counts = {scope: index.counts for scope, index in indexes.items()}
-        return {
-            "ready": self.sync.ready.is_set() or (self.watch is None and all(one.listed for one in indexes.values())),
-            "pending": self.sync.pending,
-            "generation": sum(index.generation for index in indexes.values()),
-            "captures": {"documents": counts["captures"][0], "chunks": counts["captures"][1]},
-            "vault": {"documents": counts["vault"][0], "chunks": counts["vault"][1]},
-            "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
-            "degraded": self.degraded(SCOPES if workspaces is None else ("captures",)),
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """What else the owner may want to know: where things are."""
-        return {
-            "vault_path": str(self.vault.root),
-            "state_path": str(self.settings.state),
-            "workspaces": self._workspaces(),
-            "encoder": {"state": self.embedder.state, "problem": self.embedder.problem},
-            "git": self._git(),
-            **self.background(),
-            "names": oddities((slot.index for slot in self.shelf.slots.values()), self._twins),
-            "deep_check": asdict(self.check.last),
-            "removals_held": self.sync.held,
-            "keys": self._key_facts(),
-            "flagged": flagged(self.shelf.slots["captures"].index.defects()),
-            "pid": os.getpid(),
-        }
-
-    def _key_facts(self) -> dict[str, Any]:
-        now = time.time_ns() // 1_000_000
-        live = [key for key in self.keys.list() if key.live(now)]
-        soon = now + EXPIRING_MS
-        return {
-            "live": len(live),
-            "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
-        }
-
-    def background(self) -> dict[str, Any]:
-        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
-        return {
-            "watch": asdict(self.watch.hearing() if self.watch else Hearing("off")),
-            "jobs": {name: asdict(one) for name, one in self.jobs.standing().items()},
-        }
-
-    def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
-        """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
-        told = [self.shelf.rebuilt_because] if self.shelf.rebuilt_because else []
-        if not told and not all(slot.index.listed for slot in self.shelf.slots.values()):
-            told.append("index: the vault is being read for the first time; until then searches miss notes")
-        meanwhile = "the encoder before it answers" if self.shelf.answering else "searches use full text only"
-        if self.embedder.state != "ready":
-            told.append(f"encoder: {self.embedder.problem or 'loading'}; {meanwhile}")
-        elif self.shelf.outdated():
-            told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
-        if bare := sum(self.shelf.slots[scope].index.wordbound for scope in scopes):
-            told.append(f"index: {bare} notes can be found by their words only")
-        if self.watch and (unwell := self.watch.hearing().problem):
-            told.append(f"watch: {unwell}")
-        if self.watch and not self._alone():
-            told.append("vault: another Memex works on it with another state folder; stop one of the two")
-        told += [text for text in (self.follow.unwell, self.pushes.problem) if text]
-        return told + self.sync.degraded + self.jobs.troubles()
-
-    def _git(self) -> dict[str, Any]:
-        """How the vault stands with Git; for its owner only, as the advice names paths."""
-        found = self.repo.standing()
-        told: dict[str, Any] = asdict(found) | {"advice": self.repo.advice(found), "hooks": []}
-        with suppress(Conflict):  # no repository, and the state says so
-            hooks = find(self.repo.hooks_folder(), HOOKS, self.settings.state)
-            told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
-            told["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
-        return told
-
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.sync.hint(path for path in paths if not self.vault.ignores(path))
 
-    def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
-        inbox = self.settings.vault.inbox
-        if workspaces is None:
-            told = [one for slot in self.shelf.slots.values() for one in slot.index.defects()]
-            return sorted({*told, *self.sync.failed.items(), *self._twins.defects()})
-        captures = self.shelf.slots["captures"].index
-        told = [one for name in workspaces for one in captures.defects(name)]
-        unread = [(path, why) for path, why in self.sync.failed.items() if place(path, inbox).workspace in workspaces]
-        return sorted({*told, *(one for one in unread if place(one[0], inbox).scope == "captures")})
-
-    def _alone(self) -> bool:
+    def alone(self) -> bool:
         """Whether no other daemon serves this vault, with another state folder."""
         if self._sole is None:
             with suppress(Unavailable):  # the vault is missing, and that is told
                 self._sole = sole(self.vault.root)
                 return self._sole is not None
         return True
-
-    def _workspaces(self) -> list[str]:
-        try:
-            return self.desk.workspaces()
-        except (
-            Unavailable
-        ):  # the vault is missing: of all things, that must not keep its owner from asking what is wrong
-            return []
-
-    def _paths(self) -> list[str]:
-        return [path for slot in self.shelf.slots.values() for path in slot.index.manifest.copy()]
 
     def text_of(self, record: Record) -> str:
         """The body of any note of the vault; for its owner only."""
@@ -291,7 +188,7 @@ class App:
             poll_s=self.settings.watch.poll_s,
         )
         self.watch.start()
-        if not self._alone():
+        if not self.alone():
             log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
         self.follow.start()
@@ -303,7 +200,6 @@ class App:
         running.callback(self.jobs.stop)
         running.callback(self._unclaim)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
-        running.callback(self.check.stop)  # likewise: it may be in the middle of a long one
 
     def _planned(self) -> Jobs:
         """The jobs of this vault, not started."""
@@ -311,7 +207,8 @@ class App:
         jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
         jobs.every("root", 10.0, self._check_root)
         jobs.every("maintenance", 30.0, self._maintain)
-        jobs.every("deep check", DAY_S, self.check.run)
+        due_s = self.check.due_in(time.time_ns() // 1_000_000)
+        jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
         return jobs
 
@@ -322,18 +219,9 @@ class App:
             readable=self.vault.present,
             watched=lambda: watch is None or watch.supervised,
             still_s=lambda: sync.still_s,
-            doing=self._doing,
+            doing=self.health.doing,
             busy=lambda: sync.progress is not None,
         )
-
-    def _doing(self) -> str:
-        """What the daemon does just now, in a few words for a service manager's page."""
-        if (progress := self.sync.progress) and progress[1] > 1:
-            return f"indexing {progress[0]:,}/{progress[1]:,}"
-        if not self.sync.ready.is_set():
-            return "reading the vault for the first time"
-        notes = sum(slot.index.counts[0] for slot in self.shelf.slots.values())
-        return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
 
     def _unclaim(self) -> None:
         if self._sole is not None:

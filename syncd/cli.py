@@ -15,8 +15,21 @@ from typing import Any, NoReturn
 import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
-from syncd import cli_access, cli_hook, cli_job, cli_notes, cli_serve, cli_service, log
+from syncd import (
+    cli_access,
+    cli_backup,
+    cli_complete,
+    cli_doctor,
+    cli_hook,
+    cli_job,
+    cli_notes,
+    cli_serve,
+    cli_service,
+    cli_status,
+    log,
+)
 from syncd.cli_frame import Group
+from syncd.version import installed
 
 EXIT = {
     "INVALID_ARGUMENT": 2,
@@ -44,16 +57,6 @@ INTERRUPTED, PIPE_CLOSED, BUG = 130, 141, 1
 SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
-def installed() -> str:
-    """The version of Memex."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - it takes as long as the rest of the start
-
-    try:
-        return version("memex-vault")
-    except PackageNotFoundError:
-        return "0 (not installed)"
-
-
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         click.echo(f"memex {installed()}")
@@ -72,9 +75,19 @@ def memex() -> None:
 
 for command in (
     *(cli_serve.init, cli_serve.serve, cli_serve.demo, cli_notes.index, cli_notes.search, cli_notes.capture),
-    *(cli_notes.get, cli_notes.recent, cli_notes.delete, cli_notes.status, cli_access.workspace, cli_access.key),
+    *(
+        cli_notes.get,
+        cli_notes.recent,
+        cli_notes.delete,
+        cli_status.status,
+        cli_doctor.doctor,
+        cli_backup.backup,
+        cli_backup.restore,
+        cli_access.workspace,
+        cli_access.key,
+    ),
     *(cli_job.job, cli_service.service),
-    *(cli_serve.mcp, cli_access.config, cli_access.completion, cli_hook.hook),
+    *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):
     memex.add_command(command)
 

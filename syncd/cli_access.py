@@ -1,4 +1,4 @@
-"""The commands for boundaries, credentials and settings: workspace, key, config, completion."""
+"""The commands for boundaries, credentials and settings: workspace, key, config."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import json
 from typing import Any
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from index.errors import InvalidArgument
 from syncd import render
+from syncd.cli_complete import keys, workspaces
 from syncd.cli_frame import Command, Group, answer, ask, color, now, settings, talk
-from syncd.cli_notes import moment, workspaces
+from syncd.cli_notes import moment
 from syncd.config import FIELDS, SECTIONS, Settings, known
-
-SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @click.group(cls=Group)
@@ -94,7 +92,7 @@ def key_list() -> None:
 
 
 @key.command("revoke")
-@click.argument("name")
+@click.argument("name", shell_complete=keys)
 def key_revoke(name: str) -> None:
     """End the key NAME (or its id), at once."""
     gone = ask("key.revoke", {"name": name})
@@ -142,15 +140,6 @@ def config() -> None:
     chosen = settings()
     rows = effective(chosen)
     answer(rows, lambda: "\n".join(_told(chosen, rows)))
-
-
-@click.command(cls=Command)
-@click.argument("shell", type=click.Choice(list(SHELLS)))
-def completion(shell: str) -> None:
-    """Print the script that completes memex in SHELL, as in `eval "$(memex completion bash)"`."""
-    root = click.get_current_context().find_root().command
-    source = SHELLS[shell](root, {}, "memex", "_MEMEX_COMPLETE")
-    click.echo(source.source_template % source.source_vars())  # source() would start bash to ask for its version
 
 
 def until(text: str | None, now_ms: int) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from index.errors import Conflict, MemexError, NotFound
-from syncd import control, log, render
+from syncd import cli_help, control, log, render
 from syncd.config import Settings, load
 from syncd.state import remembered
 
@@ -25,10 +25,9 @@ EMBEDDING = (
     "search",
     "capture",
     "index",
-    "status",
-    "job.run",
     "check",
     "status",
+    "job.run",
 )  # what waits for the encoder, where no daemon has it loaded
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]
@@ -81,10 +80,18 @@ def shared() -> list[click.Parameter]:
 
 
 class Command(click.Command):
-    """A command with the shared options."""
+    """A command with the shared options, and a page of help that a person can work from."""
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared()], **kwargs)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command's options, then those of every command."""
+        cli_help.write_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples and exit codes."""
+        cli_help.write_sections(ctx, formatter)
 
 
 class Group(click.Group):
@@ -95,6 +102,15 @@ class Group(click.Group):
 
     def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
         super().__init__(name, params=[*(params or []), *shared()], **kwargs)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Its commands, then the options of every command."""
+        cli_help.write_commands(self, ctx, formatter)
+        cli_help.write_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples; of `memex` itself exit codes, environment and files too."""
+        cli_help.write_sections(ctx, formatter)
 
 
 def flag(name: str, value: Any) -> None:

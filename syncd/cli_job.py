@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, tzinfo
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from index.errors import MemexError, Unavailable
-from syncd import control, render
-from syncd.cli_frame import FLAGS, Group, answer, ask, color, now
-from syncd.config import load
+from index.errors import Unavailable
+from syncd import render
+from syncd.cli_complete import jobs
+from syncd.cli_frame import Group, answer, ask, color, now
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-
-
-def names(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of jobs for the shell, while a daemon runs."""
-    try:
-        chosen = load(ctx.find_root().meta.get(FLAGS, {}), os.environ)
-        found = control.call(chosen.state, "job.list", {}, timeout=1.0)
-    except MemexError:
-        return []
-    words = (str(one["name"]).replace(" ", "-") for one in found)
-    return [CompletionItem(word) for word in words if word.startswith(typed)]
 
 
 @click.group(cls=Group)
@@ -34,7 +21,7 @@ def job() -> None:
 
 
 @job.command("list")
-@click.argument("name", required=False, shell_complete=names)
+@click.argument("name", required=False, shell_complete=jobs)
 def job_list(name: str | None) -> None:
     """List the jobs: how each last went, and when it runs next; with NAME, the last runs of that one."""
     if name is None:
@@ -46,7 +33,7 @@ def job_list(name: str | None) -> None:
 
 
 @job.command("run")
-@click.argument("name", shell_complete=names)
+@click.argument("name", shell_complete=jobs)
 @click.option("--wait", is_flag=True, help="Come back when it has ended, with exit code 7 if it failed.")
 def job_run(name: str, wait: bool) -> None:
     """Run the job NAME now, or take part in the run under way. Without a daemon it runs here, to its end."""
@@ -64,7 +51,7 @@ def span(seconds: float) -> str:
     return f"{value:.1f} {unit}" if value < 10 and round(value, 1) != int(value) else f"{value:.0f} {unit}"
 
 
-def table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color: bool) -> str:
+def table(found: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color: bool) -> str:
     """One line for each job."""
     rows = [
         (
@@ -75,10 +62,10 @@ def table(jobs: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color
             span(one["seconds"]) if one["seconds"] is not None else "",
             f"in {span(max(0, one['next_run_at'] - now_ms) / 1000)}" if one["next_run_at"] else "when the daemon runs",
         )
-        for one in jobs
+        for one in found
     ]
     lines = [render.table(rows, ("job", "every", "state", "last began", "took", "next"), color=color)]
-    return "\n".join(lines + [f"{one['name']}: {render.line(one['error'], 400)}" for one in jobs if one["error"]])
+    return "\n".join(lines + [f"{one['name']}: {render.line(one['error'], 400)}" for one in found if one["error"]])
 
 
 def runs(past: list[dict[str, Any]], zone: tzinfo | None, *, color: bool) -> str:

@@ -1,21 +1,19 @@
-"""The commands for notes: index, search, capture, get, recent, delete, status."""
+"""The commands for notes: index, search, capture, get, recent, delete."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from datetime import datetime
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from index.errors import InvalidArgument, MemexError
-from syncd import control, render
-from syncd.cli_frame import FLAGS, Command, answer, as_json, ask, color, now, out, talk
-from syncd.config import load
+from index.errors import InvalidArgument
+from syncd import render
+from syncd.cli_complete import captures, workspaces
+from syncd.cli_frame import Command, answer, as_json, ask, color, now, out, talk
 from syncd.secrets import DEFECT as SECRET
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -32,17 +30,6 @@ def moment(text: str | None, now_ms: int) -> int | None:
         return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise InvalidArgument(f"{text!r} is no time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
-
-
-def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of workspaces for the shell, while a daemon runs."""
-    try:
-        chosen = load(ctx.find_root().meta.get(FLAGS, {}), os.environ)
-        names = control.call(chosen.state, "workspace.list", {}, timeout=1.0)
-    except MemexError:
-        return []
-    found = [one["name"] if isinstance(one, dict) else str(one) for one in names]
-    return [CompletionItem(name) for name in found if name.startswith(typed)]
 
 
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
@@ -139,7 +126,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 
 
 @click.command(cls=Command)
-@click.argument("id")
+@click.argument("id", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 def get(id: str, workspace: str | None) -> None:
     """Print a note: its content on stdout, byte for byte; what is known about it with --json."""
@@ -162,7 +149,7 @@ def recent(workspace: str | None, limit: int) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("id")
+@click.argument("id", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
 def delete(id: str, workspace: str | None, yes: bool) -> None:
@@ -171,17 +158,6 @@ def delete(id: str, workspace: str | None, yes: bool) -> None:
         click.confirm(f"Delete {render.plain(id)}?", abort=True, err=True)
     gone = ask("delete", {"id": id, "workspace": workspace})
     answer(gone, lambda: f"deleted {id}")
-
-
-@click.command(cls=Command)
-@click.option(
-    "--all", "everything", is_flag=True, help="In JSON too: where things are, and how encoder, Git and watcher do."
-)
-def status(everything: bool) -> None:
-    """Tell how Memex is: what is indexed, what is pending, what is degraded, which notes want mending."""
-    health = ask("status", {})
-    fixed = {name: health[name] for name in render.HEALTH}
-    answer(health if everything else fixed, lambda: render.status(health))
 
 
 def _object(text: str | None) -> dict[str, Any]:

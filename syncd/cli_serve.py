@@ -24,8 +24,8 @@ import click
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import control, log, render
+from syncd.cli_complete import workspaces
 from syncd.cli_frame import STARTING_S, Command, answer, flag, flags, now, settings, talk
-from syncd.cli_notes import workspaces
 from syncd.cli_talk import brief, called, tell
 from syncd.config import Settings, load
 from syncd.control import DAEMON
@@ -126,7 +126,7 @@ def demo(folder: str | None, port: int | None) -> None:
 def mcp(workspace: str | None, key_file: str | None) -> None:
     """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
     chosen = settings()
-    url = running(chosen.state)
+    at = running(chosen.state)
     key = "" if key_file else os.environ.get("MEMEX_KEY", "")
     file = Path(key_file) if key_file else chosen.state / "key"
     try:
@@ -135,12 +135,17 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
         raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
     from syncd.stdio import bridge
 
-    bridge(url, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
+    bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
 
 
 def running(state: Path) -> str:
     """The address of the daemon of a state folder. Raises NoDaemon when none runs."""
     control.call(state, "status", {}, timeout=10)
+    return url(state)
+
+
+def url(state: Path) -> str:
+    """The address that the daemon of a state folder has written down."""
     try:
         return str(json.loads((state / DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):

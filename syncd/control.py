@@ -43,6 +43,10 @@ class NoDaemon(Unavailable):
     """No daemon answers in this state folder."""
 
 
+class Silent(Unavailable):
+    """A daemon runs and does not answer in time."""
+
+
 @contextlib.contextmanager
 def address(path: Path) -> Iterator[str]:
     """What to bind or connect to for `path`: the path, or a short way there when it is too long for a socket."""
@@ -232,7 +236,7 @@ def call(
             _send(client, {"op": operation, "args": dict(arguments)})
             return _outcome(_Lines(client), on_progress, timeout)
         except TimeoutError:
-            raise Unavailable("the daemon does not answer; `memex status` may tell why, or restart it") from None
+            raise Silent("the daemon does not answer; `memex status` may tell why, or restart it") from None
         except OSError:
             raise Unavailable("the daemon hung up: it was stopped, or it crashed; its log says more") from None
 

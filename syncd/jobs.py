@@ -78,16 +78,25 @@ class Jobs:
         )
 
     def every(
-        self, name: str, seconds: float, work: Callable[[], object], *, soon: bool = False, limit_s: float = LIMIT_S
+        self,
+        name: str,
+        seconds: float,
+        work: Callable[[], object],
+        *,
+        soon: bool = False,
+        after: float | None = None,
+        limit_s: float = LIMIT_S,
     ) -> None:
         """Run `work` every `seconds`, counted from its last run, also one before this start; with `soon`, from now.
 
-        A run of more than `limit_s` is shown as too long. A second job of the same name replaces the first."""
+        Work that knows better itself says `after` how many seconds its first run is due. A run of more than `limit_s` is
+        shown as too long. A second job of the same name replaces the first."""
         last = next(iter(self._kept.of(name, 1)), None) if self._kept else None
         with self._changed:
             self._jobs[name] = _Job(name, seconds, limit_s, work, last, last)
         now = datetime.now(UTC)
-        first = now if soon else now + timedelta(seconds=_wait(last, seconds, now.timestamp()))
+        wait = _wait(last, seconds, now.timestamp()) if after is None else after
+        first = now if soon else now + timedelta(seconds=wait)
         trigger = _Every(seconds)
         self._scheduler.add_job(self._run, trigger, args=(name,), id=name, replace_existing=True, next_run_time=first)
 

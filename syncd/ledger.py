@@ -6,6 +6,7 @@ the owner can read the file."""
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import stat
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import Unavailable
+
+SQLITE_HERE = sqlite3.sqlite_version_info  # of the library that Python brings
+log = logging.getLogger(__name__)
 
 # One entry per schema version, in order; `PRAGMA user_version` counts those that were applied. Never edit an entry
 # that was released: append.
@@ -89,7 +93,7 @@ class Ledger:
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """What a query answers."""
-        with self._lock:
+        with self._reading():
             return self._connection.execute(statement, parameters).fetchall()
 
     @contextlib.contextmanager
@@ -114,13 +118,49 @@ class Ledger:
 
     def version(self) -> int:
         """A number that changes when *another* process has committed: what was read before may be stale."""
-        with self._lock:
+        with self._reading():
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except sqlite3.DatabaseError as error:
+                log.error("the ledger can't be read: %s", error)  # noqa: TRY400 - the words are all there is to it
+                raise Unavailable("the ledger can't be read; the daemon's log says more") from error
 
     def close(self) -> None:
         """Close the file; the ledger can't be used after it."""
         with self._lock:
             self._connection.close()
+
+
+def examined(path: Path) -> str:
+    """What is wrong with the ledger at `path`, looked at without changing it; "" = nothing."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
+            (version,) = reader.execute("PRAGMA user_version").fetchone()
+            if version > len(SCHEMA):
+                return f"it was written by a newer Memex (schema {version}, known {len(SCHEMA)})"
+            found = [str(line) for (line,) in reader.execute("PRAGMA integrity_check(3)")]
+    except sqlite3.Error as error:
+        return str(error)
+    return "" if found == ["ok"] else "; ".join(found)
+
+
+def copied(path: Path, target: Path) -> None:
+    """Copy the ledger at `path` as it is at one moment, whoever writes to it meanwhile; `target` is private."""
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as source,
+            contextlib.closing(sqlite3.connect(target)) as made,
+        ):
+            source.backup(made)
+            made.execute("PRAGMA journal_mode = DELETE")  # one file, complete in itself
+    except sqlite3.Error as error:
+        raise Unavailable(f"the ledger {path.name} can't be copied: {error}", retryable=False) from error
 
 
 def _private(path: Path) -> None:

@@ -87,6 +87,22 @@ def sole(folder: Path) -> socket.socket | None:
     return claim
 
 
+def holder(state: Path) -> int | None:
+    """The pid of the process that holds the lock of `state` (0: it has not said yet), or None when none does."""
+    try:
+        fd = os.open(state / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return _read(fd)[1] if error.errno in _BUSY else None
+    else:
+        return None
+    finally:
+        os.close(fd)
+
+
 def _taken(state: Path, pid: int) -> Conflict:
     who = f"the process {pid}" if pid else "another process"
     return Conflict(f"{who} works with {state}; stop it first, or choose another state folder", pid=pid)

@@ -13,8 +13,9 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
 from syncd import owner_jobs
-from syncd.adopt import KEY_FILE, private
+from syncd.adopt import KEY_FILE
 from syncd.shelf import SCOPES
+from syncd.state import private
 from syncd.workspace import Kept
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def operations(app: App) -> dict[str, Operation]:
         "status": owner.status,
         "index": owner.index,
         "check": owner.check,
+        "index.examine": owner.examine,
         "workspace.create": owner.create_workspace,
         "workspace.list": owner.list_workspaces,
         "workspace.delete": owner.delete_workspace,
@@ -105,8 +107,9 @@ class _Owner:
             )
         return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
-    def status(self, _: Arguments, __: Progress) -> dict[str, Any]:
-        return self._app.status(None) | self._app.facts()
+    def status(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        told = self._app.health.status(None) | self._app.health.facts()
+        return told | {"coverage": self._app.health.coverage()} if given.get("coverage") else told
 
     def index(self, given: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = self._rooted(), _teller(progress)
@@ -122,8 +125,12 @@ class _Owner:
     def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = self._rooted(), _teller(progress)
         sync.run(progress=tell)  # what a listing finds needs no deep check
-        told = self._app.check.run(tell)
+        told = self._app.check.run(self._app.jobs.stopping, tell)
         return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
+
+    def examine(self, _: Arguments, __: Progress) -> dict[str, str]:
+        """What is wrong with the index of each scope; "" = nothing."""
+        return {scope: slot.index.examined() for scope, slot in self._app.shelf.slots.items()}
 
     def create_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         return {"name": self._app.desk.create_workspace(given["name"]).name}
@@ -176,7 +183,9 @@ class _Owner:
         return sync
 
     def _degraded(self, answers: Any) -> list[str]:
-        return list(dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.degraded()]))
+        return list(
+            dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.health.degraded()])
+        )
 
     def _kept(self, id: str, workspace: str | None) -> Kept:
         record = self._app.shelf.slots["captures"].index.record(id)

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from syncd.cells import padded, width
+
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
-SHOWN = 20  # defects that are listed for people; a vault of templates has hundreds
+GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")  # what scripts may rely on
-TOLD = (*HEALTH, "jobs")  # `memex job list` shows jobs; one that fails is among what is degraded
 SNIPPET = 280  # characters of a passage, about three lines
 # Controls but line feed and tab, the marks that reorder text, and the invisible tag characters.
 _UNSAFE = {
@@ -68,13 +69,13 @@ def day(epoch_ms: int, zone: tzinfo | None = UTC) -> str:
 def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, color: bool = False) -> str:
     """Columns, as wide as they need to be; the last is not padded."""
     texts = [[line(str(cell), 100) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*([list(head)] if head else []), *texts, strict=True)]
+    widths = [max(map(width, column)) for column in zip(*([list(head)] if head else []), *texts, strict=True)]
     lines = [_row(cells, widths) for cells in texts]
     return "\n".join([painted(_row(head, widths), DIM, color), *lines] if head else lines)
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return "  ".join(padded(cell, cells) for cell, cells in zip(cells, widths, strict=True)).rstrip()
 
 
 def recent(records: Sequence[Mapping[str, Any]], zone: tzinfo | None = UTC, *, color: bool = False) -> str:
@@ -95,35 +96,6 @@ def checked(report: Mapping[str, Any]) -> str:
     """A deep check: `1,200 notes checked, 2 mended`."""
     failed = f", {report['failed']} could not be read: memex status names them" if report["failed"] else ""
     return f"{report['checked']:,} notes checked, {report['mended']:,} mended{failed}"
-
-
-def status(now: Mapping[str, Any]) -> str:
-    """Health: counts, what is pending, what is degraded, and each note that wants mending."""
-    lines = [
-        "ready" if now["ready"] else "not ready yet: the first listing is being indexed",
-        *(
-            f"{scope:9} {now[scope]['documents']} notes, {now[scope]['chunks']} chunks"
-            for scope in ("captures", "vault")
-        ),
-        f"pending   {now['pending']}",
-        *(f"degraded  {line(str(text), 400)}" for text in now["degraded"]),
-        *(f"defect    {line(one['path'], 200)}: {line(one['defect'], 200)}" for one in now["defects"][:SHOWN]),
-        *([f"          … and {left:,} more: memex status --json"] if (left := len(now["defects"]) - SHOWN) > 0 else []),
-    ]
-    more = [(name.removesuffix("_path"), _told(value)) for name, value in now.items() if name not in TOLD]
-    return "\n".join([*lines, *(f"{name:9} {line(text, 400)}" for name, text in more if text)])
-
-
-def _told(value: Any) -> str:
-    match value:
-        case Mapping():
-            return ", ".join(f"{name} {text}" for name, inner in value.items() if (text := _told(inner)))
-        case list() | tuple():
-            return ", ".join(map(_told, value))
-        case None:
-            return ""
-        case _:
-            return str(value)
 
 
 def bar(stage: str, done: int, total: int, width: int) -> str:

@@ -11,7 +11,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
@@ -33,9 +33,23 @@ NO_ENCODER = 384, 256  # dimensions and window of an index that is made while no
 
 @dataclass(slots=True)
 class Slot:
-    """Where the index of one scope is found, whichever build is in use."""
+    """Where the index of one scope is found, whichever build is in use, and who is told of its changes."""
 
     index: Index
+    told: list[Callable[[Collection[str] | None], object]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.index.on_commit = self._tell
+
+    def use(self, index: Index) -> None:
+        """Answer from `index` from now on. What changed while it was built is not known by path: told is None."""
+        self.index.on_commit, self.index = None, index
+        index.on_commit = self._tell
+        self._tell(None)
+
+    def _tell(self, paths: Collection[str] | None) -> None:
+        for one in tuple(self.told):
+            one(paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +235,7 @@ class Shelf:
             old, self.live = self.live, build
             self._name_current(build)
             for scope, slot in self.slots.items():
-                slot.index = build.indexes[scope]
+                slot.use(build.indexes[scope])
             self._retired.append((time.monotonic(), old))
         self.filled()
 
@@ -327,6 +341,12 @@ class Shelf:
 
     def _uri(self, folder: Path) -> str:
         return f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
+
+
+def build_in_use(root: Path) -> tuple[Path | None, bool]:
+    """The folder of the build that `current` names, and whether it says what it was made with; (None, False) without one."""
+    folder = _current(root) if root.is_dir() else None
+    return folder, folder is not None and _read_made(folder) is not None
 
 
 def _note(build: Build) -> None:

@@ -42,7 +42,7 @@ class Sample:
 
 def samples(app: App) -> list[Sample]:
     """How the daemon is, in numbers."""
-    state = app.status(None)
+    state = app.health.status(None)
     found = [
         Sample("memex_ready", "Whether the vault has been indexed once.", float(state["ready"])),
         Sample("memex_pending_paths", "Notes that have changed and can't be found yet.", state["pending"]),
@@ -58,7 +58,7 @@ def samples(app: App) -> list[Sample]:
     ]
     found += _encoder(app)
     found += _passes(app)
-    background = app.background()
+    background = app.health.background()
     return [*found, *_jobs(background["jobs"]), *_watch(background["watch"])]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +28,7 @@ from syncd.capture import (
     workspace_name,
 )
 from syncd.keys import Keys
+from syncd.naming import addresses, bare
 from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
 from syncd.parse import parse
 from syncd.place import place
@@ -74,8 +75,12 @@ class Tools:
 class Workspace:
     """One workspace of the inbox; everything it returns lies in it."""
 
-    def __init__(self, name: str, tools: Tools) -> None:
-        self.name, self._tools = name, tools
+    def __init__(self, name: str, tools: Tools, progress: Callable[[int], None] | None = None) -> None:
+        self.name, self._tools, self._progress = name, tools, progress
+
+    def reporting(self, progress: Callable[[int], None]) -> Workspace:
+        """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
+        return Workspace(self.name, self._tools, progress)
 
     @property
     def _index(self) -> Index:
@@ -120,7 +125,7 @@ class Workspace:
             # Cut and embed before anything is written: a capture that can't be made findable is refused.
             index = self._index
             with span("prepare") as timed:
-                (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True)
+                (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=self._progress)
                 timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
             with self._still() as current:
                 if again := self._again(content_hash, now):
@@ -128,7 +133,7 @@ class Workspace:
                 if current is not index or self._tools.taken(fold(name)):
                     continue  # the name went to another capture, or the index was switched, while this one was embedded
                 try:
-                    with span("write"):
+                    with _unnamed(document.path), span("write"):
                         stat = self._tools.vault.create(document.path, raw)
                 except Conflict:
                     avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
@@ -152,8 +157,56 @@ class Workspace:
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now."""
-        raw, _ = self._tools.vault.read(record.path)
+        with _unnamed(record.path):
+            raw, _ = self._tools.vault.read(record.path)
         return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    def at(self, address: str) -> Record:
+        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
+        alike = bare(address)
+        found = self._addressed(path for path in self._paths() if bare(path) == alike).get(address)
+        if found is None:
+            raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
+        return found
+
+    def addresses(self, records: Iterable[Record]) -> dict[str, str]:
+        """The address of each of these documents, by id."""
+        asked = {record.id: bare(record.path.removeprefix(self._root)) for record in records}
+        alike = frozenset(asked.values())
+        found = self._addressed(path for path in self._paths() if bare(path) in alike)
+        return {record.id: address for address, record in found.items() if record.id in asked}
+
+    def matching(self, text: str, limit: int) -> list[str]:
+        """Addresses that hold `text`, letter case aside, those that begin with it first; at most `limit`."""
+        wanted = fold(text)
+        core = wanted.rpartition(" (")[0] or wanted  # what may follow is a part of an id, which no path has
+
+        def rank(address: str) -> tuple[bool, str]:
+            return not fold(address).startswith(wanted), address
+
+        paths = self._paths()
+        plain = {bare(path) for path in paths if core in fold(f"{bare(path)}.md") or core in fold(path)}
+        alike = frozenset(sorted(plain, key=rank)[: limit + 1])
+        found = self._addressed(path for path in paths if bare(path) in alike)
+        return sorted((address for address in found if wanted in fold(address)), key=rank)[:limit]
+
+    def tags(self, limit: int) -> list[str]:
+        """The tags most used here, the most used first."""
+        return [tag for tag, _ in self._index.vocabulary(self.name, limit)]
+
+    @property
+    def _root(self) -> str:
+        return f"{self._tools.inbox}/{self.name}/"
+
+    def _paths(self) -> list[str]:
+        """The paths of all documents here, below the workspace's folder."""
+        root = self._root
+        return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
+
+    def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
+        index, root = self._index, self._root
+        records = (index.at(f"{root}{path}") for path in paths)
+        return addresses([record for record in records if record and record.workspace == self.name], root)
 
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """The newest documents by creation; with `before`, those created strictly before that time."""
@@ -163,8 +216,9 @@ class Workspace:
         """Remove a document: its file, its chunks and their vectors."""
         with self._still() as index:
             record = self._record(id)
-            raw, _ = self._tools.vault.read(record.path)
-            self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+            with _unnamed(record.path):
+                raw, _ = self._tools.vault.read(record.path)
+                self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
             with self._undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
                 index.commit([], [record.path])
             return record
@@ -201,7 +255,8 @@ class Workspace:
             if record is None:
                 return None
             try:
-                raw, _ = self._tools.vault.read(record.path)
+                with _unnamed(record.path):
+                    raw, _ = self._tools.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
             before = parse(raw, record.path, mtime_ms=now, inbox=self._tools.inbox)
@@ -212,7 +267,8 @@ class Workspace:
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
             document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
-            stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
+            with _unnamed(record.path):
+                stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
             with self._undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
             return Captured(_known(index.at(record.path)), created=False)
@@ -231,6 +287,14 @@ class Desk:
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
         self.pushes, self.samples = pushes, samples
+
+    def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
+        """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
+
+        It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
+        listeners = self._tools.captures.told
+        listeners.append(told)
+        return partial(listeners.remove, told)
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""
@@ -263,6 +327,16 @@ class Desk:
             raise InvalidArgument(
                 f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
             ) from error
+
+
+@contextmanager
+def _unnamed(path: str) -> Iterator[None]:
+    """An error about a file, without the file's name, which tells what other notes the vault has."""
+    try:
+        yield
+    except MemexError as error:
+        words = error.message.replace(path, "the file of the note")
+        raise type(error)(words, retryable=error.retryable, **error.details) from error
 
 
 def _checked(content: str) -> bytes:

@@ -253,22 +253,32 @@ def _secrets(keys: Keys) -> dict[str, str]:
 
 @asynccontextmanager
 async def client(
-    rim: Rim, *, key: str = "full", mode: str = "legacy", path: str = "/mcp", way: str = "http", **headers: str
+    rim: Rim,
+    *,
+    key: str = "full",
+    mode: str = "legacy",
+    path: str = "/mcp",
+    way: str = "http",
+    heard: Callable[[Any], Coroutine[Any, Any, None]] | None = None,
+    **headers: str,
 ) -> AsyncIterator[Client]:
-    """An MCP client of the ecosystem, by HTTP, SSE or the bridge, in one of the protocol's two eras."""
+    """An MCP client of the ecosystem, by HTTP, SSE or the bridge, in one of the protocol's two eras.
+
+    `heard` is given what the server says unasked."""
     sent = rim.headers(key, **headers)
+    options: dict[str, Any] = {"mode": mode, "message_handler": heard}
     if way == "stdio":
         workspace = headers.get("X_Memory_Workspace")
         code = f"import sys; from mcp_server.bridge import run; sys.exit(run({rim.url!r}, {rim.secrets[key]!r}, workspace={workspace!r}))"
-        async with Client(StdioServerParameters(command=sys.executable, args=["-c", code], cwd="."), mode=mode) as made:
+        async with Client(StdioServerParameters(command=sys.executable, args=["-c", code], cwd="."), **options) as made:
             yield made
     elif way == "sse":
-        async with Client(sse_client(rim.url + "/sse", headers=sent), mode=mode) as made:
+        async with Client(sse_client(rim.url + "/sse", headers=sent), **options) as made:
             yield made
     else:
         async with (
             httpx2.AsyncClient(headers=sent, timeout=30) as http,
-            Client(streamable_http_client(rim.url + path, http_client=http), mode=mode) as made,
+            Client(streamable_http_client(rim.url + path, http_client=http), **options) as made,
         ):
             yield made
 

@@ -27,8 +27,8 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 PURE = (
     "index/chunk.py", "index/errors.py", "index/identity.py", "index/model.py", "index/query.py", "index/rank.py", "index/resident.py",
     "index/rows.py",
-    "mcp_server/bucket.py", "mcp_server/excerpt.py", "syncd/capture.py", "syncd/debounce.py", "syncd/inline.py", "syncd/markdown.py", "syncd/names.py",
-    "syncd/note.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py",
+    "mcp_server/bucket.py", "mcp_server/excerpt.py", "syncd/capture.py", "syncd/cells.py", "syncd/debounce.py", "syncd/inline.py", "syncd/markdown.py", "syncd/names.py", "syncd/naming.py",
+    "syncd/note.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py",
     "syncd/standing.py",
 )  # fmt: skip
 DEVICES = frozenset(

@@ -9,7 +9,8 @@ import click
 import pytest
 
 from syncd.cli import code
-from syncd.cli_job import names, runs, span, table
+from syncd.cli_complete import jobs as names
+from syncd.cli_job import runs, span, table
 from syncd.control import ControlServer
 
 JOB = {

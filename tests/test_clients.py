@@ -15,6 +15,7 @@ from tests.process import ROOT, daemon
 CLIENTS = ROOT / "tests/clients"
 NODE = CLIENTS / "node_modules/.bin/node"
 TOOLS = ["capture_thought", "semantic_search", "get_thought", "delete_thought", "list_recent"]
+PROMPTS = ["recall", "capture-session", "consolidate"]
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
 pytestmark = [
@@ -62,6 +63,15 @@ def test_the_typescript_sdk_calls_every_tool(environ, era, way, protocol):
     assert told["protocol"] == protocol or not protocol
     assert told["found"][0] == id == told["recent"][0]
     assert told["same"] is True
+    assert told["template"] == "note://{workspace}/{+path}"
+    assert told["read"] == {"same": True, "kind": "text/markdown", "id": id}
+    assert told["prompts"] == PROMPTS
+    assert told["recalled"] is True
+    assert told["spaces"] == ["default"]
+    assert [path.split()[0] for path in told["paths"]] == ["Walked"]
+    assert told["tags"] == []
+    assert told["missing"] == -32602
+    assert told["updated"] is True
     assert told["deleted"] | {"title": ""} == {"id": id, "deleted": True, "title": ""}
     assert told["error"] == {"isError": True, "code": "NOT_FOUND", "text": "NOT_FOUND"}
     assert told["invalid"] == {"isError": True, "code": "INVALID_ARGUMENT"}
@@ -92,6 +102,11 @@ class Inspector:
     def _target(self):
         return self.words if self.words[0].startswith("--") else ["--", *self.words]
 
+    def json(self, method, *words):
+        code, out, err = self.run("--method", method, *words)
+        assert code == 0, err
+        return json.loads(out)
+
     def call(self, tool, **arguments):
         pairs = [f"{name}={value}" for name, value in arguments.items()]
         words = ["--method", "tools/call", "--tool-name", tool, *(["--tool-arg", *pairs] if pairs else [])]
@@ -115,6 +130,14 @@ def test_the_inspector_calls_every_tool(memex, environ, way):
     assert kept["structuredContent"]["content"] == f"inspected over {way}"
     _, recent, _ = inspector.call("list_recent", limit=3)
     assert recent["structuredContent"]["results"][0]["id"] == id
+    (resource,) = (one for one in inspector.json("resources/list")["resources"] if way in one["title"])
+    (read,) = inspector.json("resources/read", "--uri", resource["uri"])["contents"]
+    assert (read["text"], read["mimeType"]) == (f"inspected over {way}", "text/markdown")
+    (template,) = inspector.json("resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "note://{workspace}/{+path}"
+    assert [prompt["name"] for prompt in inspector.json("prompts/list")["prompts"]] == PROMPTS
+    asked = ["--prompt-name", "recall", "--prompt-args", f"question=inspected over {way}"]
+    assert id in inspector.json("prompts/get", *asked)["messages"][0]["content"]["text"]
     code, gone, _ = inspector.call("delete_thought", id=id)
     assert (code, gone["structuredContent"]["deleted"]) == (0, True)
     code, again, _ = inspector.call("get_thought", id=id)

@@ -144,9 +144,9 @@ def test_a_dead_thread_costs_no_edit_and_is_counted(tmp_path, monkeypatch, which
         thread.join()
         world.write("b.md", "a stint that nobody heard of\n")
         until(lambda: len(world.found("stint", mode="text")) == 2, 10)
-        until(lambda: world.app.facts()["watch"]["restarts"] == 1)
-        assert world.app.facts()["watch"]["state"] == "ok"
-        assert not world.app.degraded()
+        until(lambda: world.app.health.facts()["watch"]["restarts"] == 1)
+        assert world.app.health.facts()["watch"]["state"] == "ok"
+        assert not world.app.health.degraded()
         world.write("c.md", "a stint that is heard of again\n")
         until(lambda: len(world.found("stint", mode="text")) == 3, 10)
     world.close()
@@ -158,11 +158,17 @@ def test_a_person_may_do_without_events(tmp_path):
         world.settled()
         world.write("deep/er/a.md", "a stint\n")
         until(lambda: world.found("stint", mode="text") == ["deep/er/a.md"], 10)
-        assert world.app.facts()["watch"]["state"] == "poll"
-        assert not world.app.degraded()
+        assert world.app.health.facts()["watch"]["state"] == "poll"
+        assert not world.app.health.degraded()
     world.close()
     world.reopen()
-    assert world.app.facts()["watch"] == {"state": "off", "problem": "", "folders": 0, "overflows": 0, "restarts": 0}
+    assert world.app.health.facts()["watch"] == {
+        "state": "off",
+        "problem": "",
+        "folders": 0,
+        "overflows": 0,
+        "restarts": 0,
+    }
     world.close()
 
 

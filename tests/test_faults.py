@@ -165,7 +165,7 @@ def test_a_full_disk_under_the_vault_refuses_captures_and_leaves_nothing_behind(
                     assert workspace.get(kept.record.id).content == "kept, a sanderling"
                 assert workspace.capture("taken again").created
                 world.settled()
-                assert not world.app.degraded()
+                assert not world.app.health.degraded()
         finally:
             world.close()
 
@@ -187,7 +187,7 @@ def test_a_full_disk_under_the_state_keeps_edits_pending_until_there_is_space(tm
                     assert everything(world.vault) == before
                     for number in range(40):
                         world.write(f"n/{number}.md", f"the phalarope {number}\n" + "more of it. " * 2000)
-                    until(lambda: any("disk is full" in told for told in world.app.degraded()))
+                    until(lambda: any("disk is full" in told for told in world.app.health.degraded()))
                     assert world.app.sync.pending > 0
                     for _ in range(5):
                         assert world.found("turnstone", mode="text") == ["Note.md"]
@@ -195,7 +195,7 @@ def test_a_full_disk_under_the_state_keeps_edits_pending_until_there_is_space(tm
                     assert world.app.sync.pending > 0
                 until(lambda: len(world.found("phalarope", mode="text", limit=50)) == 40)
                 world.settled()
-                until(lambda: not world.app.degraded())
+                until(lambda: not world.app.health.degraded())
                 assert workspace.capture("taken again").created
                 assert world.dump() == world.rebuilt(tmp_path / "other")
         finally:
@@ -270,11 +270,11 @@ def test_torn_files_are_mended_or_made_anew_and_never_answer_with_nothing(tmp_pa
         with world.serving():
             world.settled()
             until(lambda: len(world.found("curlew", limit=50)) == 46)
-            until(lambda: not world.app.degraded())
+            until(lambda: not world.app.health.degraded())
             assert world.app.desk.workspace("default").get(kept.id).content == "a captured curlew"
             assert world.app.desk.workspace("default").capture("another curlew").created
         assert world.dump() == world.rebuilt(tmp_path / "other")
         world.reopen()
-        assert not world.app.degraded()
+        assert not world.app.health.degraded()
     finally:
         world.close()

@@ -187,8 +187,8 @@ def test_law_7_absence_is_not_deletion(world):
     world.app.sync.ready.set()
     outcome = world.app.sync.run()
     assert outcome.removed == 0
-    assert any("removals held" in sentence for sentence in world.app.status(None)["degraded"])
-    assert world.app.facts()["removals_held"] == 30
+    assert any("removals held" in sentence for sentence in world.app.health.status(None)["degraded"])
+    assert world.app.health.facts()["removals_held"] == 30
     assert len(world.found("stork", limit=50)) == 40
     told = world.app.operations["index"]({"accept_removals": True}, lambda _: None)
     assert told["removed"] == 30
@@ -232,12 +232,12 @@ def test_law_8_nothing_is_silent(world):
     os.mkfifo(world.vault / "Pipe.md")
     world.run()
     assert world.found("bittern") == ["Broken.md"]
-    defects = {one["path"]: one["defect"] for one in world.app.status(None)["defects"]}
+    defects = {one["path"]: one["defect"] for one in world.app.health.status(None)["defects"]}
     assert defects["Broken.md"].startswith("bad-frontmatter")
     assert "Pipe.md" in defects
-    assert world.app.status(())["defects"] == []
+    assert world.app.health.status(())["defects"] == []
     world.app.embedder.close()
-    assert any("encoder" in sentence for sentence in world.app.status(())["degraded"])
+    assert any("encoder" in sentence for sentence in world.app.health.status(())["degraded"])
     answer = world.app.desk.workspace("default").search(Query("anything"))
     assert answer.mode == "text"
     assert answer.degraded

@@ -20,11 +20,11 @@ def world(tmp_path):
 
 
 def names(world):
-    return world.app.facts()["names"]
+    return world.app.health.facts()["names"]
 
 
 def defects(world):
-    return {one["path"]: one["defect"] for one in world.app.status(None)["defects"]}
+    return {one["path"]: one["defect"] for one in world.app.health.status(None)["defects"]}
 
 
 def test_twins_are_two_notes_and_both_are_named(world):

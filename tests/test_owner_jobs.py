@@ -35,7 +35,7 @@ def test_every_job_is_listed_with_how_it_stands(world):
         for one in serving.values():
             assert time.time() * 1000 < one["next_run_at"] <= (time.time() + one["every_s"] + 1) * 1000
         assert (serving["listing"]["runs"], serving["listing"]["error"]) == (1, "")
-        facts = world.app.facts()["jobs"]
+        facts = world.app.health.facts()["jobs"]
         assert facts["listing"] | {"name": "listing"} == serving["listing"]
     world.reopen()
     again = {one["name"]: one for one in ask(world, "job.list")}
@@ -55,7 +55,7 @@ def test_a_job_that_fails_says_so_where_people_look(world):
     try:
         world.app.jobs.every("broken", 3600, world.vault.stat)
         assert "No such file" in ask(world, "job.run", name="broken")["error"]
-        (told,) = [text for text in world.app.degraded() if text.startswith("jobs:")]
+        (told,) = [text for text in world.app.health.degraded() if text.startswith("jobs:")]
         assert str(world.vault) not in told
     finally:
         vault.rename(world.vault)

@@ -64,7 +64,7 @@ def indexed(world: World) -> set[str]:
 
 def defects(world: World) -> dict[str, list[str]]:
     told: dict[str, list[str]] = {}
-    for one in world.app.status(None)["defects"]:
+    for one in world.app.health.status(None)["defects"]:
         told.setdefault(one["path"], []).append(one["defect"])
     return told
 
@@ -225,7 +225,7 @@ def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
         world.settled()
         index._store = Full()
         world.write("Late.md", "the fulmar came late\n")
-        until(lambda: any("disk is full" in told for told in world.app.status(None)["degraded"]))
+        until(lambda: any("disk is full" in told for told in world.app.health.status(None)["degraded"]))
         for _ in range(10):
             assert world.app.sync.pending > 0
             time.sleep(0.05)
@@ -678,7 +678,7 @@ def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_pa
             assert path in world.found(f"unique{number}", mode="text"), path
         world.settled()
         until(lambda: len(indexed(world)) == 250 + edits + len(kept))
-        assert not any("index:" in told for told in world.app.degraded())
+        assert not any("index:" in told for told in world.app.health.degraded())
     assert world.dump() == world.rebuilt(tmp_path / "other")
     world.app.shelf.tidy(grace=0)
     assert len([one for one in (world.state / "index").iterdir() if one.is_dir()]) == 1
@@ -697,11 +697,11 @@ def test_the_generation_grows_over_a_rebuild(world):
     for number in range(4):
         world.write("A.md", f"version {number}\n")
         world.run()
-    before = world.app.status(None)["generation"]
+    before = world.app.health.status(None)["generation"]
     world.app.sync.rebuild(fresh=True)
-    assert world.app.status(None)["generation"] > before
+    assert world.app.health.status(None)["generation"] > before
     world.reopen()
-    assert world.app.status(None)["generation"] > before
+    assert world.app.health.status(None)["generation"] > before
 
 
 class Slow(FakeEncoder):
@@ -729,7 +729,7 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
         slow.pause = 0.3
         world.reopen(embedder=fake_embedder(slow))
         with world.serving():
-            until(lambda: any("another encoder" in told or "anew" in told for told in world.app.degraded()))
+            until(lambda: any("another encoder" in told or "anew" in told for told in world.app.health.degraded()))
             answer = world.app.operations["search"]({"query": "word7", "scope": "vault"}, lambda _: None)
             assert answer["mode"] == "text"
             assert answer["degraded"]
@@ -748,7 +748,7 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
         assert world.app.shelf.live.folder == old
         with world.serving():
             until(lambda: world.app.shelf.live.made.identity == "new")
-            until(lambda: not world.app.degraded())
+            until(lambda: not world.app.health.degraded())
             world.settled()
             assert documents(resumed) < 301 - 50
             answer = world.app.operations["search"]({"query": "word7", "scope": "vault"}, lambda _: None)
@@ -819,9 +819,9 @@ def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
             world.write("Late.md", "the dotterel, late\n")
             until(lambda: len(world.found("dotterel", mode="text")) == 2)
             world.settled()
-            assert any("words only" in told for told in world.app.degraded())
+            assert any("words only" in told for told in world.app.health.degraded())
             encoder.broken = False
-            until(lambda: not world.app.degraded())
+            until(lambda: not world.app.health.degraded())
             answer = world.app.operations["search"]({"query": "dotterel", "scope": "all"}, lambda _: None)
             assert (answer["mode"], answer["degraded"], len(answer["hits"])) == ("hybrid", [], 2)
             assert world.app.desk.workspace("default").capture("taken").created
@@ -905,7 +905,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
         assert world.app.sync.pending == 0
         world.vault.rename(world.vault.with_name("away"))
         world.app._check_root()
-        until(lambda: any("vault missing" in told for told in world.app.degraded()))
+        until(lambda: any("vault missing" in told for told in world.app.health.degraded()))
         begun = time.process_time()
         assert passes(1.5) <= 2
         assert time.process_time() - begun < 0.5
@@ -971,5 +971,5 @@ def test_an_index_harmed_before_the_start_is_mended_and_says_so(world, harm):
     assert not after["degraded"]
     world.reopen()
     world.app.sync.run()
-    assert not world.app.degraded()
+    assert not world.app.health.degraded()
     assert len(world.found("stork", limit=50)) == 40

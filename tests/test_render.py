@@ -51,34 +51,6 @@ def test_a_pass_is_told_in_signs():
     assert render.indexed(report | {"moved": 3}).startswith("+2 ~1 -0 !1 >3")
 
 
-def test_status_names_counts_degraded_parts_and_defects():
-    now = {
-        "ready": True,
-        "pending": 0,
-        "generation": 7,
-        "captures": {"documents": 1, "chunks": 2},
-        "vault": {"documents": 3, "chunks": 4},
-        "degraded": ["watch: deaf"],
-        "defects": [{"path": "a.md", "defect": "bad-frontmatter: x"}],
-        "git": "no repository",
-        "encoder": {"state": "ready", "problem": ""},
-        "workspaces": ["default", "work"],
-        "jobs": {},
-    }
-    text = render.status(now)
-    for part in (
-        "ready",
-        "1 notes, 2 chunks",
-        "3 notes, 4 chunks",
-        "watch: deaf",
-        "a.md: bad-frontmatter: x",
-        "no repository",
-    ):
-        assert part in text
-    assert "jobs" not in text
-    assert "not ready" in render.status(now | {"ready": False})
-
-
 @pytest.mark.parametrize("width", [1, 10, 40, 80, 200])
 @pytest.mark.parametrize(("done", "total"), [(0, 0), (0, 10), (5, 10), (10, 10), (20, 10), (5, 0)])
 def test_a_bar_fits_its_width(width, done, total):
@@ -132,19 +104,3 @@ def test_moments_are_shown_as_people_write_them():
     assert render.day(1_763_649_125_120) == "2025-11-20 14:32"
     assert render.recent([]) == "no captures yet"
     assert "A.md" in render.recent([{"created_at": 0, "id": "i", "path": "A.md"}])
-
-
-def test_a_long_list_of_defects_is_cut_and_says_so():
-    told = {
-        "ready": True,
-        "pending": 0,
-        "generation": 1,
-        "captures": {"documents": 0, "chunks": 0},
-        "vault": {"documents": 30, "chunks": 30},
-        "defects": [{"path": f"{number}.md", "defect": "bad-frontmatter: x"} for number in range(30)],
-        "degraded": [],
-    }
-    text = render.status(told)
-    assert "19.md" in text
-    assert "20.md" not in text
-    assert "… and 10 more: memex status --json" in text

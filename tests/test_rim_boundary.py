@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mcp.types import PromptReference, ResourceTemplateReference
+
 from index.identity import path_id
 from tests.rim import client, run, running
 
@@ -18,6 +20,8 @@ TITLE = "Garden plan"  # of a note outside the inbox, and of one that an agent c
 SHARED = "The same words stand in both."  # in a note outside the inbox, and captured by an agent
 ID = "11111111-2222-4333-8444-555555555555"
 WAYS = [("http", "legacy", "/mcp"), ("http", "2026-07-28", "/mcp/thoughts"), ("sse", "legacy", "/sse")]
+NOTE = ResourceTemplateReference(type="ref/resource", uri="note://{workspace}/{+path}")
+PROMPTS = {"recall": {"question": "what opens the safe"}, "consolidate": {"topic": ""}, "capture-session": {}}
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
 
 
@@ -95,6 +99,8 @@ def settled(answer):
     answer = re.sub(
         r'\\?"generation\\?": ?\d+|\\?"vault\\?": ?\{[^}]*\}', "", answer
     )  # counts, which readyz is to tell
+    answer = re.sub(r"(\(|%28)[0-9a-f]{8}(\)|%29)", "(ID)", answer)
+    answer = re.sub(r"\b20\d\d-\d\d-\d\d(T[\d:.]+Z)?", "TIME", answer)
     answer = re.sub(r"\b1[67]\d{11}\b|\"updated_at\":null", "TIME", answer)
     # Scores depend on how far the full-text index has been built, and documents of one score come in any order.
     return sorted(re.split(r"[{}]", re.sub(r'\\*"score\\*": ?[\d.e-]+', "", answer)))
@@ -202,6 +208,12 @@ def every_workspace(probe, key):
         assert probe.rest("POST", "/capture", key=key, json={"content": "x"}, headers=headers).status_code == 404
 
 
+async def watched(mcp, uri):
+    """What the server says to a client that would watch a note."""
+    async with mcp.listen(resource_subscriptions=[uri]) as stream:
+        return stream.honored
+
+
 def every_tool(probe, key):
     """Each tool of each endpoint, in both eras, and what else a protocol can ask for."""
 
@@ -220,12 +232,31 @@ def every_tool(probe, key):
             await ask("resources", mcp.list_resources())
             await ask("templates", mcp.list_resource_templates())
             await ask("prompts", mcp.list_prompts())
-            for uri in (f"note://work/Diary/{TITLE}", "file:///etc/passwd", f"note://work/../../Diary/{TITLE}"):
-                await ask(uri, mcp.read_resource(uri))
             made = []
             for sent in CAPTURES:
                 answer = json.loads(await ask(f"capture {sent}", mcp.call_tool("capture_thought", sent)))
                 made += [answer["structuredContent"]["id"]] if answer.get("structuredContent") else []
+            for uri in (
+                "file:///etc/passwd",
+                *(f"note://{root}/{path}" for root in ("work", "default", "work/..", ".", "") for path in OUTSIDE),
+                *(f"note://work/{TITLE}{number}.md" for number in ("", " 2", " 3")),
+            ):
+                await ask(uri, mcp.read_resource(uri))
+                if mode != "legacy":
+                    await ask(f"watch {uri}", watched(mcp, uri))
+            for reference, argument in (
+                (NOTE, "workspace"),
+                (NOTE, "path"),
+                *((PromptReference(type="ref/prompt", name=name), "tags") for name in PROMPTS),
+            ):
+                for typed in ("", "s", "Diary", TITLE, f"{TITLE} 2", "../"):
+                    await ask(
+                        f"complete {argument} {typed}", mcp.complete(reference, {"name": argument, "value": typed})
+                    )
+            for name, given in PROMPTS.items():
+                for space in ("", "work", "default", "Reports", ".."):
+                    await ask(f"{name} {space}", mcp.get_prompt(name, given | {"workspace": space}))
+            await ask("resources again", mcp.list_resources())
             for sent in SEARCHES:
                 await ask(f"search {sent}", mcp.call_tool("semantic_search", sent))
             for sent in LISTS:

@@ -49,7 +49,7 @@ def test_a_note_that_can_get_no_id_is_read_again_and_no_more(slow_to_adopt):
 
 def test_a_command_alone_knows_that_all_was_listed_once(slow_to_adopt):
     slow_to_adopt.write("Note.md", "text")
-    assert not slow_to_adopt.app.status(None)["ready"]
+    assert not slow_to_adopt.app.health.status(None)["ready"]
     slow_to_adopt.run()
     slow_to_adopt.reopen()
-    assert slow_to_adopt.app.status(None)["ready"]
+    assert slow_to_adopt.app.health.status(None)["ready"]

@@ -1,4 +1,4 @@
-// Calls every tool with one of the public SDKs: node walk.mjs legacy|modern http|sse|stdio
+// Calls every tool, reads, watches and completes with one of the public SDKs: node walk.mjs legacy|modern http|sse|stdio
 // The daemon: MEMEX_URL, MEMEX_KEY; for stdio the command that bridges to it: MEMEX_BRIDGE, a list in JSON.
 // What came back goes to stdout as one object of JSON.
 
@@ -26,6 +26,11 @@ async function opened() {
   return [new Client(info, { capabilities: {}, versionNegotiation: { mode: "auto" } }), transport];
 }
 
+async function legacyUpdates(told) {
+  const { ResourceUpdatedNotificationSchema } = await import("@modelcontextprotocol/sdk/types.js");
+  client.setNotificationHandler(ResourceUpdatedNotificationSchema, told);
+}
+
 const [client, transport] = await opened();
 await client.connect(transport);
 const call = (name, args) => client.callTool({ name, arguments: args });
@@ -39,6 +44,32 @@ const id = done.captured.id;
 done.found = (await call("semantic_search", { query: `walked by ${era} over ${way}` })).structuredContent.results.map((hit) => hit.document_id);
 done.same = (await call("get_thought", { id })).structuredContent.content === content;
 done.recent = (await call("list_recent", { limit: 5 })).structuredContent.results.map((one) => one.id);
+const { uri } = (await client.listResources()).resources[0];
+done.template = (await client.listResourceTemplates()).resourceTemplates[0].uriTemplate;
+const [read] = (await client.readResource({ uri })).contents;
+done.read = { same: read.text === content, kind: read.mimeType, id: read._meta["dev.memex/id"] };
+done.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name);
+const asked = await client.getPrompt({ name: "recall", arguments: { question: `walked by ${era} over ${way}` } });
+done.recalled = asked.messages[0].content.text.includes(id);
+const completed = (ref, name, value) => client.complete({ ref, argument: { name, value } }).then((answer) => answer.completion.values);
+done.spaces = await completed({ type: "ref/resource", uri: done.template }, "workspace", "");
+done.paths = await completed({ type: "ref/resource", uri: done.template }, "path", "walked");
+done.tags = await completed({ type: "ref/prompt", name: "recall" }, "tags", "no such");
+done.missing = await client.readResource({ uri: `${uri}.not` }).catch((error) => error.code);
+
+// A session's own stream may open after its first answers, so the note is touched until that is heard.
+const heard = new Promise((resolve) => {
+  const told = (notification) => resolve(notification.params.uri);
+  if (era === "legacy") legacyUpdates(told);
+  else client.setNotificationHandler("notifications/resources/updated", told);
+});
+const subscription = era === "legacy" ? await client.subscribeResource({ uri }) : await client.listen({ resourceSubscriptions: [uri] });
+for (let tries = 0; tries < 20 && !done.updated; tries += 1) {
+  await call("capture_thought", { content });
+  done.updated = (await Promise.race([heard, new Promise((resolve) => setTimeout(resolve, 500))])) === uri;
+}
+if (era === "legacy") await client.unsubscribeResource({ uri });
+else await subscription.close();
 done.deleted = (await call("delete_thought", { id })).structuredContent;
 const gone = await call("get_thought", { id });
 done.error = { isError: gone.isError, code: gone._meta?.["dev.memex/error"]?.code, text: JSON.parse(gone.content[0].text).error.code };

@@ -1,0 +1,47 @@
+"""Signs of life of a call that takes its time, for clients that asked for them.
+
+What is told is true of every tool: how long it has been at work, and, of a capture, how far the embedding has come."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from mcp.server.mcpserver import Context
+
+BEAT_SECONDS: Final = 1.0
+
+
+@contextlib.asynccontextmanager
+async def alive(context: Context[Any, Any] | None) -> AsyncIterator[Callable[[int], None]]:
+    """Report progress once a second while the block runs; what it yields may be told, from any thread, of passages embedded."""
+    done = 0
+
+    def embedded(passages: int) -> None:
+        nonlocal done
+        done = passages
+
+    async def beat() -> None:
+        assert context is not None
+        began = time.monotonic()
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            seconds = round(time.monotonic() - began, 1)
+            said = f"at work for {seconds:.0f} s" + (f"; {done} passages embedded" if done else "")
+            await context.report_progress(seconds, message=said)
+
+    task = asyncio.create_task(beat()) if context is not None and _asked(context) else None
+    try:
+        yield embedded
+    finally:
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _asked(context: Context[Any, Any]) -> bool:
+    meta = context.request_context.meta
+    return meta is not None and meta.get("progress_token") is not None

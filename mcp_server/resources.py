@@ -1,0 +1,109 @@
+"""Notes as MCP resources: `note://{workspace}/{+path}`, for captures alone.
+
+Law: a note that is missing, one that the request may not see and a URI that names none are the same NOT_FOUND, in the
+same words. What is read is the note's text; its properties, the person's among them, stay in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.types import Annotations, Resource, ResourceTemplate
+
+from index.errors import NotFound, ResourceExhausted
+from index.model import Record
+from mcp_server.caller import Caller, visible, workspace_of
+from mcp_server.wire import plain
+from syncd.capture import iso
+
+if TYPE_CHECKING:
+    from syncd.workspace import Desk, Workspace
+
+SCHEME: Final = "note://"
+MARKDOWN: Final = "text/markdown"
+LISTED: Final = 20  # notes; a search, a completion or list_recent leads to the others
+LONGEST_URI: Final = 4_000  # characters; a path of 1,000 bytes takes three for each
+LONGEST_TEXT: Final = 1_000_000  # bytes, as much as a capture may have
+
+TEMPLATE: Final = ResourceTemplate(
+    uri_template="note://{workspace}/{+path}",
+    name="note",
+    title="A captured note",
+    description="The text of a note in the captures inbox. Complete workspace and path, or take a URI that was given.",
+    mime_type=MARKDOWN,
+)
+
+
+class Spot(NamedTuple):
+    """A note that a URI names."""
+
+    workspace: Workspace
+    record: Record
+
+
+def uri(workspace: str, address: str) -> str:
+    """The URI of a note, in the one spelling that every client leaves as it is."""
+    return f"{SCHEME}{quote(workspace, safe='')}/{quote(address)}"
+
+
+def spot(desk: Desk, caller: Caller, named: str) -> Spot:
+    """The note that `named` is the URI of. Raises NotFound."""
+    scheme, rest = named[: len(SCHEME)], named[len(SCHEME) :]
+    if scheme == SCHEME and len(named) <= LONGEST_URI:
+        folder, _, address = rest.partition("/")
+        name = unquote(folder)
+        if name in visible(desk, caller):
+            workspace = desk.workspace(name)
+            try:
+                return Spot(workspace, workspace.at(unquote(address)))
+            except NotFound:
+                pass
+    raise _unknown()
+
+
+def spots(desk: Desk, caller: Caller, named: Iterable[str]) -> dict[str, Spot]:
+    """The note of each URI. Raises NotFound when one of them names none."""
+    return {one: spot(desk, caller, one) for one in named}
+
+
+def read(desk: Desk, caller: Caller, named: str) -> ReadResourceContents:
+    """The text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT`."""
+    workspace, record = spot(desk, caller, named)
+    try:
+        text = plain(workspace.content(record))
+    except NotFound:
+        raise _unknown() from None  # its file went a moment ago
+    if len(text.encode()) > LONGEST_TEXT:
+        raise ResourceExhausted(
+            f"the note is larger than the {LONGEST_TEXT:,} bytes that can be read as a resource; get_thought reads it whole",
+            limit=LONGEST_TEXT,
+        )
+    return ReadResourceContents(content=text, mime_type=MARKDOWN, meta={"dev.memex/id": record.id})
+
+
+def recent(desk: Desk, caller: Caller) -> list[Resource]:
+    """The latest notes of the workspace that the tools work in: what a host offers to a person for attaching."""
+    try:
+        workspace = workspace_of(desk, caller)
+    except NotFound:
+        return []
+    records = workspace.recent(LISTED)
+    addresses = workspace.addresses(records)
+    return [_listed(workspace.name, addresses[record.id], record) for record in records if record.id in addresses]
+
+
+def _listed(workspace: str, address: str, record: Record) -> Resource:
+    return Resource(
+        uri=uri(workspace, address),
+        name=plain(address),
+        title=plain(record.title),
+        description=plain(record.summary) if record.summary else None,
+        mime_type=MARKDOWN,
+        annotations=Annotations(last_modified=iso(record.updated_at or record.created_at)),
+    )
+
+
+def _unknown() -> NotFound:
+    return NotFound("no such note, or the key may not see it; a search or the completion of the template finds notes")

@@ -1,0 +1,226 @@
+"""Who is told that a note changed: streams of 2026's `subscriptions/listen`, sessions of older clients' `resources/subscribe`.
+
+Law: only a note that the request could read can be watched. An update says "read it again" and nothing more, so those
+that wait for a slow client are held as a set, and nobody who writes waits for one who listens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ServerEvent
+from mcp.types import (
+    EmptyResult,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    UnsubscribeRequestParams,
+)
+
+from index.errors import ResourceExhausted
+from mcp_server.caller import CALLER, Caller, allow
+from mcp_server.operation import Desktop
+from mcp_server.resources import spots
+
+STREAMS: Final = 16  # that one key may hold open: streams that listen, and sessions that watch notes
+WATCHED: Final = 100  # notes in each of them
+SECONDS: Final = 15.0
+
+Context = ServerRequestContext[Any, Any]
+
+
+@dataclass(eq=False, slots=True)
+class _Session:
+    """An older client's session that watches notes."""
+
+    connection: Connection
+    paths: dict[str, str] = field(default_factory=dict)  # URI -> path of the note
+    waiting: dict[str, None] = field(default_factory=dict)  # URIs that are still to be told, in order
+    task: asyncio.Task[None] | None = None
+
+
+class Updates:
+    """One for all endpoints of a server. All but `changed` belongs to its event loop."""
+
+    def __init__(self, desktop: Desktop) -> None:
+        self._desktop = desktop
+        self._bus = InMemorySubscriptionBus()
+        self._handler = ListenHandler(self._bus)
+        self._watched: dict[str, Counter[str]] = {}  # path of a note -> the URIs by which it is watched
+        self._noting = threading.Lock()
+        self._due: frozenset[str] = frozenset()  # paths of watched notes whose change is still to be told
+        self._held: Counter[str] = Counter()  # id of a key -> its streams and sessions
+        self._sessions: dict[Connection, _Session] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Hear of changes, and tell of them, inside this block."""
+        self._loop = asyncio.get_running_loop()
+        end = self._desktop.desk.on_change(self.changed)
+        try:
+            yield
+        finally:
+            end()
+            self.close()
+
+    def close(self) -> None:
+        """End all streams in good order: each gets its result."""
+        self._handler.close()
+
+    def changed(self, paths: Collection[str] | None) -> None:
+        """Captures at these paths changed; None = perhaps all. Called in any thread; returns at once."""
+        watched = self._watched
+        touched = list(watched) if paths is None else [path for path in paths if path in watched]
+        if not touched or self._loop is None:
+            return
+        with self._noting:
+            first, self._due = not self._due, self._due.union(touched)
+        if first:  # else somebody has asked already, and all that is due by then is told at once
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._publish)
+
+    def _publish(self) -> None:
+        with self._noting:
+            paths, self._due = sorted(self._due), frozenset()
+        told = [uri for path in paths for uri in self._watched.get(path, ())]
+        if told:
+            self._spawn(self._tell(told))
+
+    async def _tell(self, uris: Iterable[str]) -> None:
+        for uri in uris:
+            await self._bus.publish(ResourceUpdated(uri=uri))
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # 2026: a stream of its own
+
+    async def listen(self, ctx: Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
+        """Serve one stream until its client leaves."""
+        caller = CALLER.get()
+        uris = dict.fromkeys(params.notifications.resource_subscriptions or ())
+        with self._stream(caller), self._watching(await self._paths(caller, uris)):
+            return await self._handler(ctx, params)
+
+    @contextlib.contextmanager
+    def _stream(self, caller: Caller) -> Iterator[None]:
+        release = self._hold(caller)
+        try:
+            yield
+        finally:
+            release()
+
+    def _hold(self, caller: Caller) -> Callable[[], None]:
+        key = caller.key.id
+        if self._held[key] >= STREAMS:
+            raise ResourceExhausted(f"this key holds {STREAMS} subscriptions already; close one first")
+        self._held[key] += 1
+
+        def release() -> None:
+            self._held[key] -= 1
+            if not self._held[key]:
+                del self._held[key]
+
+        return release
+
+    # Older clients: a session, told on its standing stream
+
+    async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+        """Tell this session of changes of one more note."""
+        caller = CALLER.get()
+        paths = await self._paths(caller, [params.uri])
+        connection = ctx.session._connection  # noqa: SLF001 - the SDK has no public way to the session behind a request
+        session = self._sessions.get(connection)
+        if session is None:
+            release = self._hold(caller)
+            session = self._sessions[connection] = _Session(connection)
+            connection.exit_stack.callback(self._ended, session, self._bus.subscribe(self._listener(session)), release)
+        if params.uri in session.paths:
+            return EmptyResult()
+        if len(session.paths) >= WATCHED:
+            raise _too_many()
+        session.paths |= paths
+        self._watch(paths)
+        return EmptyResult()
+
+    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        """Tell this session of changes of one note less."""
+        session = self._sessions.get(ctx.session._connection)  # noqa: SLF001 - as above
+        if session and params.uri in session.paths:
+            self._unwatch({params.uri: session.paths.pop(params.uri)})
+            session.waiting.pop(params.uri, None)
+        return EmptyResult()
+
+    def _listener(self, session: _Session) -> Callable[[ServerEvent], None]:
+        def heard(event: ServerEvent) -> None:
+            if isinstance(event, ResourceUpdated) and event.uri in session.paths:
+                session.waiting[event.uri] = None
+                if session.task is None or session.task.done():
+                    session.task = self._spawn(_deliver(session))
+
+        return heard
+
+    def _ended(self, session: _Session, unhear: Callable[[], None], release: Callable[[], None]) -> None:
+        unhear()
+        release()
+        del self._sessions[session.connection]
+        self._unwatch(session.paths)
+        if session.task:
+            session.task.cancel()
+
+    # Which notes are watched
+
+    async def _paths(self, caller: Caller, uris: Collection[str]) -> dict[str, str]:
+        """The path of the note that each URI names, if the caller may read them all."""
+        if not uris:
+            return {}
+        if len(uris) > WATCHED:
+            raise _too_many()
+        allow(caller, "read")
+        desk = self._desktop.desk
+        found = await self._desktop.run("subscribe", "read", SECONDS, lambda: spots(desk, caller, uris))
+        return {uri: one.record.path for uri, one in found.items()}
+
+    @contextlib.contextmanager
+    def _watching(self, paths: Mapping[str, str]) -> Iterator[None]:
+        self._watch(paths)
+        try:
+            yield
+        finally:
+            self._unwatch(paths)
+
+    def _watch(self, paths: Mapping[str, str]) -> None:
+        for uri, path in paths.items():
+            self._watched.setdefault(path, Counter())[uri] += 1
+
+    def _unwatch(self, paths: Mapping[str, str]) -> None:
+        for uri, path in paths.items():
+            uris = self._watched[path]
+            uris[uri] -= 1
+            if not uris[uri]:
+                del uris[uri]
+            if not uris:
+                del self._watched[path]
+
+
+async def _deliver(session: _Session) -> None:
+    while session.waiting:
+        uri = next(iter(session.waiting))
+        del session.waiting[uri]
+        await session.connection.send_resource_updated(uri)
+
+
+def _too_many() -> ResourceExhausted:
+    return ResourceExhausted(f"at most {WATCHED} notes can be watched by one stream or session")

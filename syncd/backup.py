@@ -1,0 +1,275 @@
+"""Everything outside the vault that can't be made again, in one archive: packed while a daemon runs, unpacked where none does.
+
+What lies in the state folder is truth unless it is known to be derived, so a part that keeps something new is backed up
+without being asked. Not in it: the notes, which are files that Git or any backup of files keeps, and the index, which is
+made from them.
+
+Law, tested: an archive is unpacked whole or not at all. Only names that its manifest lists are taken, each a regular file
+with the digest stated, below the state folder; whatever else an archive holds or claims, nothing is changed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import stat
+import tarfile
+import tempfile
+import tomllib
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd import ledger
+from syncd.adopt import LEDGER, quoted
+
+FORMAT = 1
+MANIFEST, SETTINGS = "manifest.json", "settings.toml"
+STATE = "state/"
+# Derived, or of a running process. `replaced.tar.gz` is what a restore puts aside.
+REPLACED = "replaced.tar.gz"
+DERIVED = frozenset(
+    ["index", "models", "bells", "lock", "vault", "head", "deep_check.json", "daemon.json", "control.sock", REPLACED]
+)
+OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
+LARGEST_MANIFEST, LARGEST = 1 << 20, 1 << 30  # bytes; of a manifest, of all files together
+DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an archive says of itself, once every digest has been found right."""
+
+    made_at: int  # epoch milliseconds
+    version: str
+    vault: str  # where it was
+    files: Mapping[str, int]  # name in the archive → size
+
+
+def truth(state: Path) -> Iterator[str]:
+    """The files of a state folder that can't be made again, by their names in it, but for the ledger's own."""
+    for folder, folders, names in os.walk(state):
+        inner = Path(folder).relative_to(state)
+        folders[:] = sorted(name for name in folders if str(inner / name) not in DERIVED and not name.startswith("."))
+        for name in sorted(names):
+            path = str(inner / name)
+            if (
+                path not in DERIVED | OWN
+                and not name.startswith(".")
+                and stat.S_ISREG(Path(folder, name).lstat().st_mode)
+            ):
+                yield path
+
+
+def pack(
+    state: Path, target: Path, *, vault: Path, settings: Path | None, version: str, now: int, damaged: bool = False
+) -> Contents:
+    """Write the archive `target`, mode 0600, durably and as one step; a daemon may be at work meanwhile.
+
+    `damaged`: a ledger that can't be read is taken as it lies there."""
+    if not (state / LEDGER).is_file():
+        raise NotFound(f"there is nothing to back up in {state}: this vault is not set up")
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:
+        copy = Path(folder, LEDGER)
+        try:
+            ledger.copied(state / LEDGER, copy)
+        except Unavailable:
+            if not damaged:
+                raise
+            copy = state / LEDGER
+        files = {STATE + LEDGER: copy.read_bytes()}
+    files |= {STATE + path: (state / path).read_bytes() for path in truth(state)}
+    if settings is not None:
+        files[SETTINGS] = settings.read_bytes()
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "made_at": now,
+        "version": version,
+        "vault": os.fsdecode(os.fsencode(vault)).encode("utf-8", "replace").decode(),
+        "files": {name: {"size": len(raw), "sha256": hashlib.sha256(raw).hexdigest()} for name, raw in files.items()},
+    }
+    with _fresh(target) as stream, tarfile.open(fileobj=stream, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for name, raw in {MANIFEST: json.dumps(manifest, indent=1).encode(), **files}.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode, member.mtime = len(raw), 0o600, now // 1000
+            archive.addfile(member, io.BytesIO(raw))
+    return Contents(now, version, manifest["vault"], {name: len(raw) for name, raw in files.items()})
+
+
+@contextmanager
+def _fresh(target: Path) -> Iterator[IO[bytes]]:
+    """A private file that becomes `target` once it is whole and on the disk."""
+    fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+            yield stream
+            stream.flush()
+            os.fsync(fd)
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
+    synced(target.parent)
+
+
+def synced(folder: Path) -> None:
+    """Let the names in a folder be on the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def unpack(archive: Path, into: Path) -> Contents:
+    """Put the files of an archive into the empty folder `into`, if all of it is as it should be; else InvalidArgument."""
+    try:
+        _read_through(archive)
+        with tarfile.open(archive, mode="r:gz") as opened:
+            contents, digests = _manifest(opened)
+            left = dict(digests)
+            while (member := opened.next()) is not None:
+                digest = left.pop(member.name, None)
+                if digest is None or not member.isreg() or member.size != contents.files[member.name]:
+                    raise InvalidArgument(
+                        f"{archive.name} holds {member.name[:100]!r}, which its manifest does not list so"
+                    )
+                _put(opened, member, into / member.name, digest)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {archive}") from None
+    except IsADirectoryError:
+        raise InvalidArgument(f"{archive} is a folder") from None
+    except DAMAGED as error:
+        if isinstance(error, OSError) and error.errno:  # the disk's; what gzip finds has no number
+            raise Unavailable(f"{archive.name} can't be unpacked: {error.strerror}; nothing was changed") from error
+        raise InvalidArgument(
+            f"{archive.name} is damaged, or no backup of Memex ({error}); nothing was changed"
+        ) from error
+    if left:
+        raise InvalidArgument(
+            f"{archive.name} is cut short: {', '.join(sorted(left)[:3])} is missing; nothing was changed"
+        )
+    return contents
+
+
+def _read_through(archive: Path) -> None:
+    """Read all of it once: what is cut short or changed is noticed by gzip's own sum, and what swells by its size."""
+    size = 0
+    with gzip.open(archive) as stream:
+        while piece := stream.read(1 << 20):
+            size += len(piece)
+            if size > LARGEST + 2 * LARGEST_MANIFEST:
+                raise InvalidArgument(f"{archive.name} is larger than {LARGEST:,} bytes; nothing was changed")
+
+
+def _manifest(opened: tarfile.TarFile) -> tuple[Contents, dict[str, str]]:
+    """What the first member says, checked; and the digest of each file."""
+    first = opened.next()
+    if first is None or first.name != MANIFEST or not first.isreg() or first.size > LARGEST_MANIFEST:
+        raise InvalidArgument("it does not begin with a manifest, so it is no backup of Memex; nothing was changed")
+    stream = opened.extractfile(first)
+    assert stream is not None
+    told: dict[str, Any] = json.loads(stream.read(LARGEST_MANIFEST))
+    if told["format"] != FORMAT:
+        raise InvalidArgument("the backup was made by another Memex; update this one, and nothing was changed")
+    sizes = {str(name): int(one["size"]) for name, one in told["files"].items()}
+    if wrong := [name for name in sizes if not _fit(name)]:
+        raise InvalidArgument(f"the backup names {wrong[0][:100]!r}, which no backup does; nothing was changed")
+    if min(sizes.values(), default=0) < 0 or sum(sizes.values()) > LARGEST:
+        raise InvalidArgument(f"the backup says it is larger than {LARGEST:,} bytes; nothing was changed")
+    if STATE + LEDGER not in sizes:
+        raise InvalidArgument("the backup has no ledger; nothing was changed")
+    digests = {name: str(told["files"][name]["sha256"]) for name in sizes}
+    return Contents(int(told["made_at"]), str(told["version"]), str(told["vault"]), sizes), digests
+
+
+def _fit(name: str) -> bool:
+    """Whether a backup of ours may hold a file of this name."""
+    path = PurePosixPath(name)
+    plain = name.isprintable() and not path.is_absolute() and str(path) == name and ".." not in path.parts
+    inner = name.removeprefix(STATE)
+    derived = inner in OWN - {LEDGER} or any(part.startswith(".") for part in path.parts) or path.parts[1:2] == ()
+    return plain and (name == SETTINGS or (name != inner and not derived and path.parts[1] not in DERIVED))
+
+
+def _put(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path, digest: str) -> None:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    stream = opened.extractfile(member)
+    assert stream is not None
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:  # noqa: PTH123 - the descriptor is what makes it private
+        shutil.copyfileobj(stream, file)
+        file.flush()
+        os.fsync(fd)
+    with target.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+            raise InvalidArgument(f"{member.name} in the backup is damaged; nothing was changed")
+
+
+def checked(folder: Path) -> None:
+    """Raise unless the ledger that was unpacked to `folder` can be used by this Memex."""
+    fresh = folder / STATE / LEDGER
+    if wrong := ledger.examined(fresh):
+        raise InvalidArgument(f"the ledger in the backup can't be used: {wrong}; nothing was changed")
+    ledger.Ledger.open(fresh).close()  # brings an older one up to date
+
+
+def put_back(folder: Path, state: Path, contents: Contents) -> list[str]:
+    """Take the unpacked files of `folder` into `state`, whose lock the caller holds, the ledger last; their names."""
+    names = sorted(name.removeprefix(STATE) for name in contents.files if name.startswith(STATE))
+    for name in sorted(names, key=lambda one: one == LEDGER):
+        target = state / name
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if name == LEDGER:  # a log of the old one must not be played into the new one
+            for old in OWN - {LEDGER}:
+                (state / old).unlink(missing_ok=True)
+        with _fresh(target) as stream:
+            stream.write((folder / STATE / name).read_bytes())
+    return names
+
+
+def relocated(text: str, *, vault: Path, state: Path | None) -> str | None:
+    """A settings file, made to lead to another vault and state folder (None: the usual one); None if it can't be."""
+    lines, section = [], ""
+    for line in text.splitlines():
+        name = line.partition("=")[0].strip()
+        if line.lstrip().startswith("["):
+            section = line.strip()
+        if section == "" and name == "state":
+            continue
+        lines.append(f"path = {quoted(vault)}" if section == "[vault]" and name == "path" else line)
+    head = [f"state = {quoted(state)}"] if state else []
+    made = "\n".join([*head, *lines]) + "\n"
+    try:
+        told = tomllib.loads(made)
+    except tomllib.TOMLDecodeError:
+        return None
+    right = told.get("vault", {}).get("path") == str(vault) and told.get("state") == (str(state) if state else None)
+    return made if right else None
+
+
+def free(state: Path, *, force: bool) -> None:
+    """Raise Conflict when a state folder holds a ledger that nobody said may be replaced."""
+    if (state / LEDGER).exists() and not force:
+        raise Conflict(
+            f"{state} holds keys and a ledger already: pass --force to replace them (they are kept in {REPLACED})"
+        )
+
+
+def checked_target(target: Path, vault: Path) -> None:
+    """Raise InvalidArgument for a place where a backup must not lie: it holds the owner's key."""
+    real, root = target.parent.resolve(), vault.resolve()
+    if real == root or root in real.parents:
+        raise InvalidArgument(
+            f"{target} lies in the vault, and the backup holds your keys: choose a place outside {vault}"
+        )
+    if not real.is_dir():
+        raise NotFound(f"there is no folder {target.parent}")

@@ -1,0 +1,51 @@
+"""How wide text stands in a terminal, and text wrapped to a width.
+
+Law, tested: no line that `wrapped` gives is wider than was asked, whatever the script."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+NARROWEST = 2  # a wide character must fit
+
+
+def width(text: str) -> int:
+    """How many cells `text` takes: two for a wide character, none for an accent or a joiner."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def padded(text: str, cells: int) -> str:
+    """`text` with blanks to its right, so that it takes at least `cells`."""
+    return text + " " * (cells - width(text))
+
+
+def wrapped(text: str, cells: int) -> list[str]:
+    """`text` in lines of at most `cells`, broken at blanks where that can be."""
+    cells = max(cells, NARROWEST)
+    lines, line = [], ""
+    for word in text.split():
+        if line and width(line) + 1 + width(word) > cells:
+            lines.append(line)
+            line = ""
+        *whole, rest = _pieces(word, cells)
+        lines += whole
+        line = f"{line} {rest}" if line else rest
+    return [*lines, line] if line or not lines else lines
+
+
+def _pieces(word: str, cells: int) -> Iterator[str]:
+    piece, taken = "", 0
+    for letter in word:
+        wide = _cells(letter)
+        if taken + wide > cells:
+            yield piece
+            piece, taken = "", 0
+        piece, taken = piece + letter, taken + wide
+    yield piece
+
+
+def _cells(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

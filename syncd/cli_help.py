@@ -1,0 +1,221 @@
+"""What `--help` says beyond options: examples, exit codes, environment and files; and all of it as a manual page.
+
+Law, tested: every command has examples, and every example is a line that the program takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import click
+
+Example = tuple[str, str]  # a line, and what it does
+
+EXAMPLES: Mapping[str, tuple[Example, ...]] = {
+    "": (
+        ("memex init ~/MyVault", "set a vault up"),
+        ("memex serve", "run the daemon"),
+        ("memex search what did we decide about backups", "search notes and captures"),
+        ("memex status", "see how it is"),
+    ),
+    "backup": (
+        ("memex backup", "into memex-VAULT-TIME.tar.gz in this folder"),
+        ("memex backup --force ~/Backups/memex.tar.gz", "replace the one before, as a nightly job would"),
+    ),
+    "capture": (
+        ('memex capture "The filter is due in May" --tag home', "keep a line"),
+        ("memex capture --workspace work --title Minutes < minutes.md", "keep a file"),
+    ),
+    "completion": (
+        ('eval "$(memex completion bash)"', "in this shell"),
+        ("memex completion fish > ~/.config/fish/completions/memex.fish", "in every fish from now on"),
+    ),
+    "config": (
+        ("memex config", "each setting with its meaning, as a settings file would have it"),
+        ("memex config --json", "for a script"),
+    ),
+    "delete": (
+        ("memex delete 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "after a question"),
+        ("memex delete --yes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "without one"),
+    ),
+    "demo": (("memex demo", "until Ctrl-C"), ("memex demo --dir ~/memex-demo --port 9000", "and keep it")),
+    "doctor": (
+        ("memex doctor", "what is wrong, and what mends it"),
+        ("memex doctor --fix", "and mend what may be mended"),
+        ("memex doctor --json", "for a script"),
+    ),
+    "enrich": (
+        ("memex enrich --backfill --dry-run", "what summaries and tags would be written"),
+        ("memex enrich --backfill", "write them"),
+    ),
+    "get": (
+        ("memex get 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "its content"),
+        ("memex get --json 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "all that is known of it"),
+    ),
+    "hook install": (
+        ("memex hook install", "let a commit or a pull be indexed at once"),
+        ("memex hook install --repo /srv/git/vault.git", "the same for pushes to a repository on this machine"),
+    ),
+    "hook secret": (("memex hook secret", "for the webhook of a forge"), ("memex hook secret --rotate", "another one")),
+    "hook status": (("memex hook status", "which hooks are there"),),
+    "hook uninstall": (("memex hook uninstall", "your own hooks stay"),),
+    "index": (
+        ("memex index", "what changed since"),
+        ("memex index --full", "all of it, beside the index that answers"),
+    ),
+    "init": (
+        ("memex init ~/MyVault", "set a folder of notes up"),
+        ("memex init --create --git ~/NewVault", "make it, and put it under Git"),
+    ),
+    "job list": (("memex job list", "each job, how it last went and when it runs next"),),
+    "job run": (("memex job run listing --wait", "run one now, and come back when it has ended"),),
+    "key create": (
+        ("memex key create --name claude --workspace work", "a key for one agent"),
+        (
+            "memex key create --name report --all-workspaces --scopes read --expires 30d",
+            "one that only reads, for a month",
+        ),
+    ),
+    "key history": (("memex key history", "what became of keys"),),
+    "key list": (("memex key list", "names, rights and ends; never a secret"),),
+    "key reset": (("memex key reset", "a new owner's key, also while nothing runs"),),
+    "key revoke": (("memex key revoke claude", "from this moment on"),),
+    "key rotate": (("memex key rotate claude --overlap 1h", "a new secret; the old one is good for an hour more"),),
+    "mcp": (
+        ("memex mcp --workspace work", "as the command of a client that speaks stdio"),
+        ("memex mcp --key-file ~/.memex-key", "with another key than your own"),
+    ),
+    "recent": (
+        ("memex recent", "the newest twenty"),
+        ("memex recent --limit 5 --workspace work", "five of a workspace"),
+    ),
+    "restore": (
+        ("memex restore memex-MyVault-20261120-143205.tar.gz", "for the vault that it was made of"),
+        ("memex restore backup.tar.gz --vault ~/Moved", "for a vault that lies elsewhere now"),
+    ),
+    "search": (
+        ('memex search "battery boxes" --scope vault', "in your own notes"),
+        ("memex search heat pump --tag home --since 30d", "with a tag, of the last month"),
+        ("memex search 会議 --mode text --limit 3 --json", "by words, for a script"),
+    ),
+    "serve": (
+        ("memex serve", "until Ctrl-C"),
+        ("memex serve --connect", "and print how to connect clients"),
+        ("memex serve --vault ~/Other --state ~/.local/state/memex/other --port 9000", "a second vault"),
+    ),
+    "service install": (("memex service install --now", "start it now, and at every login"),),
+    "service logs": (("memex service logs --follow", "as they come"),),
+    "service status": (("memex service status", "as its manager sees it"),),
+    "service uninstall": (("memex service uninstall", "notes, index and keys stay"),),
+    "status": (
+        ("memex status", "at a glance"),
+        ("memex status --watch", "live"),
+        ("memex status --exit-code --json", "for a script that wants to know"),
+        ("memex status --all", "with every file that is skipped, and why"),
+    ),
+    "workspace create": (("memex workspace create work", "a folder that nothing crosses"),),
+    "workspace delete": (("memex workspace delete work", "once it is empty"),),
+    "workspace list": (("memex workspace list", "their names"),),
+}
+
+EXIT_CODES = (
+    ("0", "it is done"),
+    ("1", "a defect of Memex showed; MEMEX_DEBUG=1 shows where"),
+    ("2", "the line, a value or a setting is wrong"),
+    ("3", "not allowed"),
+    ("4", "no such note, workspace, key or vault"),
+    ("5", "in the way of something: taken, changed underneath, held by another process"),
+    ("6", "too large, or too much"),
+    ("7", "the daemon, the model, the disk or Git failed, and nothing was changed"),
+    ("130", "interrupted"),
+)
+SERVE_EXIT_CODES = (
+    ("0", "stopped as it was asked to"),
+    ("64", "the line is wrong"),
+    ("65", "something it stands on is damaged: memex doctor"),
+    ("69", "the vault is not there, another process holds it, or the port is taken"),
+    ("77", "not allowed"),
+    ("78", "a setting is wrong"),
+    ("130", "interrupted"),
+)
+OWN_EXIT_CODES = {
+    "serve": SERVE_EXIT_CODES,
+    "demo": SERVE_EXIT_CODES,
+    "doctor": (("0", "nothing is wrong; advice at most"), ("7", "something is wrong"), ("2", "the line is wrong")),
+    "status": (
+        ("0", "it could be told, however it is"),
+        ("7", "a daemon starts or hangs; or, with --exit-code, not all is well"),
+        ("2, 4", "the line or a setting is wrong; the vault is not set up"),
+    ),
+}
+ENVIRONMENT = (
+    ("MEMEX_VAULT", "the folder of notes, as --vault"),
+    ("MEMEX_STATE", "the state folder, as --state"),
+    ("MEMEX_CONFIG", "the settings file, as --config"),
+    ("MEMEX_SECTION__KEY", "any setting, such as MEMEX_SERVER__PORT; memex config lists them"),
+    ("MEMEX_KEY", "the key that memex mcp uses"),
+    ("KB_MCP_API_KEY, KB_API_KEY", "secrets that are accepted for MCP and for REST"),
+    ("MEMEX_DEBUG", "1 shows where a defect of Memex showed"),
+    ("NO_COLOR", "no colours, also on a terminal"),
+)
+FILES = (
+    ("~/.config/memex/config.toml", "the settings"),
+    ("~/.local/state/memex/VAULT-*/", "the state: keys, ledger, index; the index may be deleted at any time"),
+    ("VAULT/Captures/", "the inbox: what agents wrote"),
+)
+SHARED = "Options of every command"
+
+
+def path_of(ctx: click.Context) -> str:
+    """The words of a command after `memex`."""
+    return ctx.command_path.partition(" ")[2]
+
+
+def sections(path: str, *, group: bool) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """The sections below the options of a command, each with its rows."""
+    if path in EXAMPLES:
+        yield "Examples", EXAMPLES[path]
+    if not group or not path:
+        yield "Exit codes", OWN_EXIT_CODES.get(path, EXIT_CODES)
+    if not path:
+        yield "Environment", ENVIRONMENT
+        yield "Files", FILES
+
+
+def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """The command's own options, and below them those that every command has."""
+    own: list[tuple[str, str]] = []
+    common: list[tuple[str, str]] = []
+    for param in command.get_params(ctx):
+        if (told := param.get_help_record(ctx)) is not None:
+            (common if (param.name or "").startswith("shared_") or param.name == "help" else own).append(told)
+    for title, rows in (("Options", own), (SHARED, common)):
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def write_commands(group: click.Group, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """The commands of a group, each with its first sentence, however long that is."""
+    rows = [(name, first(found)) for name in group.list_commands(ctx) if (found := group.get_command(ctx, name))]
+    with formatter.section("Commands"):
+        formatter.write_dl(rows)
+
+
+def first(command: click.Command) -> str:
+    """The first sentence of a command's help."""
+    text = " ".join((command.help or "").split("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".") + "."
+
+
+def write_sections(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Examples, exit codes and the rest."""
+    for title, rows in sections(path_of(ctx), group=isinstance(ctx.command, click.Group)):
+        with formatter.section(title):
+            if title == "Examples":
+                for line, does in rows:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+                    formatter.indent()
+                    formatter.write_text(does)
+                    formatter.dedent()
+            else:
+                formatter.write_dl(rows)

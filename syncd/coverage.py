@@ -1,0 +1,48 @@
+"""How much of the disk the index covers: every file of a listing is indexed, waits to be, or is skipped for a reason.
+
+Law, tested against a vault of every shape: indexed + waiting + skipped are all the files that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from syncd.listing import Listing
+from syncd.place import place
+
+
+def coverage(
+    listing: Listing, known: Mapping[str, Collection[str]], failed: Mapping[str, str], *, inbox: str
+) -> dict[str, dict[str, Any]]:
+    """For each scope `{"indexed": n, "of": m, "waiting": k, "skipped": [{"path", "reason"}]}`.
+
+    `known`: scope → the paths that its index holds. `failed`: path → why it could not be read. "of" is None when
+    nobody can say, because the vault's folder is not there."""
+    return {
+        scope: _covered(
+            {path for path in listing.files if place(path, inbox).scope == scope},
+            {path: why for path, why in listing.skipped.items() if place(path, inbox).scope == scope},
+            set(held),
+            listing,
+            failed,
+        )
+        for scope, held in known.items()
+    }
+
+
+def _covered(
+    files: set[str], skipped: Mapping[str, str], held: set[str], listing: Listing, failed: Mapping[str, str]
+) -> dict[str, Any]:
+    if "" in listing.unread:  # the vault itself: what is known is kept
+        return {"indexed": len(held), "of": None, "waiting": 0, "skipped": []}
+    # What can't be seen just now is kept, so it is found: it counts as indexed.
+    indexed = {path for path in held if path in files or not listing.gone(path)}
+    left = {path: why for path, why in skipped.items() if path not in indexed}
+    left |= {path: failed[path] for path in files - indexed if path in failed}
+    waiting = files - indexed - left.keys()
+    return {
+        "indexed": len(indexed),
+        "of": len(indexed) + len(left) + len(waiting),
+        "waiting": len(waiting),
+        "skipped": [{"path": path, "reason": left[path]} for path in sorted(left)],
+    }

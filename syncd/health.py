@@ -1,0 +1,162 @@
+"""How the daemon is doing: in numbers, in facts for its owner, and in sentences on what is not as it should be.
+
+Law: nothing is silent. What is degraded is said here, and status, searches and monitors all repeat it from here."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from index.errors import Conflict, Unavailable
+from index.model import Scope
+from syncd.coverage import coverage
+from syncd.hooks import HOOKS, find
+from syncd.oddities import Twins, oddities
+from syncd.place import place
+from syncd.secrets import flagged, redacted
+from syncd.shelf import SCOPES
+from syncd.version import installed
+from syncd.watch import Hearing
+
+if TYPE_CHECKING:
+    from syncd.app import App
+
+EXPIRING_MS = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
+
+
+class Health:
+    """What can be told of an App."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in app.shelf.slots.values()))
+
+    def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
+        """The state in numbers; defects of all notes for the owner (None), else only of these workspaces' notes."""
+        indexes = {scope: slot.index for scope, slot in self._app.shelf.slots.items()}
+        counts = {scope: index.counts for scope, index in indexes.items()}
+        return {
+            "ready": self._app.sync.ready.is_set()
+            or (self._app.watch is None and all(one.listed for one in indexes.values())),
+            "pending": self._app.sync.pending,
+            "generation": sum(index.generation for index in indexes.values()),
+            "captures": {"documents": counts["captures"][0], "chunks": counts["captures"][1]},
+            "vault": {"documents": counts["vault"][0], "chunks": counts["vault"][1]},
+            "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
+            "degraded": self.degraded(SCOPES if workspaces is None else ("captures",)),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What else the owner may want to know: where things are."""
+        return {
+            "vault_path": str(self._app.vault.root),
+            "state_path": str(self._app.settings.state),
+            "workspaces": self._workspaces(),
+            "encoder": {"state": self._app.embedder.state, "problem": self._app.embedder.problem},
+            "git": self._git(),
+            **self.background(),
+            "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
+            "deep_check": asdict(self._app.check.last),
+            "removals_held": self._app.sync.held,
+            "keys": self._key_facts(),
+            "flagged": flagged(self._app.shelf.slots["captures"].index.defects()),
+            "pid": os.getpid(),
+            "since": self._app.since,
+            "version": installed(),
+        }
+
+    def coverage(self) -> dict[str, Any]:
+        """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
+        known: dict[str, Collection[str]] = {
+            scope: slot.index.manifest.copy() for scope, slot in self._app.shelf.slots.items()
+        }
+        told = coverage(self._app.vault.listing(), known, self._app.sync.failed, inbox=self._app.settings.vault.inbox)
+        for scope, slot in self._app.shelf.slots.items():
+            told[scope]["words_only"] = slot.index.wordbound
+        return told
+
+    def _key_facts(self) -> dict[str, Any]:
+        now = time.time_ns() // 1_000_000
+        live = [key for key in self._app.keys.list() if key.live(now)]
+        soon = now + EXPIRING_MS
+        return {
+            "live": len(live),
+            "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
+        }
+
+    def background(self) -> dict[str, Any]:
+        """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
+        return {
+            "watch": asdict(self._app.watch.hearing() if self._app.watch else Hearing("off")),
+            "jobs": {name: asdict(one) for name, one in self._app.jobs.standing().items()},
+        }
+
+    def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
+        """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
+        told = [self._app.shelf.rebuilt_because] if self._app.shelf.rebuilt_because else []
+        if not told and not all(slot.index.listed for slot in self._app.shelf.slots.values()):
+            told.append("index: the vault is being read for the first time; until then searches miss notes")
+        meanwhile = "the encoder before it answers" if self._app.shelf.answering else "searches use full text only"
+        if self._app.embedder.state != "ready":
+            told.append(f"encoder: {self._app.embedder.problem or 'loading'}; {meanwhile}")
+        elif self._app.shelf.outdated():
+            told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
+        if bare := sum(self._app.shelf.slots[scope].index.wordbound for scope in scopes):
+            told.append(f"index: {bare} notes can be found by their words only")
+        if self._app.watch and (unwell := self._app.watch.hearing().problem):
+            told.append(f"watch: {unwell}")
+        if self._app.watch and not self._app.alone():
+            told.append("vault: another Memex works on it with another state folder; stop one of the two")
+        told += [text for text in (self._app.follow.unwell, self._app.pushes.problem) if text]
+        return told + self._app.sync.degraded + self._app.jobs.troubles()
+
+    def _git(self) -> dict[str, Any]:
+        """How the vault stands with Git; for its owner only, as the advice names paths."""
+        found = self._app.repo.standing()
+        told: dict[str, Any] = asdict(found) | {"advice": self._app.repo.advice(found), "hooks": []}
+        with suppress(Conflict):  # no repository, and the state says so
+            hooks = find(self._app.repo.hooks_folder(), HOOKS, self._app.settings.state)
+            told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
+            told["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
+        return told
+
+    def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
+        inbox = self._app.settings.vault.inbox
+        if workspaces is None:
+            told = [one for slot in self._app.shelf.slots.values() for one in slot.index.defects()]
+            return sorted({*told, *self._app.sync.failed.items(), *self._twins.defects()})
+        captures = self._app.shelf.slots["captures"].index
+        told = [one for name in workspaces for one in captures.defects(name)]
+        unread = [
+            (path, why) for path, why in self._app.sync.failed.items() if place(path, inbox).workspace in workspaces
+        ]
+        return sorted(
+            {(self._entitled(path), why) for path, why in (*told, *unread) if place(path, inbox).scope == "captures"}
+        )
+
+    def _entitled(self, path: str) -> str:
+        """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
+        record = self._app.shelf.slots["captures"].index.at(path)
+        return path if record is None else f"{path.rpartition('/')[0]}/{redacted(record.title)}.md"
+
+    def _workspaces(self) -> list[str]:
+        try:
+            return self._app.desk.workspaces()
+        except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
+            return []
+
+    def doing(self) -> str:
+        """What the daemon does just now, in a few words for a service manager's page."""
+        if (progress := self._app.sync.progress) and progress[1] > 1:
+            return f"indexing {progress[0]:,}/{progress[1]:,}"
+        if not self._app.sync.ready.is_set():
+            return "reading the vault for the first time"
+        notes = sum(slot.index.counts[0] for slot in self._app.shelf.slots.values())
+        return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
+
+    def _paths(self) -> list[str]:
+        return [path for slot in self._app.shelf.slots.values() for path in slot.index.manifest.copy()]

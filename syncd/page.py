@@ -1,0 +1,251 @@
+"""The page of `memex status`: the verdict first, then what stands behind it, in words for people.
+
+Law, tested: nothing that is unwell is left out of the verdict, and what a part does not tell yet is left out of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from syncd.cells import padded, wrapped
+from syncd.render import BOLD, GREEN, RED, YELLOW, line, painted
+
+LABEL = 11  # cells of the first column
+FEW = 3  # of a list, unless all of it is asked for
+QUIET = frozenset({"root"})  # jobs that say nothing to a person while they go well
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How Memex is, in one sentence, and each thing that is not as it should be."""
+
+    is_: Literal["well", "busy", "unwell"]
+    says: str
+    problems: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """It for a script."""
+        return {"is": self.is_, "says": self.says, "problems": list(self.problems)}
+
+
+def verdict(now: Mapping[str, Any]) -> Verdict:
+    """The verdict on a status. `now` may lack what a daemon of another version does not tell."""
+    problems = [line(str(text), 600) for text in now.get("degraded", ())]
+    running = now.get("daemon", {})
+    if running.get("state") == "down":
+        return Verdict("unwell", "no daemon is running, so changes are not followed: memex serve", tuple(problems))
+    if running.get("version") and now.get("version") and running["version"] != now["version"]:
+        problems.insert(0, f"daemon: it is version {now['version']} and this command {running['version']}; restart it")
+    if not now.get("ready", True):
+        return Verdict("busy", f"starting: the vault is being indexed{_progress(now)}", tuple(problems))
+    if problems:
+        count = "one thing is not as it" if len(problems) == 1 else f"{len(problems)} things are not as they"
+        return Verdict("unwell", f"{count} should be", tuple(problems))
+    if pending := now.get("pending", 0):
+        return Verdict("busy", f"well, and indexing {_many(pending, 'change')}")
+    return Verdict("well", "all is well")
+
+
+def page(now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = False, everything: bool = False) -> str:
+    """The whole page. `at`: the present, in epoch milliseconds; `everything`: lists are not cut."""
+    found = verdict(now)
+    style = {"well": GREEN, "busy": YELLOW, "unwell": RED}[found.is_]
+    mark = {"well": "●", "busy": "◐", "unwell": "▲"}[found.is_]
+    lines = [f"{painted(mark, style, color)} {painted(found.says, BOLD, color)}"]
+    for problem in found.problems:
+        lines += _hung("  - ", problem, width)
+    lines.append("")
+    for label, text in _rows(now, at, None if everything else FEW):
+        item = text.startswith("- ")
+        lines += _hung(padded(label, LABEL) + "- " * item, text.removeprefix("- "), width)
+    return "\n".join(lines)
+
+
+def _hung(head: str, text: str, width: int) -> list[str]:
+    """`text` after `head`, its further lines below its first."""
+    first, *more = wrapped(text, width - len(head))
+    return [head + first, *(" " * len(head) + one for one in more)]
+
+
+def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
+    yield from _daemon(now, at)
+    if now.get("vault_path"):
+        yield "vault", line(str(now["vault_path"]), 300)
+    for scope, label in (("captures", "captures"), ("vault", "notes")):
+        if scope in now:
+            yield label, _counted(now, scope)
+    for label, listed in (("skipped", _skipped(now)), ("to mend", _defects(now))):
+        yield from _some(label, listed, few, "memex status --all")
+    yield from _parts(now)
+    yield from _jobs(now, at)
+    yield from _keys(now)
+    yield from _some("flagged", _flagged(now), few, "memex status --all")
+
+
+def _daemon(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+    told = now.get("daemon", {})
+    if told.get("state") == "down":
+        yield "daemon", "not running"
+    elif now.get("pid"):
+        parts = [f"process {now['pid']}", f"version {now['version']}" if now.get("version") else ""]
+        parts += [f"up {span(at - now['since'])}" if now.get("since") else "", str(told.get("url") or "")]
+        yield "daemon", ", ".join(filter(None, parts))
+
+
+def _counted(now: Mapping[str, Any], scope: str) -> str:
+    covered = now.get("coverage", {}).get(scope)
+    chunks = _many(now[scope]["chunks"], "chunk")
+    if covered is None:
+        told = f"{_many(now[scope]['documents'], 'note')}, {chunks}"
+    elif covered["of"] is None:
+        told = f"{covered['indexed']:,} of an unknown number of files indexed, {chunks}"
+    else:
+        told = f"{covered['indexed']:,} of {_many(covered['of'], 'file')} indexed, {chunks}"
+    more = covered or {}
+    told += f"; {more['waiting']:,} waiting" if more.get("waiting") else ""
+    told += f"; {more['words_only']:,} found by words only" if more.get("words_only") else ""
+    if scope == "captures" and now.get("workspaces"):
+        told += f"; in {_many(len(now['workspaces']), 'workspace')}"
+    return told
+
+
+def _skipped(now: Mapping[str, Any]) -> list[str]:
+    covered = now.get("coverage", {}).values()
+    return [f"{line(one['path'], 200)} {line(one['reason'], 300)}" for told in covered for one in told["skipped"]]
+
+
+def _defects(now: Mapping[str, Any]) -> list[str]:
+    """What is wrong with notes that are indexed; the others are told as skipped."""
+    skipped = {one["path"] for told in now.get("coverage", {}).values() for one in told["skipped"]}
+    wrong = [one for one in now.get("defects", ()) if one["path"] not in skipped]
+    wrong = [one for one in wrong if not one["defect"].startswith("not-indexed")] if skipped else wrong
+    return [f"{line(one['path'], 200)}: {line(one['defect'], 300)}" for one in wrong]
+
+
+def _flagged(now: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{line(one['path'], 200)} looks as if it held a secret ({line(one['rule'], 80)})"
+        for one in now.get("flagged", ())
+    ]
+
+
+def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
+    """The first `few` of a list, and where the rest is."""
+    if not told:
+        return
+    yield label, f"{len(told):,}:" if len(told) > 1 else told[0]
+    if len(told) > 1:
+        yield from (("", f"- {one}") for one in told[:few])
+    if few is not None and len(told) > few:
+        yield "", f"… and {len(told) - few:,} more: {way}"
+
+
+def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
+    for name in ("encoder", "git", "watch", "enrichment", "names", "deep_check"):
+        if name in now and (told := _part(name, now[name])):
+            yield name.replace("_", " "), told
+    if held := now.get("removals_held"):
+        yield "held", f"{_many(held, 'removal')} waiting to be certain: memex index --accept-removals"
+
+
+def _part(name: str, told: Any) -> str:
+    """One part in a line; parts of an older daemon tell a word only."""
+    words = _WORDS.get(name, _state)(told) if isinstance(told, Mapping) else [str(told)]
+    return line(", ".join(filter(None, words)), 400)
+
+
+def _state(told: Mapping[str, Any]) -> list[str]:
+    return [": ".join(filter(None, (str(told.get("state", "")), str(told.get("problem", "")))))]
+
+
+def _git(told: Mapping[str, Any]) -> list[str]:
+    at = f" on {told['branch']}" if told.get("branch") else ""
+    at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
+    hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
+    return [f"{told.get('state', '')}{at}", hooks, str(told.get("advice") or "")]
+
+
+def _watch(told: Mapping[str, Any]) -> list[str]:
+    counted = (("folders", "folder"), ("overflows", "overflow"), ("restarts", "restart"))
+    counts = [_many(told[key], word) for key, word in counted if told.get(key)]
+    return [str(told.get("state", "")), *counts, str(told.get("problem") or "")]
+
+
+def _enrichment(told: Mapping[str, Any]) -> list[str]:
+    missing = f"{_many(told['missing'], 'capture')} without: memex enrich --backfill" if told.get("missing") else ""
+    return [str(told.get("by", "")), missing, str(told.get("problem") or "")]
+
+
+def _names(told: Mapping[str, Any]) -> list[str]:
+    kinds = {
+        "twins": ("set", " of names that differ in case only"),
+        "conflict_copies": ("conflict copy", ""),
+        "placeholders": ("placeholder", " not downloaded"),
+    }
+    return [f"{_many(len(told[key]), one)}{more}" for key, (one, more) in kinds.items() if told.get(key)]
+
+
+def _deep_check(told: Mapping[str, Any]) -> list[str]:
+    return (
+        [f"{_many(told.get('checked', 0), 'file')} read", f"{told.get('mended', 0)} mended"] if told.get("at") else []
+    )
+
+
+_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "git": _git,
+    "watch": _watch,
+    "enrichment": _enrichment,
+    "names": _names,
+    "deep_check": _deep_check,
+}
+
+
+def _jobs(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+    label = "jobs"
+    for name, one in sorted(now.get("jobs", {}).items()):
+        if name in QUIET and not one.get("error"):
+            continue
+        if one.get("running"):
+            told = f"running for {_took(one.get('seconds') or 0)}"
+        elif one.get("started_at"):
+            did = f"failed ({line(one['error'], 120)})" if one.get("error") else "ran"
+            told = f"{did} {span(at - one['started_at'])} ago, took {_took(one.get('seconds') or 0)}"
+        else:
+            told = "has not run yet"
+        if one.get("next_run_at"):
+            told += f"; next in {span(one['next_run_at'] - at)}" if one["next_run_at"] > at else "; next at once"
+        yield label, f"{name} {told}"
+        label = ""
+
+
+def _keys(now: Mapping[str, Any]) -> Iterator[Row]:
+    if told := now.get("keys"):
+        soon = ", ".join(line(str(name), 64) for name in told.get("expiring", ()))
+        yield "keys", f"{told.get('live', 0)} live" + (f"; ending soon: {soon}" if soon else "")
+
+
+def _progress(now: Mapping[str, Any]) -> str:
+    covered = now.get("coverage", {}).values()
+    if not covered or any(one["of"] is None for one in covered):
+        return ""
+    return f", {sum(one['indexed'] for one in covered):,} of {sum(one['of'] for one in covered):,} so far"
+
+
+def span(ms: float) -> str:
+    """A length of time as people say it, in its largest unit that is not nought."""
+    seconds = max(0, int(ms // 1000))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else span(seconds * 1000)
+
+
+def _many(count: int, one: str) -> str:
+    plural = one[:-1] + "ies" if one.endswith("y") else one + "s"
+    return f"{count:,} {one if count == 1 else plural}"

@@ -1,0 +1,13 @@
+"""Which Memex this is."""
+
+from __future__ import annotations
+
+
+def installed() -> str:
+    """The version that is installed."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - it takes as long as the rest of the start
+
+    try:
+        return version("memex-vault")
+    except PackageNotFoundError:
+        return "0 (not installed)"

@@ -1,0 +1,113 @@
+"""The help of every command: complete, with examples that the program takes, and as a manual page."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+
+import click
+import pytest
+
+from syncd.cli import EXIT, code, memex
+from syncd.cli_help import EXAMPLES, EXIT_CODES, SHARED, first
+from syncd.cli_manual import manual
+
+
+def commands(group=memex, words=()):
+    for name, command in group.commands.items():
+        yield (*words, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*words, name))
+
+
+LEAVES = {" ".join(words): command for words, command in commands() if not isinstance(command, click.Group)}
+
+
+def parsed(words):
+    """The command that a line names, once its values have been taken; the line is refused as the program would."""
+    ctx, command = click.Context(memex, info_name="memex"), memex
+    while isinstance(command, click.Group):
+        name, command, words = command.resolve_command(ctx, words)
+        ctx = click.Context(command, info_name=name, parent=ctx)
+    try:
+        command.make_context(name, list(words), parent=ctx.parent)
+    except click.BadParameter as error:
+        assert "does not exist" in error.message  # an example's folder is not on this machine
+    return command
+
+
+def line_of(example):
+    """The part of an example that is memex's own."""
+    words = list(shlex.shlex(example, posix=True, punctuation_chars="<>|"))
+    if words[0] == "eval":
+        return shlex.split(words[1].removeprefix("$(").removesuffix(")"))[1:]
+    lexed = shlex.split(example)
+    end = next((at for at, word in enumerate(lexed) if word in ("<", ">", "|")), len(lexed))
+    return lexed[1:end]
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_every_command_has_examples_that_the_program_takes(path):
+    assert EXAMPLES.get(path), f"give `memex {path}` an example in syncd/cli_help.py"
+    for line, does in EXAMPLES[path]:
+        assert parsed(line_of(line)) is LEAVES[path], line
+        assert does
+
+
+def test_the_examples_of_memex_itself_are_taken_too():
+    for line, _ in EXAMPLES[""]:
+        assert parsed(line_of(line)) in LEAVES.values()
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_help_is_complete(path, capsys):
+    assert code([*path.split(), "--help"]) == 0
+    text = capsys.readouterr().out
+    for section in ("Usage:", "Options:", f"{SHARED}:", "Examples:", "Exit codes:"):
+        assert section in text, section
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.splitlines()[2].strip()
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_a_default_that_means_something_is_shown(path):
+    for param in LEAVES[path].params:
+        given = isinstance(param, click.Option) and isinstance(param.default, str | int | float) and not param.is_flag
+        assert not given or param.show_default, param.name
+
+
+def test_every_command_has_a_first_sentence_that_is_whole(capsys):
+    assert code(["--help"]) == 0
+    assert "..." not in capsys.readouterr().out.partition("Commands:")[2].partition("Options")[0]
+    assert all(first(command)[0].isupper() and first(command).endswith(".") for command in LEAVES.values())
+
+
+def test_memex_itself_tells_exit_codes_environment_and_files(capsys):
+    assert code(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(section in text for section in ("Exit codes:", "Environment:", "Files:", "MEMEX_VAULT"))
+    assert {number for number, _ in EXIT_CODES} >= {str(number) for number in EXIT.values()}
+
+
+def test_the_manual_page_has_every_command():
+    page = manual("1.0")
+    for path in LEAVES:
+        assert f'.SS "memex {path}"' in page
+    assert all(
+        f".SH {title}" in page
+        for title in ("NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "EXAMPLES", "EXIT CODES", "ENVIRONMENT", "FILES")
+    )
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_the_manual_page_is_typeset_without_a_warning(tmp_path):
+    (tmp_path / "memex.1").write_text(manual("1.0"))
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z", "-K", "utf8", str(tmp_path / "memex.1")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr == ""

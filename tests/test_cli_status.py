@@ -1,0 +1,108 @@
+"""`memex status` whatever the daemon does: it runs, starts, hangs, is of another version, or is not there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.process import Failed, daemon
+
+
+@pytest.fixture
+def memex(tmp_path, models):
+    with daemon(tmp_path, models) as made:
+        made.write("A.md", "some words")
+        made.write("Big.md", b"x" * 6_000_000)
+        yield made
+
+
+def test_a_daemon_that_is_well_says_so_first(memex):
+    memex.serve()
+    memex.until(lambda: memex.run("status").startswith("● all is well"))
+    text = memex.run("status")
+    assert "notes      1 of 2 files indexed" in text
+    assert "skipped    Big.md is too large" in text
+    assert f"process {memex.process.pid}" in text
+    assert memex.url in text
+    assert "\x1b" not in text
+    told = memex.json("status", "--all")
+    assert told["verdict"] == {"is": "well", "says": "all is well", "problems": []}
+    assert told["daemon"]["state"] == "running"
+    assert told["coverage"]["vault"]["of"] == 2
+    assert "coverage" not in memex.json("status")
+    memex.run("status", "--exit-code")
+
+
+def test_without_a_daemon_it_says_so_and_what_to_do(memex):
+    memex.run("init")
+    memex.run("index")
+    text = memex.run("status")
+    assert text.startswith("▲ no daemon is running, so changes are not followed: memex serve")
+    assert "1 of 2 files indexed" in text
+    with pytest.raises(Failed) as failed:
+        memex.run("status", "--exit-code")
+    assert failed.value.code == 7
+    assert memex.json("status", "--all")["daemon"] == {"state": "down"}
+
+
+def test_a_daemon_that_hangs_is_named(memex):
+    memex.serve()
+    memex.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(Failed) as failed:
+            memex.run("status")
+    finally:
+        memex.process.send_signal(signal.SIGCONT)
+    assert failed.value.code == 7
+    assert f"process {memex.process.pid}" in str(failed.value)
+    assert "end it and start it again" in str(failed.value)
+
+
+def test_a_process_that_does_not_listen_yet_is_named(memex):
+    memex.run("init")
+    with (memex.state / "lock").open("w+b") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write(f"{9:<20} {os.getpid():<10}\n".encode())
+        held.flush()
+        with pytest.raises(Failed) as failed:
+            memex.run("status")
+    assert failed.value.code == 7
+    assert f"held (process {os.getpid()})" in str(failed.value)
+
+
+def test_watching_shows_it_again_and_again_until_it_is_interrupted(memex):
+    memex.serve()
+    with memex.start("status", "--watch", "0.2", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
+        seen = b""
+        while len(re.findall("^● all is well".encode(), seen, re.MULTILINE)) < 2:
+            seen += watching.stdout.readline()
+        memex.stop()
+        while b"no daemon is running" not in seen:
+            seen += watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=20)
+    assert watching.returncode == 130
+
+
+def test_watching_in_json_is_an_object_a_line(memex):
+    memex.serve()
+    with memex.start("status", "--watch", "0.2", "--json", stdout=subprocess.PIPE) as watching:
+        told = [json.loads(watching.stdout.readline()) for _ in range(3)]
+        watching.send_signal(signal.SIGINT)
+    assert all(one["ready"] for one in told)
+
+
+def test_looking_changes_nothing(memex):
+    memex.serve()
+    before = {path: path.stat().st_mtime_ns for path in memex.state.rglob("*.lance") if path.is_dir()}
+    began = time.monotonic()
+    memex.run("status")
+    assert time.monotonic() - began < 60
+    assert {path: path.stat().st_mtime_ns for path in before} == before

@@ -1,0 +1,173 @@
+"""Law 8, state by state: each way in which Memex can be unwell is told in every answer to a search, of agents and owner."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+from index.errors import Unavailable
+from index.model import Query
+from tests.fakes import FakeEncoder, fake_embedder
+from tests.world import World, until
+
+NOTES = 40
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    for number in range(NOTES):
+        made.write(f"Private/Secret plan {number}.md", f"words of a private note {number}")
+    made.write("Captures/default/C.md", "words of a capture")
+    yield made
+    made.close()
+
+
+def answers(world):
+    """What the owner and an agent are told with the answer to a search."""
+    owner = world.app.operations["search"]({"query": "words", "scope": "all", "mode": "text"}, lambda _: None)
+    return {
+        "status": world.app.health.status(None)["degraded"],
+        "owner": owner["degraded"],
+        "agent": list(world.app.desk.workspace("default").search(Query("words", mode="text")).degraded),
+        "agent's status": world.app.health.status(("default",))["degraded"],
+    }
+
+
+@contextmanager
+def first_listing(world):
+    yield answers(world)
+
+
+@contextmanager
+def no_encoder(world):
+    world.run()
+    world.app.embedder.close()
+    yield answers(world)
+
+
+@contextmanager
+def another_encoder(world):
+    world.run()
+    world.reopen(fake_embedder(FakeEncoder(identity="another")))
+    yield answers(world)
+
+
+class Flaky(FakeEncoder):
+    """A model that fails at long texts while it is told to."""
+
+    failing = False
+
+    def encode(self, texts, *, kind, urgent):
+        if self.failing and not urgent:
+            raise Unavailable("the model server is away")
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+
+@contextmanager
+def words_only(world):
+    world.run()
+    flaky = Flaky()
+    world.reopen(fake_embedder(flaky))
+    world.write("Captures/default/Late.md", "words of a late capture")
+    flaky.failing = True
+    world.run()
+    flaky.failing = False
+    yield answers(world)
+
+
+@contextmanager
+def no_watcher(world):
+    with world.serving():
+        world.settled()
+        world.app.watch.stop()
+        yield answers(world)
+
+
+@contextmanager
+def removals_held(world):
+    with world.serving():
+        world.settled()
+        for note in (world.vault / "Private").iterdir():
+            note.unlink()
+        until(lambda: world.app.sync.held)
+        yield answers(world)
+
+
+@contextmanager
+def pass_failed(world):
+    world.run()
+    world.app.sync._failed("indexing: the disk is full", 0.0, [])
+    yield answers(world)
+
+
+@contextmanager
+def folder_unread(world):
+    world.run()
+    world.app.sync._sweep.unseen = True  # root, who runs some of these tests, may read every folder
+    yield answers(world)
+
+
+@contextmanager
+def rebuilding(world):
+    world.run()
+    told = []
+    world.app.operations["index"]({"full": True}, lambda _: told.append(answers(world)))
+    yield told[0]
+
+
+@contextmanager
+def damaged(world):
+    world.run()
+    world.app.close()
+    build = world.state / "index" / (world.state / "index/current").read_text().strip()
+    shutil.rmtree(build / "captures.lance/chunks.lance/data")
+    world.app = world._open()
+    yield answers(world)
+
+
+@pytest.mark.parametrize(
+    ("unwell", "words"),
+    [
+        (first_listing, "index: the vault is being read for the first time"),
+        (no_encoder, "encoder: "),
+        (another_encoder, "index: made with another encoder"),
+        (words_only, "notes can be found by their words only"),
+        (no_watcher, "watch: the watcher is not running"),
+        (removals_held, "removals held: "),
+        (pass_failed, "indexing: the disk is full"),
+        (folder_unread, "vault: some folders can't be read"),
+        (rebuilding, "index: being built anew"),
+        (damaged, "index: it was "),
+    ],
+)
+def test_each_degraded_state_is_in_every_answer(world, unwell, words):
+    with unwell(world) as told:
+        for who, sentences in told.items():
+            assert any(words in sentence for sentence in sentences), (who, sentences)
+        for who in ("agent", "agent's status"):  # law 1: what an agent is told names no note and no place
+            text = " ".join(told[who])
+            assert "Secret plan" not in text
+            assert "Private" not in text
+            assert str(world.vault.parent) not in text
+
+
+def test_a_missing_vault_is_told_to_whoever_can_still_ask(world):
+    world.run()
+    world.vault.rename(world.vault.with_name("away"))
+    world.app.sync.run()
+    told = "vault missing: its folder is gone"
+    assert any(told in sentence for sentence in world.app.health.status(None)["degraded"])
+    found = world.app.operations["search"]({"query": "words", "scope": "all", "mode": "text"}, lambda _: None)
+    assert found["hits"]
+    assert any(told in sentence for sentence in found["degraded"])
+    whole = world.app.operations["status"]({"coverage": True}, lambda _: None)
+    assert whole["coverage"]["vault"]["of"] is None
+    world.vault.with_name("away").rename(world.vault)
+
+
+def test_what_is_well_is_told_as_well(world):
+    world.run()
+    assert all(sentences == [] for sentences in answers(world).values())

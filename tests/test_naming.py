@@ -1,0 +1,74 @@
+"""Addresses: the path of a note as agents know it."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.model import Record
+from syncd.naming import addresses, bare
+
+ROOT = "Captures/work/"
+
+
+def note(path, title=None, *, id="00000000-x", made=0):
+    blank = dict.fromkeys(Record.__dataclass_fields__)
+    return replace(
+        Record(**blank), id=id, path=ROOT + path, title=title or path.rpartition("/")[2][:-3], created_at=made
+    )
+
+
+def shown(*notes):
+    return {record.path.removeprefix(ROOT): address for address, record in addresses(notes, ROOT).items()}
+
+
+@pytest.mark.parametrize(
+    ("path", "title", "address"),
+    [
+        pytest.param("Rent.md", "Rent", "Rent.md", id="its own name"),
+        pytest.param("Rent 2.md", "Rent", "Rent.md", id="a number, as the name was taken"),
+        pytest.param("a b/Rent 12.md", "Rent", "a b/Rent.md", id="in a namespace"),
+        pytest.param("Rent 2.md", "Rent 2", "Rent 2.md", id="a number that is part of the title"),
+        pytest.param("Rent 2 3.md", "Rent 2", "Rent 2.md", id="both"),
+        pytest.param("Rent 2.md", None, "Rent 2.md", id="a person's own file"),
+        pytest.param("Rent 2.md", "Something else", "Rent 2.md", id="a title of another name"),
+        pytest.param("a b 2.md", "a/b", "a b.md", id="a title that is no file name"),
+        pytest.param("Rent 2.MD", "Rent", "Rent.MD", id="an ending in capitals"),
+    ],
+)
+def test_an_address_leaves_out_the_number_that_a_taken_name_brought(path, title, address):
+    assert shown(note(path, title)) == {path: address}
+
+
+def test_of_two_with_one_title_the_older_has_the_plain_address():
+    first = note("Rent 3.md", "Rent", id="ffffffff-1", made=1)
+    second = note("Rent 2.md", "Rent", id="aaaaaaaa-2", made=2)
+    third = note("Rent.md", "Rent", id="bbbbbbbb-3", made=3)
+    told = {"Rent 3.md": "Rent.md", "Rent 2.md": "Rent (aaaaaaaa).md", "Rent.md": "Rent (bbbbbbbb).md"}
+    assert shown(first, second, third) == shown(third, second, first) == told
+
+
+NAMES = st.sampled_from(
+    ["Rent", "Rent 2", "Rent 3", "Rent (00000001)", "Rent (00000001) 2", "Rent 2 2", "b/Rent", "b/Rent 2", "2", " 2"]
+)
+
+
+@given(st.lists(st.tuples(NAMES, st.integers(0, 9), st.booleans()), unique_by=lambda one: one[0]))
+def test_every_note_has_an_address_and_is_found_among_those_alike(made):
+    """The law; and those with one `bare` form are all that it takes to tell them apart."""
+    notes = [
+        note(
+            f"{name}.md",
+            re.sub(r" \d+$", "", name).rpartition("/")[2] if titled else None,
+            id=f"{at:08x}-0000",
+            made=when,
+        )
+        for at, (name, when, titled) in enumerate(made)
+    ]
+    whole = addresses(notes, ROOT)
+    assert sorted(record.path for record in whole.values()) == sorted(one.path for one in notes)
+    for address, record in whole.items():
+        alike = [one for one in notes if bare(one.path.removeprefix(ROOT)) == bare(address)]
+        assert addresses(alike, ROOT).get(address) == record

@@ -1,0 +1,157 @@
+"""The page of the status: the verdict, and that nothing unwell is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncd.cells import width
+from syncd.page import page, span, verdict
+
+HOUR, DAY = 3_600_000, 86_400_000
+AT = 1_800_000_000_000
+WELL = {
+    "ready": True,
+    "pending": 0,
+    "generation": 7,
+    "captures": {"documents": 1, "chunks": 2},
+    "vault": {"documents": 3, "chunks": 4},
+    "degraded": [],
+    "defects": [],
+    "coverage": {
+        "captures": {"indexed": 1, "of": 1, "waiting": 0, "words_only": 0, "skipped": []},
+        "vault": {"indexed": 3, "of": 4, "waiting": 0, "words_only": 2, "skipped": [{"path": "Big.md", "reason": "is too large"}]},
+    },
+    "vault_path": "/home/ada/Notes",
+    "workspaces": ["default", "work"],
+    "encoder": {"state": "ready", "problem": ""},
+    "git": {"state": "ok", "advice": "", "head": "abcdef0123456789", "branch": "main", "hooks": ["post-commit"]},
+    "watch": {"state": "ok", "problem": "", "folders": 12, "overflows": 1, "restarts": 0},
+    "jobs": {
+        "listing": {"started_at": AT - 2 * 60_000, "seconds": 0.12, "error": "", "runs": 3, "failures": 0, "next_run_at": AT + HOUR},
+        "root": {"started_at": AT, "seconds": 0.0, "error": "", "runs": 9, "failures": 0},
+        "deep-check": {"every_s": 86_400, "running": True, "runs": 0, "failures": 0, "started_at": AT - 120_000, "seconds": 120.0, "error": ""},
+        "backup": {"every_s": 86_400, "running": False, "runs": 0, "failures": 0, "started_at": None, "seconds": None, "error": ""},
+    },
+    "keys": {"live": 2, "expiring": ["claude"]},
+    "enrichment": {"by": "local", "problem": "", "missing": 5},
+    "names": {"twins": [["a.md", "A.md"]], "conflict_copies": [], "placeholders": ["b.md"]},
+    "deep_check": {"at": AT, "checked": 10, "mended": 1},
+    "flagged": [{"path": "Captures/default/x.md", "rule": "private key"}],
+    "removals_held": 0,
+    "pid": 42,
+    "since": AT - 3 * DAY,
+    "version": "1.0",
+    "daemon": {"state": "running", "url": "http://127.0.0.1:8765", "version": "1.0"},
+}  # fmt: skip
+
+
+def test_the_verdict_stands_first_and_the_parts_below_it():
+    lines = page(WELL, at=AT).splitlines()
+    assert lines[0] == "● all is well"
+    text = "\n".join(lines)
+    for part in (
+        "daemon     process 42, version 1.0, up 3 d, http://127.0.0.1:8765",
+        "captures   1 of 1 file indexed, 2 chunks; in 2 workspaces",
+        "notes      3 of 4 files indexed, 4 chunks; 2 found by words only",
+        "skipped    Big.md is too large",
+        "encoder    ready",
+        "git        ok on main at abcdef01, hooks: post-commit",
+        "watch      ok, 12 folders, 1 overflow",
+        "listing ran 2 min ago, took 0.1 s; next in 1 h",
+        "deep-check running for 2 min",
+        "backup has not run yet",
+        "keys       2 live; ending soon: claude",
+        "local, 5 captures without: memex enrich --backfill",
+        "names      1 set of names that differ in case only, 1 placeholder not downloaded",
+        "deep check 10 files read, 1 mended",
+        "flagged    Captures/default/x.md looks as if it held a secret (private key)",
+    ):
+        assert part in text, part
+    assert "root" not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "is_", "words"),
+    [
+        ({}, "well", "all is well"),
+        ({"pending": 3}, "busy", "indexing 3 changes"),
+        ({"ready": False}, "busy", "4 of 5 so far"),
+        ({"ready": False, "coverage": {}}, "busy", "being indexed"),
+        ({"degraded": ["watch: deaf; restart it"]}, "unwell", "one thing is not as it should be"),
+        ({"degraded": ["a: x", "b: y"]}, "unwell", "2 things"),
+        ({"daemon": {"state": "down"}}, "unwell", "memex serve"),
+        ({"daemon": {"state": "running", "version": "2.0"}}, "unwell", "one thing"),
+    ],
+)
+def test_the_verdict_says_how_it_is(change, is_, words):
+    found = verdict(WELL | change)
+    assert found.is_ == is_
+    assert words in found.says
+
+
+def test_every_problem_is_told_with_its_way_out():
+    text = page(WELL | {"degraded": ["watch: deaf; restart it", "encoder: away"]}, at=AT)
+    assert text.startswith("▲ 2 things are not as they should be")
+    assert "  - watch: deaf; restart it" in text
+    assert "  - encoder: away" in text
+    text = page(WELL | {"daemon": {"state": "running", "version": "2.0"}}, at=AT)
+    assert "it is version 1.0 and this command 2.0; restart it" in text
+    jobs = {"x": {"error": "boom", "started_at": AT, "seconds": 1}}
+    assert "jobs       x failed (boom) 0 s ago, took 1.0 s" in page(WELL | {"jobs": jobs}, at=AT)
+
+
+def test_a_daemon_that_tells_less_has_a_shorter_page():
+    least = {name: WELL[name] for name in ("ready", "pending", "captures", "vault", "degraded", "defects")}
+    text = page(least | {"git": "detached", "watch": "ok", "jobs": {}}, at=AT)
+    assert "captures   1 note, 2 chunks" in text
+    assert "git        detached" in text
+    assert "None" not in text
+
+
+def test_nobody_counts_a_vault_that_is_not_there():
+    gone = {"indexed": 3, "of": None, "waiting": 0, "words_only": 0, "skipped": []}
+    text = page(WELL | {"ready": False, "coverage": {"captures": gone, "vault": gone}}, at=AT)
+    assert "3 of an unknown number of files" in text
+
+
+def test_a_long_list_is_cut_and_says_where_the_rest_is():
+    bad = [{"path": f"{number}.md", "defect": "bad-frontmatter: x"} for number in range(30)]
+    text = page(WELL | {"defects": bad}, at=AT)
+    assert "to mend    30:" in text
+    assert "- 2.md: bad-frontmatter: x" in text
+    assert "3.md" not in text
+    assert "… and 27 more: memex status --all" in text
+    assert "- 29.md: bad-frontmatter: x" in page(WELL | {"defects": bad}, at=AT, everything=True)
+
+
+def test_an_item_of_a_list_hangs_below_its_own_beginning():
+    bad = [{"path": f"{number}.md", "defect": "bad-frontmatter: " + "words " * 20} for number in range(2)]
+    lines = page(WELL | {"defects": bad}, at=AT, width=40).splitlines()
+    at = next(number for number, line in enumerate(lines) if "- 0.md" in line)
+    assert lines[at].startswith(" " * 11 + "- 0.md")
+    assert lines[at + 1].startswith(" " * 13 + "words")
+
+
+def test_a_note_that_is_skipped_is_not_told_twice():
+    skipped = [{"path": "Big.md", "defect": "not-indexed: is too large"}]
+    assert page(WELL | {"defects": skipped}, at=AT).count("Big.md") == 1
+
+
+@pytest.mark.parametrize("cells", [40, 80, 120])
+def test_no_line_is_wider_than_the_terminal(cells):
+    wide = [{"path": "日記/" * 30 + "今日.md", "reason": "is too large: " + "x" * 100}] * 4
+    told = WELL | {"coverage": WELL["coverage"] | {"vault": {"indexed": 1, "of": 5, "waiting": 0, "skipped": wide}}}
+    told |= {"degraded": ["vault: " + "some folders can't be read " * 9], "vault_path": "/ホーム/" + "長い名前" * 20}
+    assert max(width(line) for line in page(told, at=AT, width=cells).splitlines()) <= cells
+
+
+def test_colours_are_for_terminals_and_text_cant_steer_one():
+    assert "\x1b" not in page(WELL | {"degraded": ["x: \x1b[31mred"], "vault_path": "/a\x1b]0;x\x07"}, at=AT)
+    assert "\x1b[32m●" in page(WELL, at=AT, color=True)
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"), [(-5, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (HOUR, "1 h"), (50 * HOUR, "2 d")]
+)
+def test_a_span_is_told_in_its_largest_unit(ms, said):
+    assert span(ms) == said
