@@ -126,6 +126,16 @@ class Catalog:
         )
         return [(tag, used) for tag, _, used in rows]
 
+    def unlabelled(self, workspace: str | None = None) -> list[str]:
+        """The paths of the notes and files that lack a summary or tags and can be given them: in `workspace`, or everywhere."""
+        rows = self._all(
+            "select path from documents where (summary is null or tags = '[]') and type <> 'entity' and writable "
+            "and claimed is not null and (? is null or workspace = ?) order by created_at, path",
+            workspace,
+            workspace,
+        )
+        return [path for (path,) in rows]
+
     def counts(self) -> tuple[int, int]:
         """How many documents and chunks there are."""
         [(documents, chunks)] = self._all("select count(*), coalesce(sum(chunks), 0) from documents")

@@ -196,11 +196,11 @@ def _cuts(text: str, start: int, end: int, parts: int) -> list[int]:
 
 def _safe(text: str, start: int, at: int) -> int:
     """The nearest place at or before `at` (or, if all before is one grapheme, after it) where no grapheme is cut."""
-    back = next((place for place in range(at, start, -1) if _apart(text, place)), None)
-    return back if back is not None else next((p for p in range(at, len(text)) if _apart(text, p)), len(text))
+    back = next((place for place in range(at, start, -1) if apart(text, place)), None)
+    return back if back is not None else next((p for p in range(at, len(text)) if apart(text, p)), len(text))
 
 
-def _apart(text: str, at: int) -> bool:
+def apart(text: str, at: int) -> bool:
     """True when the characters before and after `at` are certainly of two graphemes."""
     before, after = text[at - 1], text[at]
     if after.isascii() and after != "\n":

@@ -303,6 +303,10 @@ class Index:
         """The tags most used in `workspace`, with the number of documents that have each."""
         return self._catalog.vocabulary(workspace, limit)
 
+    def unlabelled(self, workspace: str | None = None) -> list[str]:
+        """The paths of the notes that lack a summary or tags, the oldest first."""
+        return self._catalog.unlabelled(workspace)
+
     def passages(self, record: Record) -> list[str]:
         """The chunks of a document, in order, each exactly as it was cut."""
         return [row.text[row.cut :] for row in self._store.passages(path_id(record.path))]

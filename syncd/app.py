@@ -27,10 +27,12 @@ from syncd.adopt import KEY_FILE, LEDGER
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.enrich import Enricher
 from syncd.follow import Follow
 from syncd.health import Health
 from syncd.jobs import Jobs
 from syncd.keys import Keys
+from syncd.labels import Labels
 from syncd.ledger import Ledger
 from syncd.leftovers import collect
 from syncd.lock import Lock, sole
@@ -90,19 +92,25 @@ class App:
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings))
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            captures = self.shelf.slots["captures"]
+            self.enricher = Enricher(settings.enrich, captures=captures, embedder=self.embedder, ledger=self.ledger)
+            opened.callback(self.enricher.close)
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
             tools = Tools(
                 vault=self.vault,
-                captures=self.shelf.slots["captures"],
+                captures=captures,
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
                 now=lambda: time.time_ns() // 1_000_000,
                 degraded=partial(self.health.degraded, ("captures",)),
+                enricher=self.enricher,
+                quiet_s=settings.sync.adopt_s,
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
+            self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.watch: Watch | None = None
             self.traces: traces.Traces | None = None
             self.jobs = self._planned()
@@ -210,6 +218,7 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("enrichment", 60.0, self.labels.pay)
         return jobs
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:

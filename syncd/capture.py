@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from index.errors import InvalidArgument
+from index.errors import InvalidArgument, ResourceExhausted
 from index.identity import fold
-from syncd.note import OWNED
+from syncd.note import OWNED, FrontmatterError, compose, properties, split
 from syncd.place import RESERVED
 
+MAX_CONTENT = 1_000_000  # bytes of one capture
 NAME_BYTES = 200  # of 255: room for a suffix and ".md"
 NAME_LENGTH = 80
 _UNSAFE = re.compile(
@@ -133,3 +134,30 @@ def namespace_path(namespace: str) -> str:
     if len(parts) > 8:
         raise InvalidArgument("a namespace has at most 8 levels", namespace=namespace[:200])
     return "/".join(workspace_name(part) for part in parts)
+
+
+def checked(content: str) -> bytes:
+    """The bytes of a capture. Raises InvalidArgument or ResourceExhausted for what can't be one."""
+    if not content:
+        raise InvalidArgument("content is empty")
+    try:
+        body = content.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument("content has a lone surrogate, which is no text") from error
+    if len(body) > MAX_CONTENT:
+        raise ResourceExhausted(
+            f"content has {len(body):,} bytes; a capture may have {MAX_CONTENT:,}", limit=MAX_CONTENT
+        )
+    return body
+
+
+def composed(own: dict[str, Any], content: str) -> str:
+    """The note's text. What is written must read back as what was given, or it is refused."""
+    try:
+        text = compose(own, content)
+        front, body = split(text)
+        if body == content and properties(front) == own:
+            return text
+    except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
+        raise InvalidArgument(f"metadata can't be written as properties: {error}") from error
+    raise InvalidArgument("metadata holds a value that properties can't; use plain texts, numbers, lists and objects")

@@ -20,6 +20,7 @@ from syncd import (
     cli_backup,
     cli_complete,
     cli_doctor,
+    cli_enrich,
     cli_hook,
     cli_job,
     cli_notes,
@@ -86,7 +87,7 @@ for command in (
         cli_access.workspace,
         cli_access.key,
     ),
-    *(cli_job.job, cli_service.service),
+    *(cli_job.job, cli_service.service, cli_enrich.enrich),
     *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):
     memex.add_command(command)

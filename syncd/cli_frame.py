@@ -25,6 +25,8 @@ EMBEDDING = (
     "search",
     "capture",
     "index",
+    "enrich",
+    "enrich.backfill",
     "check",
     "status",
     "job.run",

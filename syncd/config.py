@@ -116,6 +116,21 @@ class SyncSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EnrichSettings:
+    """Who gives a capture its summary and tags, when its writer gives none."""
+
+    by: Literal["local", "endpoint", "off"] = setting(
+        "local", "Who finds summary and tags: `local` reads the note itself, `endpoint` asks the model below."
+    )
+    base_url: str = setting("", "A server that speaks OpenAI's chat completions, as `http://127.0.0.1:11434/v1`.")
+    model: str = setting("", "The model that it is asked for.")
+    api_key_env: str = setting("", "The environment variable that holds its key, if it needs one.")
+    api_key_file: Path | None = setting(None, "The file that holds its key, if no variable does.")  # noqa: RUF009 - it is dataclasses.field
+    timeout_s: float = setting(8.0, "Seconds that a capture waits for it; then summary and tags come later.", least=0.1)
+    vocabulary: int = setting(100, "Most used tags of the workspace that new captures prefer.", least=0, most=1_000)
+
+
+@dataclass(frozen=True, slots=True)
 class WatchSettings:
     """How changes of the vault are noticed."""
 
@@ -137,6 +152,7 @@ class Settings:
     index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
+    enrich: EnrichSettings = field(default_factory=EnrichSettings)
     log: LogSettings = field(default_factory=LogSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
@@ -162,6 +178,7 @@ SECTIONS: dict[str, type[Any]] = {
     "index": IndexSettings,
     "search": SearchSettings,
     "sync": SyncSettings,
+    "enrich": EnrichSettings,
     "log": LogSettings,
     "telemetry": TelemetrySettings,
     "limits": LimitsSettings,

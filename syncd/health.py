@@ -58,6 +58,7 @@ class Health:
             "workspaces": self._workspaces(),
             "encoder": {"state": self._app.embedder.state, "problem": self._app.embedder.problem},
             "git": self._git(),
+            "enrichment": self._app.labels.facts(),
             **self.background(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
@@ -107,6 +108,10 @@ class Health:
             told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self._app.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
+        if self._app.enricher.problem:
+            told.append(
+                "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
+            )
         if self._app.watch and (unwell := self._app.watch.hearing().problem):
             told.append(f"watch: {unwell}")
         if self._app.watch and not self._app.alone():

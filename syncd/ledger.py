@@ -62,6 +62,9 @@ SCHEMA: tuple[str, ...] = (
     """
     CREATE TABLE deliveries (id TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT;
     """,
+    """
+    CREATE TABLE enrichment (id TEXT PRIMARY KEY, failures INTEGER NOT NULL, due_at INTEGER NOT NULL) STRICT;
+    """,
 )
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted
+from index.enrich import Enrichment
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.identity import fold
 from index.index import Index
 from index.model import Answer, Query, Record, Stat
 from index.trace import span
 from syncd.capture import (
+    checked,
+    composed,
     free_name,
     iso,
     metadata_of,
@@ -27,9 +30,10 @@ from syncd.capture import (
     title_of,
     workspace_name,
 )
+from syncd.enrich import Enricher, Found, filled, lacking
 from syncd.keys import Keys
 from syncd.naming import addresses, bare
-from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
+from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
 from syncd.place import place
 from syncd.pushes import Pushes
@@ -38,7 +42,6 @@ from syncd.shelf import Slot
 from syncd.telemetry import Sample
 from syncd.vault import Vault
 
-MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
 UNWRITTEN = Stat(0, 0, 0)
 
@@ -70,6 +73,8 @@ class Tools:
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
+    enricher: Enricher
+    quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
 
 
 class Workspace:
@@ -97,7 +102,7 @@ class Workspace:
     ) -> Captured:
         """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else."""
         now = self._tools.now()
-        body = _checked(content)
+        body = checked(content)
         rest, title, tags = metadata_of(metadata or {})
         if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
             raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
@@ -117,16 +122,23 @@ class Workspace:
         stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
         wanted = free_name(stem_of, now, lambda _: False)
         avoid: set[str] = set()
+        finding: Callable[[], Found] | None = None
         while True:
             name = free_name(stem_of, now, lambda folded: folded in avoid or self._tools.taken(folded))
             # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
-            raw = encode(_composed(own(title=title or (wanted if name != wanted else None)), content))
+            raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
             document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=self._tools.inbox)
+            finding = finding or self._tools.enricher.begin(document)
             # Cut and embed before anything is written: a capture that can't be made findable is refused.
             index = self._index
             with span("prepare") as timed:
                 (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=self._progress)
                 timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
+            with span("enrich"):
+                found = finding()
+            with suppress(FrontmatterError):
+                raw, document = filled(raw, document, found.enrichment, inbox=self._tools.inbox) or (raw, document)
+            ready = replace(ready, document=document)  # no passage shows summary or tags
             with self._still() as current:
                 if again := self._again(content_hash, now):
                     return again
@@ -143,7 +155,33 @@ class Workspace:
                     span("commit"),
                 ):
                     index.commit([replace(ready, stat=stat)])
-                return Captured(_known(index.at(document.path)), created=True)
+                record = _known(index.at(document.path))
+            if found.owed:
+                self._tools.enricher.owe(record.id, now)
+            return Captured(record, created=True)
+
+    def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
+        """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
+
+        Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
+        with self._still() as index:
+            raw, stat = self._tools.vault.read(path)
+            now = self._tools.now()
+            before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
+            if before.workspace != self.name or not before.writable or not lacking(before, found, replace=replacing):
+                return None
+            if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
+                raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
+            try:
+                made = filled(raw, before, found, inbox=self._tools.inbox, replace=replacing)
+            except FrontmatterError as error:
+                raise Conflict(f"its properties can't be changed: {error}") from error
+            assert made is not None, "it lacks something"
+            changed, after = made
+            stat = self._tools.vault.replace(path, changed, digest=before.digest)
+            with self._undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
+                index.commit(index.prepare([(after, stat)]))
+            return _known(index.at(path))
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
@@ -337,32 +375,6 @@ def _unnamed(path: str) -> Iterator[None]:
     except MemexError as error:
         words = error.message.replace(path, "the file of the note")
         raise type(error)(words, retryable=error.retryable, **error.details) from error
-
-
-def _checked(content: str) -> bytes:
-    if not content:
-        raise InvalidArgument("content is empty")
-    try:
-        body = content.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgument("content has a lone surrogate, which is no text") from error
-    if len(body) > MAX_CONTENT:
-        raise ResourceExhausted(
-            f"content has {len(body):,} bytes; a capture may have {MAX_CONTENT:,}", limit=MAX_CONTENT
-        )
-    return body
-
-
-def _composed(own: dict[str, Any], content: str) -> str:
-    """The note's text. What is written must read back as what was given, or it is refused."""
-    try:
-        text = compose(own, content)
-        front, body = split(text)
-        if body == content and properties(front) == own:
-            return text
-    except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
-        raise InvalidArgument(f"metadata can't be written as properties: {error}") from error
-    raise InvalidArgument("metadata holds a value that properties can't; use plain texts, numbers, lists and objects")
 
 
 def _known(record: Record | None) -> Record:

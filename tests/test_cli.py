@@ -68,6 +68,14 @@ class Daemon:
             "delete": RECORD | {"deleted": True},
             "status": STATUS | {"git": "ok"},
             "index": REPORT,
+            "enrich": {"path": "Captures/default/A.md", "summary": "S.", "tags": ["a", "b"], "changed": ["summary"]},
+            "enrich.backfill": {
+                "enriched": 1,
+                "unchanged": 0,
+                "skipped": [{"path": "B.md", "reason": "it was changed a moment ago"}],
+                "dry_run": True,
+                "notes": [{"path": "A.md", "summary": "S."}],
+            },
             "check": {"checked": 1200, "mended": 2, "failed": 1},
             "workspace.create": {"name": "work"},
             "workspace.list": [{"name": "default"}, {"name": "work"}],
@@ -480,3 +488,17 @@ def test_the_module_can_be_run():
     done = run(["--version"])
     assert done.stdout.startswith("memex ")
     assert cli.installed() in done.stdout
+
+
+def test_enrich_is_asked_for_one_note_or_for_all(daemon, capfd):
+    assert code(["enrich", "i1", "--replace"]) == 0
+    assert capfd.readouterr().out == "Captures/default/A.md\n  S.\n  #a #b\n"
+    assert code(["enrich", "--backfill", "--workspace", "work", "--dry-run"]) == 0
+    out = capfd.readouterr().out
+    assert out.splitlines()[-1] == "1 note would be enriched, 1 left alone, 0 with nothing to say"
+    assert "left alone: B.md: it was changed a moment ago" in out
+    asked = dict(daemon.asked)
+    assert (asked["enrich"]["id"], asked["enrich"]["replace"]) == ("i1", True)
+    assert asked["enrich.backfill"] == {"workspace": "work", "dry_run": True}
+    for wrong in (["enrich"], ["enrich", "i1", "--backfill"], ["enrich", "--backfill", "--replace"]):
+        assert code(wrong) == 2

@@ -407,6 +407,7 @@ def test_the_description_is_valid_openapi_and_names_every_route(rim):
         "/thoughts",
         "/healthz",
         "/readyz",
+        "/hooks/git",
         "/metrics",
     }
     assert set(described["paths"]["/thought/{id}"]) == {"get", "delete"}

@@ -264,7 +264,7 @@ def test_a_dead_thread_is_noticed_and_the_watch_begins_again(vault, name):
         thread.join()
         heard.doubts_that("begun again")
         heard.recovers()
-        assert heard.watch.hearing().restarts == 1
+        until(lambda: heard.watch.hearing().restarts == 1)
         (vault / "new.md").write_text("text")
         heard.hears("new.md")
         assert len(list(Path("/proc/self/fd").iterdir())) == before
@@ -316,7 +316,7 @@ def test_a_root_that_was_replaced_is_noticed_and_watched_again(vault, how):
         else:
             vault.mkdir()
         heard.recovers()
-        assert heard.watch.hearing().restarts == 1
+        until(lambda: heard.watch.hearing().restarts == 1)
         (root / "new.md").write_text("text")
         heard.hears("new.md")
 

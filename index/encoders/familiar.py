@@ -1,0 +1,16 @@
+"""How common a word is in English: its place in the bundled model's list of words, which is in order of frequency."""
+
+from __future__ import annotations
+
+import functools
+
+from index.encoders import export
+
+FIRST = 1_996  # the line of the most frequent word; special tokens and single characters stand before it
+
+
+@functools.cache
+def places() -> dict[str, int]:
+    """The words of the list, the most frequent at 0. About 3 MB, read at the first call."""
+    lines = (export.source() / "vocab.txt").read_text("utf-8").splitlines()
+    return {word: place for place, word in enumerate(lines[FIRST:]) if word.isalpha() and len(word) > 1}

@@ -1,0 +1,284 @@
+"""What a note is about, found in its own words: a summary of one line, and three to seven tags.
+
+Extractive and deterministic: the summary is the sentence whose words matter most in the note (or its beginning), tags
+are its terms, in the spelling of the workspace's vocabulary where that has them.
+
+Laws, tested: the same note and vocabulary give the same answer; a summary has at most 140 characters and one line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from index.model import Document
+from index.prose import Prose, cut, plain, prose
+from index.tags import FEWEST, MOST, Vectors, key_of, settled, tag_of
+from index.tokens import Token, Tongue, tokens, tongue
+
+SUMMARY: Final = 140  # characters
+HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # what a word in a heading, in bold, in the first sentence weighs
+TITLED: Final = 1.3  # by how much a term counts more that the title holds
+KNOWN: Final = 1.8  # by how much a term counts more that is in the vocabulary
+FLOOR: Final = 0.5  # a tag after the third has at least this part of the first one's score
+PHRASE: Final = 4  # words in a term at most
+_UNNAMED = re.compile(r"Capture \d{4}-\d\d-\d\d .*|\d{4}-\d\d-\d\d.*|Untitled.*|無題.*|未命名.*", re.DOTALL)
+_DANGLING = re.compile(
+    r"(?:this|that|these|those|it|he|she|they|but|however|and|so|also|then|diese[rs]?|das|es|sie|aber|und|esto|eso|pero|"
+    r"y|ello|además|also)\b|(?:これ|それ|この|その|しかし|また|そして|这|那|但|而且|因此|所以)",
+    re.IGNORECASE,
+)
+_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7a3]")
+
+
+@dataclass(frozen=True, slots=True)
+class Enrichment:
+    """What was found; empty where nothing could be."""
+
+    summary: str | None
+    tags: tuple[str, ...]
+
+
+NOTHING: Final = Enrichment(None, ())
+
+
+@dataclass(slots=True)
+class _Term:
+    """A word or phrase of a note, as it is counted."""
+
+    tag: str
+    words: tuple[str, ...]
+    weight: float = 0.0
+    count: int = 0
+    worth: float = 0.0
+    first: int = 0
+    headed: bool = False
+    titled: bool = False
+    runs: int = 0  # how often it stands alone between words that say nothing
+    forms: dict[str, int] = field(default_factory=dict)
+    score: float = 0.0
+    compound: bool = False  # written as one, as Chinese does, or joined by a preposition
+
+
+def enrichment(
+    document: Document,
+    *,
+    vocabulary: Mapping[str, int],
+    places: Mapping[str, int],
+    vectors: Vectors | None = None,
+    clean: Callable[[str], str] = str,
+) -> Enrichment:
+    """What `document` is about.
+
+    `vocabulary`: the workspace's tags with their use; `places`: how common English words are; `clean` takes out of the
+    text what must not be told."""
+    said = prose(document, clean)
+    title = "" if _UNNAMED.fullmatch(document.title) else plain(clean(document.title))
+    titled = title and not any(
+        bool(title) and line.startswith(title.rstrip("… ")) for line in (*said.headings, *said.sentences[:1])
+    )
+    headings = ((title, *said.headings) if titled else said.headings)[:12]
+    spoken = tongue(" ".join((*headings, *said.sentences)), places)
+    parted = [list(tokens(sentence, spoken)) for sentence in said.sentences]
+    headed = [list(tokens(heading, spoken)) for heading in headings]
+    marked = [list(tokens(words, spoken)) for words in said.marked]
+    terms = _terms(headed, parted, marked)
+    return Enrichment(
+        summary_of(said, parted, terms, headings),
+        tuple(_tags(terms, vocabulary, spoken, vectors)),
+    )
+
+
+def checked(
+    summary: object, tags: object, *, vocabulary: Mapping[str, int], vectors: Vectors | None = None
+) -> Enrichment:
+    """What somebody else found, brought into the same form; what is not of it is left out."""
+    line = cut(plain(summary), SUMMARY) if isinstance(summary, str) else ""
+    wanted = [tag_of(tag) for tag in islice(tags, 50) if isinstance(tag, str)] if isinstance(tags, list) else []
+    spelt = settled(list(dict.fromkeys(filter(None, wanted))), vocabulary, vectors=vectors)
+    return Enrichment(line or None, tuple(spelt[:MOST]))
+
+
+# Terms
+
+
+def _terms(
+    headed: Sequence[Sequence[Token | None]],
+    parted: Sequence[Sequence[Token | None]],
+    marked: Sequence[Sequence[Token | None]],
+) -> dict[str, _Term]:
+    """The words and phrases of a note by key, scored."""
+    terms: dict[str, _Term] = {}
+    place = 0
+    for group, weight in ((headed, HEADING), (parted, 1.0), (marked, MARKED)):
+        for n, line in enumerate(group):
+            own = weight * (LEAD if group is parted and n == 0 else 1.0) / (1 + n * 0.3 if group is headed else 1)
+            for run in _runs(line):
+                for phrase in _phrases(run):
+                    titled = group is headed and n == 0
+                    _count(
+                        terms, phrase, own, place, titled=titled, headed=group is headed, alone=len(phrase) == len(run)
+                    )
+                place += len(run)
+    single = {term.words[0]: term for term in terms.values() if len(term.words) == 1}
+    for term in terms.values():
+        term.score = _score(term, single, place)
+        term.tag = max(term.forms, key=lambda form: (term.forms[form], -len(form)))
+    return terms
+
+
+def _runs(line: Sequence[Token | None]) -> Iterator[list[Token]]:
+    """The stretches of words that say something, with the prepositions between two of them."""
+    run: list[Token] = []
+    for n, token in enumerate(line):
+        following = line[n + 1] if n + 1 < len(line) else None
+        if token and (token.worth or (token.join and run and following and following.worth)):
+            run.append(token)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _phrases(run: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+    for start, token in enumerate(run):
+        if not token.worth:
+            continue
+        yield (token,)
+        for end in range(start + 2, min(len(run), start + PHRASE) + 1):
+            phrase = tuple(run[start:end])
+            if phrase[-1].worth and phrase[-1].thing and sum(bool(one.worth) for one in phrase) <= 3:
+                yield phrase
+
+
+def _count(
+    terms: dict[str, _Term],
+    phrase: tuple[Token, ...],
+    weight: float,
+    place: int,
+    *,
+    titled: bool,
+    headed: bool,
+    alone: bool,
+) -> None:
+    text = phrase[0].text + "".join(one.glue + one.text for one in phrase[1:])
+    tag = tag_of(text)
+    words = tuple(one.key for one in phrase if one.worth)
+    key = key_of(tag)
+    if not tag or not key:
+        return
+    term = terms.setdefault(key, _Term(tag, words, first=place))
+    term.weight += weight
+    term.count += 1
+    term.headed |= headed
+    term.titled |= titled
+    term.compound = (len(phrase) == 2 and not phrase[1].glue and all(one.thing for one in phrase)) or any(
+        one.join for one in phrase
+    )
+    term.runs += alone
+    term.worth = max(term.worth, sum(one.worth for one in phrase) / len(words))
+    term.forms[tag] = term.forms.get(tag, 0) + 1
+
+
+def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
+    score = term.worth * (1 + math.log1p(term.weight)) * (1.15 - 0.3 * term.first / max(places, 1))
+    score *= TITLED if term.titled else 1.0
+    if len(term.words) == 1:
+        return score
+    # A phrase is one where it is repeated, is all that a heading names, or stands alone between function words.
+    weakest = min((single[word].worth for word in term.words if word in single), default=0.0)
+    alone = term.runs / term.count
+    if term.count > 1:
+        sure = 1.2 + 0.3 * alone
+    elif term.headed:
+        sure = 0.8 + 0.4 * alone
+    elif term.compound:
+        sure = 0.95 + 0.25 * alone
+    else:
+        sure = 0.3 + 0.72 * alone
+    if len(term.words) > 2:
+        sure *= 0.75 if term.count == 1 else 0.9
+    return score * sure * min(1.0, 0.45 + 0.7 * weakest)
+
+
+def _tags(
+    terms: Mapping[str, _Term], vocabulary: Mapping[str, int], spoken: Tongue, vectors: Vectors | None
+) -> list[str]:
+    known = {key_of(tag): tag for tag in sorted(vocabulary, key=lambda tag: (vocabulary[tag], tag))}
+    scored = {key: term.score * (KNOWN if key in known else 1.0) for key, term in terms.items()}
+    ranked = sorted(terms, key=lambda key: (-scored[key], terms[key].first, key))[:60]
+    chosen: list[str] = []
+    taken: list[tuple[str, ...]] = []
+    while ranked and len(chosen) < MOST:
+        key = max(ranked, key=lambda key: (_novel(terms[key].words, taken) * scored[key], -terms[key].first, key))
+        ranked.remove(key)
+        worth = _novel(terms[key].words, taken) * scored[key]
+        new = bool(known) and key not in known
+        if not worth or (len(chosen) >= FEWEST and worth < FLOOR * scored[chosen[0]]):
+            break
+        if new and sum(one in known for one in chosen) >= FEWEST:
+            continue  # what is in use says enough
+        chosen.append(key)
+        taken.append(terms[key].words)
+    return settled(
+        [known.get(key, terms[key].tag) for key in chosen], vocabulary, language=spoken.language, vectors=vectors
+    )
+
+
+def _novel(words: tuple[str, ...], taken: Sequence[tuple[str, ...]]) -> float:
+    """How much a term adds to those that were taken: nothing, if it is part of one or holds one."""
+    share = 0.0
+    for other in taken:
+        both = sum(word in other for word in words)
+        if both == len(words) or both == len(other):
+            return 0.0
+        share = max(share, both / min(len(words), len(other)))
+        if any(
+            word in whole or whole in word
+            for word in words
+            for whole in other
+            if _WIDE.match(word) and _WIDE.match(whole)
+        ):
+            share = max(share, 0.6)
+    return 1.0 - 0.6 * share
+
+
+# The summary
+
+
+def summary_of(
+    said: Prose, parted: Sequence[Sequence[Token | None]], terms: Mapping[str, _Term], headings: Sequence[str]
+) -> str | None:
+    """The sentence that holds most of what the note is about; its beginning when it is long, a heading when there is none."""
+    if not said.sentences:
+        return cut(headings[0], SUMMARY) or None if headings else None
+    worth = {term.words[0]: term.score for term in terms.values() if len(term.words) == 1}
+    rated = [
+        _rated(sentence, words, n, worth)
+        for n, (sentence, words) in enumerate(zip(said.sentences, parted, strict=True))
+    ]
+    best = max(range(len(rated)), key=lambda n: (rated[n], -n))
+    return cut(said.sentences[best], SUMMARY) or None
+
+
+def _rated(sentence: str, words: Sequence[Token | None], n: int, worth: Mapping[str, float]) -> float:
+    keys = {token.key for token in words if token and token.worth}
+    weight = sum(worth.get(key, 0.0) for key in keys) / math.pow(len(keys) + 3, 0.75)
+    wide = len(_WIDE.findall(sentence))
+    length = len(sentence) + wide  # a Chinese character says about as much as two letters
+    rating = weight * (1 + 0.5 / (1 + n))
+    if length < 35:
+        rating *= 0.6
+    if len(sentence) > SUMMARY:
+        rating *= 0.9
+    if sentence.endswith(("?", "？")):
+        rating *= 0.7
+    if sentence.endswith((":", "：")):
+        rating *= 0.4
+    if n and _DANGLING.match(sentence):
+        rating *= 0.75
+    return rating

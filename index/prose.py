@@ -1,0 +1,169 @@
+"""The sentences of a document, without their markup: what can be read out to somebody.
+
+Law, tested: code, tables, properties, addresses and hidden text are in none of them, and each is one line."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from index.chunk import SENTENCE, apart
+from index.model import Document
+
+LONGEST: Final = 12_000  # characters of a document that are looked at: what it is about is said by then
+WRAPPED: Final = 60  # a line at least this long may have been broken by an editor, and goes on in the next
+ELLIPSIS: Final = "…"
+SPOKEN: Final = frozenset({"paragraph", "list", "quote", "callout"})
+
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[.\][ \t]+)?")
+_QUOTED = re.compile(r"(?:[ \t]{0,3}>[ \t]?)+")
+_CALLOUT = re.compile(r"\[![\w-]{1,40}\][+-]?[ \t]*")
+_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
+_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+|[ \t]+#+[ \t]*$|\n[ \t]{0,3}(?:=+|-+)[ \t]*$")
+_EMBED = re.compile(r"!\[\[[^\[\]\n]{1,500}\]\]|!\[[^\[\]\n]{0,500}\]\([^()\n]{0,1000}\)")
+_WIKI = re.compile(r"\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]")
+_LINK = re.compile(r"\[([^\[\]\n]{1,500})\]\((?:[^()\n]|\([^()\n]{0,200}\)){0,1000}\)")
+_ADDRESS = re.compile(r"<?\b(?:https?|ftp|file|obsidian|mailto):[^\s<>、。，）】」]+>?|\bwww\.[^\s<>]+", re.IGNORECASE)
+_TAGS = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>|\{\{[^{}\n]{0,500}\}\}|<%[^%\n]{0,500}%>")
+_FOOT = re.compile(r"\[\^[^\[\]\s]{1,100}\]:?|(?:^|[ \t])\^[\w-]{1,100}$")
+_FIELD = re.compile(r"^[\w -]{1,60}::[ \t]*|\[[\w -]{1,60}::[ \t]*([^\[\]\n]{1,300})\]")
+_EMPHASIS = re.compile(r"(?<![\s\\])\*{1,3}|(?<!\\)\*{1,3}(?!\s)|(?<![\w\\])_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|~~|==|`+")
+_STRONG = re.compile(r"\*\*([^*\n]{2,80})\*\*|==([^=\n]{2,80})==")
+_HASH = re.compile(r"(?<!\S)#(?=[^\s#])")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|[\ud800-\udfff]|[\U000e0000-\U000e0fff]"
+)
+_BLANK = re.compile(r"\s+")
+_WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]")
+# A stop after these ends no sentence: abbreviations, an initial, the day of a date.
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|al|approx|no|nr|art|fig|vol|pp?|st|mr|mrs|ms|dr|prof|inc|ltd|co|bzw|ca|evtl|ggf|inkl|usw|"
+    r"vgl|abs|bspw|sog|tel|str|sra?|srta|ud|uds|ej|av|avda|núm|pág|aprox|m|mm|mme|jan|feb|mar|apr|jun|jul|aug|sept?|okt|oct|nov|de[cz])"
+    r"|\b[^\W\d_]|(?<!\d)\d{1,2})\.$",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,;:](?=\s)|\s[–—-](?=\s)|[，、；：]|\s\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """What a document says, in order: its headings, its sentences, and the words that its writer marked."""
+
+    headings: tuple[str, ...]
+    sentences: tuple[str, ...]
+    marked: tuple[str, ...]
+
+
+def prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
+    """The sentences of `document`; `clean` takes out of the text what must not be told."""
+    headings: list[str] = []
+    sentences: list[str] = []
+    marked: list[str] = []
+    left = LONGEST
+    for block in document.blocks:
+        text = clean(document.text[block.start : min(block.end, block.start + left)])
+        if block.kind == "heading":
+            if line := plain(_HEADING.sub("", text)):
+                headings.append(line)
+        elif block.kind in SPOKEN:
+            marked += [next(filter(None, found.groups())) for found in _STRONG.finditer(text)]
+            sentences += [one for line in _lines(text) for one in split(line)]
+        else:
+            continue
+        left -= len(text)
+        if left <= 0:
+            break
+    return Prose(tuple(headings), tuple(sentences), tuple(plain(one) for one in marked[:100]))
+
+
+def plain(text: str) -> str:
+    """`text` on one line without Markdown, addresses and characters that nobody sees."""
+    text = _UNSEEN.sub("", text)
+    text = _EMBED.sub(" ", text)
+    text = _WIKI.sub(lambda found: found[2] or _named(found[1]), text)
+    text = _LINK.sub(r"\1", text)
+    text = _ADDRESS.sub(" ", text)
+    text = _TAGS.sub(" ", text)
+    text = _FOOT.sub("", text)
+    text = _FIELD.sub(lambda found: found[1] or "", text)
+    text = _EMPHASIS.sub("", text)
+    text = _HASH.sub("", text)
+    text = html.unescape(_ESCAPE.sub(r"\1", text))
+    return _BLANK.sub(" ", _UNSEEN.sub("", text)).replace("( )", "").replace("()", "").replace(" .", ".").strip()
+
+
+def _named(target: str) -> str:
+    """What a wikilink without an alias shows: the name of the note, without its path."""
+    path, _, heading = target.partition("#")
+    return path.rpartition("/")[2].removesuffix(".md") or heading.lstrip("#^")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a block that belong together, joined; list marks and quote marks are gone."""
+    held, fenced = "", False
+    for raw in text.splitlines():
+        line = _QUOTED.sub("", raw, count=1) if ">" in raw[:8] else raw
+        if _FENCE.match(line):
+            fenced = not fenced
+            continue
+        if fenced:
+            continue
+        item = _ITEM.match(line)
+        callout = _CALLOUT.match(line)
+        line = line[item.end() :] if item else line[callout.end() :] if callout else line
+        if held and (item or callout or not _goes_on(held, line.strip())):
+            yield held
+            held = ""
+        held = _joined(held, line.strip())
+        if callout:
+            yield held
+            held = ""
+    if held:
+        yield held
+
+
+def _goes_on(line: str, following: str) -> bool:
+    """Whether an editor broke a line here, rather than its writer."""
+    if not following or not line:
+        return False
+    return following[0].islower() or (len(line) >= WRAPPED and not SENTENCE.search(line[-3:] + "\n", 0, 3))
+
+
+def _joined(line: str, following: str) -> str:
+    if not line or not following:
+        return line or following
+    return line + ("" if _WIDE.match(line[-1]) and _WIDE.match(following[0]) else " ") + following
+
+
+def split(line: str) -> list[str]:
+    """The sentences of a line, plain; a line of tags alone is none."""
+    if all(word.startswith("#") for word in line.split()):
+        return []
+    line = plain(line)
+    found, start = [], 0
+    for match in SENTENCE.finditer(line):
+        end = match.end()
+        behind = line[end:].lstrip()
+        if match[0][0] == "." and (_ABBREVIATED.search(line, max(start, end - 12), end) or behind[:1].islower()):
+            continue
+        found.append(line[start:end])
+        start = end
+    return [part.strip() for part in (*found, line[start:]) if any(c.isalnum() for c in part)]
+
+
+def cut(line: str, most: int) -> str:
+    """`line`, or its beginning up to the end of a clause or a word, in at most `most` characters."""
+    line = line.strip().rstrip(",;:，、；：")
+    if len(line) <= most:
+        return line
+    room = most - len(ELLIPSIS)
+    clauses = [found.start() for found in _CLAUSE.finditer(line, 0, room + 1) if found.start() >= room * 3 // 5]
+    at = clauses[-1] if clauses else room
+    if not clauses:
+        white = line.rfind(" ", room // 2, room + 1)
+        at = white if white > 0 else next((place for place in range(room, 0, -1) if apart(line, place)), room)
+    return line[:at].rstrip(" ,;:，、；：–—-(（「『《\u201c") + ELLIPSIS

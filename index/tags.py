@@ -1,0 +1,170 @@
+"""What a tag is, and when two tags are one: the form, the key that variants share, and the choice of the known spelling.
+
+Laws, tested: what `tag_of` returns is "" or a tag that Obsidian reads, in kebab case; `tag_of` of a tag is that tag."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+LONGEST: Final = 40  # characters
+FEWEST, MOST = 3, 7
+NEAR: Final = 0.85  # cosine from which two tags that begin alike, or share a word, are one
+
+# How near texts are in meaning: one row a text, of unit length; None = there is no encoder just now.
+Vectors: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[float]] | None]
+
+# What is written for short, among people who write notes about their work.
+SHORT: Final = {
+    "db": "database", "dbs": "database", "js": "javascript", "ts": "typescript", "py": "python", "k8s": "kubernetes", "kube": "kubernetes",
+    "pg": "postgresql", "postgres": "postgresql", "psql": "postgresql", "repo": "repository", "config": "configuration",
+    "auth": "authentication", "authn": "authentication", "authz": "authorization", "env": "environment", "app": "application",
+    "infra": "infrastructure", "perf": "performance", "docs": "documentation", "doc": "documentation", "golang": "go",
+    "dev": "development", "prod": "production", "admin": "administration", "org": "organization", "ml": "machine-learning",
+    "ai": "artificial-intelligence", "nlp": "natural-language-processing", "llm": "large-language-model", "rag": "retrieval-augmented-generation",
+    "ui": "user-interface", "ux": "user-experience", "ci": "continuous-integration", "colour": "color", "behaviour": "behavior",
+}  # fmt: skip
+SPELT: Final = {"c++": "cpp", "c#": "csharp", "f#": "fsharp", ".net": "dotnet"}
+ENDINGS: Final = {  # by language: what may be at the end of one form of a word and not of the other
+    "en": ("s", "es"), "de": ("n", "en", "e", "er", "s", "es", "nen"), "es": ("s", "es"), "pt": ("s", "es"), "fr": ("s", "x"), "nl": ("en", "s"),
+}  # fmt: skip
+
+_LATIN = 0x0530  # letters before it lose their marks in a key; elsewhere a mark makes another letter
+_ELIDED = re.compile(r"['’]s\b|['’]")
+_APART = re.compile(r"[^\w]+|_+")
+_VARYING = re.compile(r"ー(?![ァ-ヺ])")  # サーバー and サーバ are one word
+
+
+def tag_of(text: str) -> str:
+    """`text` as a tag in kebab case; "" when it can't be one."""
+    text = unicodedata.normalize("NFKC", text).strip().lower()
+    text = _ELIDED.sub("", SPELT.get(text) or SPELT.get(text.lstrip("#"), text))
+    kept = "".join(c if c.isalnum() or unicodedata.category(c) in ("Mn", "Mc") else "-" for c in text)
+    tag = unicodedata.normalize("NFC", "-".join(filter(None, kept.split("-"))))
+    if len(tag) > LONGEST:
+        tag = tag[: LONGEST + 1].rpartition("-")[0] if "-" in tag[: LONGEST + 1] else ""
+    return tag if any(c.isalpha() for c in tag) and not unicodedata.category(tag[0]).startswith("M") else ""
+
+
+def key_of(tag: str) -> str:
+    """What variants of a tag share: case, accents, hyphens, plural and common short forms don't count."""
+    return "".join(words_of(tag))
+
+
+def words_of(tag: str) -> tuple[str, ...]:
+    """The words of a tag, each in its one form."""
+    parts = [_word(part) for part in _APART.split(tag) if part]
+    return tuple(word for part in parts for word in part.split("-"))
+
+
+def _word(word: str) -> str:
+    word = _VARYING.sub("", bare(word))
+    word = SHORT.get(word, word)
+    if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is", "news")):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "xes", "ches", "shes", "oes")):
+        return word[:-2]
+    return word.removesuffix("s")
+
+
+def bare(word: str) -> str:
+    """`word` in lower case without accents."""
+    folded = unicodedata.normalize("NFKC", word).casefold()
+    if folded.isascii():
+        return folded
+    kept, base = [], "a"
+    for c in unicodedata.normalize("NFD", folded):
+        if unicodedata.category(c) != "Mn":
+            base = c
+        elif ord(base) < _LATIN:
+            continue
+        kept.append(c)
+    return unicodedata.normalize("NFC", "".join(kept))
+
+
+def same(one: str, other: str, language: str = "en") -> bool:
+    """Whether two tags are certainly one, by their letters."""
+    a, b = words_of(one), words_of(other)
+    if "".join(a) == "".join(b) or (len(a) > 1 and sorted(a) == sorted(b)):
+        return True
+    if len(a) == len(b) and all(_inflected(x, y, language) for x, y in zip(a, b, strict=True)):
+        return True
+    return _initials(one, other) or _initials(other, one) or _numeronym(one, other) or _numeronym(other, one)
+
+
+def _inflected(one: str, other: str, language: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    if short == long:
+        return True
+    if language == "de":  # Umlaut: Garten, Gärten are one already, as accents don't count
+        return len(short) >= 5 and long.startswith(short) and long[len(short) :] in ENDINGS["de"]
+    return len(short) >= 4 and long.startswith(short) and long[len(short) :] in ENDINGS.get(language, ())
+
+
+def _initials(short: str, long: str) -> bool:
+    """`rrf` is reciprocal-rank-fusion; two letters are anybody's."""
+    words = long.split("-")
+    return len(words) >= 3 and short.isalpha() and short == "".join(word[0] for word in words)
+
+
+def _numeronym(short: str, long: str) -> bool:
+    """`k8s` is kubernetes: the first and last letter, and how many are between."""
+    found = re.fullmatch(r"([^\W\d_])(\d{1,2})([^\W\d_])", short)
+    return bool(found and len(long) == int(found[2]) + 2 and long[0] == found[1] and long[-1] == found[3])
+
+
+def related(one: str, other: str) -> bool:
+    """Whether two tags may be variants, so that their meaning is worth comparing: they share a word, or a beginning.
+
+    Numbers must be the same: python-2 and python-3 are near in meaning and not one."""
+    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
+        return False
+    a, b = words_of(one), words_of(other)
+    if abs(len(a) - len(b)) > 1:
+        return False
+    left, right = [w for w in a if w not in b], [w for w in b if w not in a]
+    if not left or not right:
+        return False  # one holds the other: a narrower tag
+    return all(any(x[:4] == y[:4] and min(len(x), len(y)) >= 4 for y in right) for x in left)
+
+
+def settled(
+    wanted: Sequence[str],
+    vocabulary: Mapping[str, int],
+    *,
+    language: str = "en",
+    vectors: Vectors | None = None,
+) -> list[str]:
+    """`wanted` tags, each in the spelling that the vocabulary has for it, without repeats."""
+    keys: dict[str, str] = {}
+    for known in sorted(vocabulary, key=lambda tag: (-vocabulary[tag], tag)):
+        keys.setdefault(key_of(known), known)
+    chosen = {
+        tag: keys.get(key_of(tag)) or next((known for known in keys.values() if same(tag, known, language)), "")
+        for tag in wanted
+    }
+    asked = {
+        tag: [known for known in keys.values() if related(tag, known)] for tag, known in chosen.items() if not known
+    }
+    asked = {tag: near for tag, near in asked.items() if near}
+    if asked and vectors:
+        texts = sorted({*asked, *(known for near in asked.values() for known in near)})
+        rows = vectors([text.replace("-", " ") for text in texts])
+        if rows is not None:
+            at = dict(zip(texts, rows, strict=True))
+            for tag, near in asked.items():
+                score, best = max((_dot(at[tag], at[known]), known) for known in near)
+                chosen[tag] = best if score >= NEAR else ""
+    found: dict[str, str] = {}
+    for tag in wanted:
+        spelt = chosen[tag] or tag
+        found.setdefault(key_of(spelt), spelt)
+    return list(found.values())
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return float(sum(x * y for x, y in zip(one, other, strict=True)))

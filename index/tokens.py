@@ -1,0 +1,232 @@
+"""The words of a text in any script, and how much each says of a topic.
+
+Scripts that write blanks are parted at them; Chinese by a dictionary, Japanese where its scripts change: a run of
+kanji or katakana is a word there, and what is written in hiragana is grammar."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from index import stops
+from index.tags import bare, key_of, tag_of
+
+KANJI, KATAKANA, HIRAGANA = "\u3400-\u9fff\uf900-\ufaff々〆", "\u30a1-\u30fa\u30fc", "\u3041-\u309f"
+_WIDE = re.compile(rf"[{KANJI}{KATAKANA}{HIRAGANA}]+")
+_KANA = re.compile(rf"[{HIRAGANA}{KATAKANA}]")
+_HANGUL = re.compile(r"[\uac00-\ud7a3]{2,}")
+_RUN = re.compile(rf"(?:[{KANJI}]|[{KATAKANA}]{{2,}})+")
+_COUNT = re.compile(
+    r"[〇一二三四五六七八九十百千万億兆年月日時分秒人回個件本枚円度位歳代目第約数何両全半間週号巻章話]+"
+)
+_COUNTED = re.compile(r"[年月日時分秒人回個件本枚円度位歳代目号条項章巻話世紀万億千百つ歩機隻頭匹点種類階級]{1,3}")
+_WORD = re.compile(r"[^\W_]+(?:[.'’\-+&_][^\W_]+)*(?:\+\+|#(?!\w))?")
+_FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
+_BREAK = re.compile(r"[^\s]")
+JOINS: Final = frozenset({"de", "del", "di", "da", "do", "dos", "du", "des"})  # base de datos
+SPACED: Final = frozenset({"es", "fr", "it", "pt"})
+# What jieba calls the words that name things: nouns, names of people, places, bodies and others, short forms, foreign words.
+CHINESE_WORTH: Final = {
+    "n": 1.0, "nz": 1.15, "nr": 1.1, "ns": 1.05, "nt": 1.15, "ng": 0.4, "j": 1.0, "vn": 0.9, "l": 0.6, "i": 0.5, "an": 0.7,
+    "v": 0.45, "b": 0.4, "a": 0.25, "s": 0.3,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word. `worth` is 0 for one that says nothing of a topic; `glue` joins it to the word before it."""
+
+    text: str  # as it would stand in a tag
+    key: str  # equal for the forms of one word
+    worth: float
+    glue: str = "-"
+    join: bool = False  # a preposition that may stand within a term
+    thing: bool = True  # it may end a term of several words
+
+
+@dataclass(frozen=True, slots=True)
+class Tongue:
+    """The language of a text, as far as it matters, and how common its words are."""
+
+    language: str  # of what is written with blanks: a key of `stops.LANGUAGES`
+    japanese: bool
+    places: Mapping[str, int]  # English words, the most frequent at 0
+
+
+def tongue(text: str, places: Mapping[str, int]) -> Tongue:
+    """The language whose function words are most frequent in `text`; English when there are none."""
+    words = [found[0].lower() for found in _WORD.finditer(text[:6_000])]
+    hits = {name: sum(word in known for word in words) for name, known in stops.LANGUAGES.items()}
+    hits["en"] = sum(word in stops.ENGLISH and (len(word) > 3 or word in stops.SURE_ENGLISH) for word in words)
+    best = max(hits, key=lambda name: (hits[name], name == "en"))
+    wide = len(_WIDE.findall(text[:6_000]))
+    return Tongue(best, bool(wide) and len(_KANA.findall(text[:6_000])) >= wide / 3, places)
+
+
+def tokens(text: str, tongue: Tongue) -> Iterator[Token | None]:
+    """The words of one sentence, in order; None where punctuation parts them."""
+    at, first, before = 0, True, ""
+    for piece in re.finditer(rf"(?P<wide>{_WIDE.pattern})|(?P<word>{_WORD.pattern})", text):
+        between = text[at : piece.start()]
+        if _BREAK.search(between):
+            yield None
+        glued = not between and at > 0
+        counted = glued and text[at - 1].isdigit()
+        at = piece.end()
+        if piece["wide"]:
+            yield from _japanese(piece[0], counted=counted) if tongue.japanese else _chinese(piece[0])
+            continue
+        # A word may run into kanji: only its own script is taken.
+        last = ""
+        for part in filter(None, re.split(rf"({_WIDE.pattern})", piece[0])):
+            counted, last = last[-1:].isdigit(), part
+            if not part.strip("-'’.&"):
+                continue
+            if _WIDE.fullmatch(part):
+                yield from _japanese(part, counted=counted) if tongue.japanese else _chinese(part)
+            else:
+                yield _spaced(part, tongue, before=None if first else before, glued=glued)
+        first, before = False, piece[0].lower()
+
+
+def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> Token | None:
+    """A word of a script that writes blanks; None for a figure, which parts what stands around it.
+
+    `before` is the word before it; None at the beginning of a sentence, where every word has a capital."""
+    lower = word.lower().replace("’", "'")
+    if _FIGURE.fullmatch(word) or lower in stops.UNITS:
+        return None
+    if _HANGUL.match(word):
+        return _korean(word)
+    join = lower in JOINS and tongue.language in SPACED
+    known = stops.LANGUAGES[tongue.language]
+    plain = lower.removesuffix("'s")
+    if (
+        lower in known
+        or plain in known
+        or (tongue.language != "nl" and plain in stops.ENGLISH and not word[1:].isupper())
+    ):
+        return Token(lower, lower, 0.0, join=join)
+    text = tag_of(plain)
+    if len(text) < 2 or len(word) > 40 or not any(c.isalpha() for c in text):
+        return Token(lower, lower, 0.0)
+    proper = word[0].isupper() and before is not None
+    mixed = any(c.isupper() for c in word[1:])
+    worth = _worth(plain, tongue, proper=proper, first=before is None)
+    if mixed:
+        worth = max(worth, 0.9) * 1.25
+    elif re.search(r"\.(?!js$)[a-z]{2,4}$", lower):  # the name of a site or file
+        worth *= 0.3
+    elif tongue.language == "en" and not proper:
+        text = _singular(text, tongue.places)
+        if text in stops.ENGLISH:
+            return Token(lower, lower, 0.0)
+        worth *= 0.7 if before is None else 0.4 if before in stops.BEFORE_VERBS else 1.0  # an order, or a verb
+    elif tongue.language in SPACED and not proper:
+        worth *= 1.15 if before in stops.BEFORE_NOUNS else 0.8 if before is None else 0.5
+    return Token(text, key_of(text), worth, glue="" if glued else "-", thing=worth >= 0.3)
+
+
+def _worth(word: str, tongue: Tongue, *, proper: bool, first: bool) -> float:
+    match tongue.language:
+        case "en":
+            worth = _english(word, tongue.places)
+            return worth * 1.2 if proper else worth
+        case "de":  # nouns are written with a capital
+            return (1.1 if proper else 0.8 if first else 0.35) * (0.9 if len(word) < 5 else 1.0)
+        case "es" | "pt" | "it" | "fr":
+            worth = 1.05 if proper else 0.9
+            if word.endswith(("mente", "ment")) and len(word) > 7:
+                return worth * 0.3
+            if word.endswith(_VERBS[tongue.language]) and len(word) > 4:
+                return worth * 0.45
+            return worth * (0.8 if len(word) < 5 else 1.0)
+        case _:
+            return 1.0 if proper else 0.9
+
+
+_VERBS: Final = {
+    "es": ("ando", "iendo", "aron", "ieron", "aba", "aban", "ían", "arse", "erse", "irse", "amos", "emos", "imos", "ar", "er", "ir", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas"),
+    "pt": ("ando", "endo", "indo", "aram", "eram", "ava", "avam", "ar", "er", "ir", "ado", "ada", "ido", "ida", "ados", "idos"),
+    "it": ("ando", "endo", "are", "ere", "ire", "ato", "ata", "ati", "ate", "ito", "ita", "uto", "uta"),
+    "fr": ("ait", "aient", "ant", "ent", "er", "ir", "é", "ée", "és", "ées"),
+}  # fmt: skip
+
+
+def _english(word: str, places: Mapping[str, int]) -> float:
+    place = places.get(word) if "-" not in word else None
+    worth = 1.05 if place is None else next((value for least, value in _RARE if place < least), 1.0)
+    if word.endswith("ly") and len(word) > 4:
+        return worth * 0.25
+    if word.endswith("ed") and len(word) > 4 and not word.endswith(("eed", "bed", "seed")):
+        return worth * 0.4
+    if word.endswith(("able", "ible", "ful", "less", "ous", "est")) and len(word) > 5:
+        return worth * 0.5
+    return worth * 0.8 if word.endswith("ing") and len(word) > 5 else worth
+
+
+_RARE: Final = ((300, 0.2), (1_000, 0.45), (2_500, 0.65), (6_000, 0.85), (12_000, 0.95))  # place in the list, worth
+
+
+def _singular(word: str, places: Mapping[str, int]) -> str:
+    """The singular of an English plural, when that is a word that is known; else `word`."""
+    head, dash, last = word.rpartition("-")
+    if len(last) < 4 or not last.endswith("s") or last.endswith(("ss", "us", "is", "news")):
+        return word
+    forms = [last[:-3] + "y", last[:-1]] if last.endswith("ies") else []
+    forms += [last[:-2]] if last.endswith(("sses", "xes", "ches", "shes", "oes", "zes")) else []
+    for form in (*forms, last[:-1]):
+        if form in places:
+            return f"{head}{dash}{form}"
+    unknown = last not in places and last[-2] in "bcdfgklmnprtvwy" and not last.endswith("ops")
+    return word.removesuffix("s") if unknown else word
+
+
+def _korean(word: str) -> Token:
+    stem = next(
+        (word[: -len(end)] for end in stops.KOREAN_ENDINGS if word.endswith(end) and len(word) - len(end) >= 2), word
+    )
+    worth = 0.0 if stem in stops.KOREAN or word in stops.KOREAN else 0.9
+    return Token(stem, stem, worth)
+
+
+def _japanese(text: str, *, counted: bool) -> Iterator[Token | None]:
+    """The runs of kanji and katakana in `text`; hiragana parts them. `counted`: it stands behind a number."""
+    if counted:
+        text = _COUNTED.sub("", text, count=1)
+    at = 0
+    for run in _RUN.finditer(text):
+        if run.start() > at or at:
+            yield None
+        at = run.end()
+        word = run[0]
+        head = next((head for head in stops.JAPANESE_HEADS if word.startswith(head) and len(word) > len(head) + 1), "")
+        word = max(word[len(head) :].split("的"), key=len).strip("々")
+        if (len(word) > 3 and word[-1] in "後前中時等第又") or (len(word) == 3 and word[:2] in stops.JAPANESE):
+            word = word[:-1]
+        said = not (len(word) < 2 or word in stops.JAPANESE or _COUNT.fullmatch(word) or word.strip("ー") == "")
+        key = key_of(word) if said else word
+        size = {2: 0.75, 3: 0.95}.get(len(word), 1.1) if len(word) <= 12 else 0.4
+        yield Token(bare(word), key, size if said else 0.0, glue="")
+
+
+def _chinese(text: str) -> Iterator[Token | None]:
+    for word, flag in _tagger().tag(text):
+        worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stops.CHINESE else 0.0
+        worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # mostly no name
+        if not worth:
+            yield Token(word, word, 0.0, glue="")
+        else:
+            yield Token(
+                word, word, worth * (1.1 if len(word) > 2 else 1.0), glue="", thing=flag[:1] in "nj" or flag == "vn"
+            )
+
+
+@functools.cache
+def _tagger() -> Any:
+    import rjieba  # noqa: PLC0415 - its dictionary takes 35 MB, and only Chinese notes need it
+
+    return rjieba

@@ -1,0 +1,245 @@
+"""Who finds the summary and tags of a capture: our own reading of it, an endpoint, or nobody; and what is owed since that failed.
+
+Law, tested: whatever goes wrong here, a capture succeeds, with the fields left empty; what an endpoint could not do is
+remembered and done later."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from index.chat import Chat
+from index.embed import Embedder
+from index.encoders.familiar import places
+from index.enrich import NOTHING, SUMMARY, Enrichment, checked, enrichment
+from index.errors import InvalidArgument, MemexError, Unavailable
+from index.model import Document
+from index.prose import cut, plain, prose
+from index.tags import MOST
+from syncd.config import EnrichSettings
+from syncd.ledger import Ledger
+from syncd.note import decode, edit, encode
+from syncd.parse import parse
+from syncd.secrets import redacted
+from syncd.shelf import Slot
+
+PAUSE_S: Final = (5.0, 300.0)  # first and longest time for which an endpoint that failed is left alone
+AGAIN_MS: Final = (60_000, 6 * 3_600_000)  # first and longest time until a note is tried again
+LATE_S: Final = 0.5  # what a capture waits beyond the endpoint's own limit
+LOCAL_S: Final = 5.0  # what a capture waits for our own reading, which takes some milliseconds
+WORKERS: Final = 4
+REMEMBERED: Final = 2_000  # tags whose vectors are kept
+FRESH: Final = 20  # a vocabulary is used for so many times the time that it takes to read
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found for one note; `owed`: it failed, and is to be tried again."""
+
+    enrichment: Enrichment
+    owed: bool = False
+
+
+@dataclass(slots=True)
+class _Vocabulary:
+    tags: dict[str, int]
+    generation: int
+    read_at: float
+    took: float
+
+
+class Enricher:
+    """Holds the threads, the endpoint and the list of what is owed; safe to use from any thread."""
+
+    def __init__(self, settings: EnrichSettings, *, captures: Slot, embedder: Embedder, ledger: Ledger) -> None:
+        self.by = settings.by
+        self.problem = ""
+        self.most = settings.vocabulary
+        self._settings, self._captures, self._embedder, self._ledger = settings, captures, embedder, ledger
+        self._chat = _chat(settings) if settings.by == "endpoint" else None
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="enrich")
+        self._vectors: dict[str, Any] = {}
+        self._vocabularies: dict[str, _Vocabulary] = {}
+        self._lock = threading.Lock()
+        self._pause, self._resting_until = PAUSE_S[0], 0.0
+        self.closed = threading.Event()
+
+    def close(self) -> None:
+        """Stop; what is under way is given up."""
+        self.closed.set()
+        if self._chat:
+            self._chat.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    # For a capture
+
+    def begin(self, document: Document) -> Callable[[], Found]:
+        """Begin to read `document`, beside whatever the caller does. The answer is had by a call, which never raises."""
+        if self.by == "off" or (document.summary and document.tags):
+            return lambda: Found(NOTHING)
+        try:
+            future = self._pool.submit(self.find, document, self.vocabulary(document.workspace))
+        except (MemexError, RuntimeError) as error:  # the catalog fails, or the pool is closed
+            log.warning("enrichment could not begin: %s", error)
+            return lambda: Found(NOTHING, owed=True)
+        return partial(self._awaited, future)
+
+    def _awaited(self, future: Future[Enrichment]) -> Found:
+        try:
+            return Found(future.result((self._settings.timeout_s + LATE_S) if self._chat else LOCAL_S))
+        except Unavailable as error:
+            self._failed(error.message)
+        except TooLate:
+            self._failed(f"enrichment takes longer than {self._settings.timeout_s:g} s")
+        except Exception as error:  # the top of what runs in the thread: no defect in it may cost somebody a capture
+            log.exception("enrichment failed")
+            self.problem = f"enrichment failed ({type(error).__name__}, see the log)"
+        return Found(NOTHING, owed=True)
+
+    # For whoever may fail
+
+    def find(self, document: Document, vocabulary: Mapping[str, int]) -> Enrichment:
+        """What `document` is about, by whoever is set. Raises Unavailable while an endpoint is away."""
+        if self._chat is None:
+            return enrichment(document, vocabulary=vocabulary, places=places(), vectors=self._meaning, clean=redacted)
+        if self.resting:
+            raise Unavailable(self.problem or "the endpoint is left alone for a moment")
+        said = prose(document, redacted)
+        text = "\n".join((*said.headings, *said.sentences))
+        if not text.strip():
+            return NOTHING
+        try:
+            summary, tags = self._chat.ask(cut(plain(redacted(document.title)), SUMMARY), text, list(vocabulary))
+            found = checked(summary, tags, vocabulary=vocabulary, vectors=self._meaning)
+            if not found.summary or not found.tags:
+                raise Unavailable(f"{self._chat.name} gives no summary or no tags that can be used")  # noqa: TRY301 - as all its failures
+        except Unavailable as error:
+            self._failed(error.message)
+            raise
+        self._pause, self._resting_until, self.problem = PAUSE_S[0], 0.0, ""
+        return found
+
+    @property
+    def resting(self) -> bool:
+        """Whether the endpoint failed a moment ago and is left alone."""
+        return time.monotonic() < self._resting_until
+
+    def _failed(self, problem: str) -> None:
+        with self._lock:
+            if not self.resting:
+                log.warning("enrichment: %s", problem)
+                self._resting_until = time.monotonic() + self._pause
+                self._pause = min(self._pause * 2, PAUSE_S[1])
+            self.problem = problem
+
+    def vocabulary(self, workspace: str) -> dict[str, int]:
+        """The tags most used in `workspace`, with their use. A large one is read again only now and then."""
+        known, index = self._vocabularies.get(workspace), self._captures.index
+        now = time.monotonic()
+        if known and (known.generation == index.generation or now - known.read_at < known.took * FRESH):
+            return known.tags
+        generation = index.generation
+        tags = dict(index.vocabulary(workspace, self._settings.vocabulary))
+        self._vocabularies[workspace] = _Vocabulary(tags, generation, now, time.monotonic() - now)
+        return tags
+
+    def _meaning(self, texts: Sequence[str]) -> list[Any] | None:
+        """The vectors of some tags; None while there is no encoder."""
+        unknown = [text for text in texts if text not in self._vectors]
+        if unknown:
+            try:
+                made = self._embedder.documents(unknown, urgent=True)
+            except Unavailable:
+                return None
+            if len(self._vectors) > REMEMBERED:
+                self._vectors = {}
+            self._vectors.update(zip(unknown, made, strict=True))
+        kept = self._vectors
+        return [kept[text] for text in texts] if all(text in kept for text in texts) else None
+
+    # What is owed
+
+    def owe(self, id: str, now: int) -> None:
+        """Remember that the note of this id is to be tried again. A ledger that can't be written is no reason to fail."""
+        try:
+            with self._ledger.writing():
+                self._ledger.run("INSERT OR IGNORE INTO enrichment VALUES (?, 0, ?)", (id, now + AGAIN_MS[0]))
+        except Unavailable as error:
+            log.warning("what enrichment owes could not be remembered: %s", error.message)
+
+    def owed(self, now: int | None = None) -> list[tuple[str, int]]:
+        """The ids of notes that wait, with how often each failed since; with `now`, those whose time has come."""
+        if now is None:
+            return [(id, failures) for id, failures in self._ledger.rows("SELECT id, failures FROM enrichment")]
+        return [
+            (id, failures)
+            for id, failures in self._ledger.rows(
+                "SELECT id, failures FROM enrichment WHERE due_at <= ? ORDER BY due_at, id", (now,)
+            )
+        ]
+
+    def settle(self, id: str) -> None:
+        """The note of this id is owed nothing any more."""
+        with self._ledger.writing():
+            self._ledger.run("DELETE FROM enrichment WHERE id = ?", (id,))
+
+    def postpone(self, id: str, failures: int, now: int) -> None:
+        """Try the note of this id later, and later each time."""
+        due = now + min(AGAIN_MS[0] * 2 ** min(failures + 1, 20), AGAIN_MS[1])
+        with self._ledger.writing():
+            self._ledger.run("UPDATE enrichment SET failures = ?, due_at = ? WHERE id = ?", (failures + 1, due, id))
+
+
+def lacking(document: Document, found: Enrichment, *, replace: bool = False) -> dict[str, Any]:
+    """The properties that `found` gives a note: only those that it lacks, unless they are to be replaced."""
+    changes: dict[str, Any] = {}
+    if found.tags and (replace or not document.tags):
+        changes["tags"] = list(found.tags[:MOST])
+    if found.summary and (replace or not document.summary):
+        changes["summary"] = found.summary
+    return changes
+
+
+def filled(
+    raw: bytes, document: Document, found: Enrichment, *, inbox: str, replace: bool = False
+) -> tuple[bytes, Document] | None:
+    """The note with what it lacks written into lines of its own; None when it lacks nothing. Raises FrontmatterError."""
+    changes = lacking(document, found, replace=replace)
+    if not changes:
+        return None
+    raw = encode(edit(decode(raw), changes))
+    return raw, parse(raw, document.path, mtime_ms=document.created_at, inbox=inbox)
+
+
+def _chat(settings: EnrichSettings) -> Chat:
+    if not settings.base_url or not settings.model:
+        raise InvalidArgument(
+            'enrich.by = "endpoint" needs enrich.base_url and enrich.model; or set enrich.by = "local"'
+        )
+    return Chat(settings.base_url, settings.model, key=_key(settings), timeout_s=settings.timeout_s)
+
+
+def _key(settings: EnrichSettings) -> str:
+    if settings.api_key_env:
+        key = os.environ.get(settings.api_key_env, "").strip()
+        if not key:
+            raise InvalidArgument(
+                f"enrich.api_key_env names {settings.api_key_env}, which is not set in the environment"
+            )
+        return key
+    if settings.api_key_file:
+        try:
+            return settings.api_key_file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidArgument(f"enrich.api_key_file {settings.api_key_file} can't be read") from error
+    return ""

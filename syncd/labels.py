@@ -1,0 +1,200 @@
+"""Summary and tags for notes that are there already: one by one, all that lack them, and those that a failure left without.
+
+The backfill reads every note twice: first with no vocabulary, only to learn one, then with it; the second result alone
+is written, note by note, into lines of its own. So it can be broken off at any time, and begun again.
+
+Law, tested: what a person or an agent wrote into `summary` or `tags` is not replaced unless the owner says so, a note
+that is being edited is left alone and named, and no byte but those lines changes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.model import Document
+from index.tags import key_of
+from syncd.enrich import Enricher, lacking
+from syncd.parse import parse
+from syncd.shelf import Slot
+from syncd.vault import Vault
+
+if TYPE_CHECKING:
+    from syncd.workspace import Desk
+
+Progress: TypeAlias = Callable[[dict[str, Any]], None]
+SHOWN: Final = 30  # tags of the vocabulary that an answer tells
+
+log = logging.getLogger(__name__)
+
+
+class Labels:
+    """The owner's work on summaries and tags. One backfill at a time; captures go on beside it."""
+
+    def __init__(self, desk: Desk, captures: Slot, vault: Vault, enricher: Enricher, *, inbox: str) -> None:
+        self._desk, self._captures, self._vault, self._enricher, self._inbox = desk, captures, vault, enricher, inbox
+        self._one = threading.Lock()
+        self._stopping = threading.Event()
+
+    def facts(self) -> dict[str, Any]:
+        """Who enriches, what is wrong with it, how many notes lack a summary or tags, how many of them are tried again."""
+        return {
+            "by": self._enricher.by,
+            "problem": self._enricher.problem,
+            "missing": len(self._captures.index.unlabelled()),
+            "waiting": len(self._enricher.owed()),
+        }
+
+    # One note
+
+    def again(self, given: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+        """Fill what one note lacks; with `replace`, find both anew."""
+        self._able()
+        replace, dry = bool(given.get("replace")), bool(given.get("dry_run"))
+        record = self._captures.index.record(given["id"])
+        wanted = given.get("workspace")
+        if record is None or (wanted and record.workspace != wanted):
+            raise NotFound(f"no capture {given['id'][:64]!r}; memex recent lists them")
+        document = self._read(record.path)
+        found = self._enricher.find(document, self._enricher.vocabulary(record.workspace))
+        changes = lacking(document, found, replace=replace)
+        if changes and not dry:
+            self._desk.workspace(record.workspace).enrich(record.path, found, replacing=replace)
+            self._enricher.settle(record.id)
+        told = {"summary": document.summary, "tags": list(document.tags)} | changes
+        return {"id": record.id, "path": record.path, **told, "changed": sorted(changes)}
+
+    # All that lack something
+
+    def backfill(self, given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        """Both passes over every note that lacks a summary or tags. Raises Unavailable when an endpoint goes away."""
+        self._able()
+        if name := given.get("workspace"):
+            self._desk.workspace(name)
+        dry = bool(given.get("dry_run"))
+        with self._alone():
+            paths = self._captures.index.unlabelled(name)
+            notes, skipped = self._documents(paths)
+            spaces = sorted({document.workspace for document in notes})
+            learnt = {space: Counter(self._enricher.vocabulary(space)) for space in spaces}
+            for n, document in enumerate(notes):
+                self._go_on(0)
+                progress({"stage": "learning tags", "done": n, "total": 2 * len(notes)})
+                learnt[document.workspace].update(self._enricher.find(document, {}).tags)
+            known = {space: vocabulary(tags, self._enricher.most) for space, tags in learnt.items()}
+            written: list[dict[str, Any]] = []
+            unchanged = 0
+            for n, document in enumerate(notes):
+                self._go_on(len(written))
+                progress({"stage": "writing", "done": len(notes) + n, "total": 2 * len(notes)})
+                done = self._filled(document, known[document.workspace], skipped, len(written), dry=dry)
+                written += [done] if done else []
+                unchanged += done is None
+            progress({"stage": "writing", "done": 2 * len(notes), "total": 2 * len(notes)})
+        return {
+            "enriched": len(written),
+            "unchanged": unchanged,
+            "skipped": skipped,
+            "dry_run": dry,
+            "notes": written,
+            "vocabulary": {space: list(tags)[:SHOWN] for space, tags in known.items()},
+        }
+
+    def stop(self, _: Mapping[str, Any], __: Progress) -> dict[str, Any]:
+        """Break off a backfill after the note in hand."""
+        running = self._one.locked()
+        if running:
+            self._stopping.set()
+        return {"stopping": running}
+
+    def _filled(
+        self, document: Document, known: Mapping[str, int], skipped: list[dict[str, str]], done: int, *, dry: bool
+    ) -> dict[str, Any] | None:
+        """Write what one note lacks; None when that is nothing, or can't be written and is among `skipped`."""
+        try:
+            found = self._enricher.find(document, known)
+        except Unavailable as error:
+            raise Unavailable(f"{error.message}; {done} notes were written, and running it again goes on") from error
+        changes = lacking(document, found)
+        if not changes:
+            return None
+        try:
+            if not dry and self._desk.workspace(document.workspace).enrich(document.path, found) is None:
+                return None
+        except (Conflict, NotFound, Unavailable) as error:
+            skipped.append({"path": document.path, "reason": error.message})
+            return None
+        return {"path": document.path, **changes}
+
+    def _documents(self, paths: Sequence[str]) -> tuple[list[Document], list[dict[str, str]]]:
+        """The notes at `paths`, and those that can't be read."""
+        notes: list[Document] = []
+        skipped: list[dict[str, str]] = []
+        for path in paths:
+            try:
+                notes.append(self._read(path))
+            except MemexError as error:
+                skipped.append({"path": path, "reason": error.message})
+        return notes, skipped
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._one.acquire(blocking=False):
+            raise Conflict("a backfill is running already")
+        self._stopping.clear()
+        try:
+            yield
+        finally:
+            self._one.release()
+
+    def _go_on(self, written: int) -> None:
+        if self._stopping.is_set() or self._enricher.closed.is_set():
+            raise Unavailable(f"broken off; {written} notes were written, and running it again goes on with the rest")
+
+    # What is owed
+
+    def pay(self) -> None:
+        """The job: try the notes again that a failure left without summary and tags, until it fails again."""
+        if self._enricher.by == "off":
+            return
+        for id, failures in self._enricher.owed(_now()):
+            record = self._captures.index.record(id)
+            if record is None or (record.summary and record.tags):
+                self._enricher.settle(id)
+                continue
+            try:
+                found = self._enricher.find(self._read(record.path), self._enricher.vocabulary(record.workspace))
+                self._desk.workspace(record.workspace).enrich(record.path, found)
+            except (Conflict, NotFound, Unavailable) as error:
+                self._enricher.postpone(id, failures, _now())
+                log.info("enrichment of a note is put off: %s", error.code)
+                if self._enricher.resting or self._enricher.closed.is_set():
+                    return
+            else:
+                self._enricher.settle(id)
+
+    def _able(self) -> None:
+        if self._enricher.by == "off":
+            raise InvalidArgument('enrichment is off: set enrich.by to "local" or "endpoint" first')
+
+    def _read(self, path: str) -> Document:
+        raw, stat = self._vault.read(path)
+        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
+
+
+def vocabulary(tags: Mapping[str, int], most: int) -> dict[str, int]:
+    """The most used of `tags`; variants count together, under the spelling that is used most."""
+    grouped: dict[str, Counter[str]] = {}
+    for tag, used in tags.items():
+        grouped.setdefault(key_of(tag), Counter())[tag] += used
+    spelt = {min(forms, key=lambda tag: (-forms[tag], tag)): forms.total() for forms in grouped.values()}
+    return dict(sorted(spelt.items(), key=lambda pair: (-pair[1], pair[0]))[:most])
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,214 @@
+"""index/enrich.py and its parts: the summary and the tags of a note, in any script."""
+
+import dataclasses
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from index.encoders.familiar import places
+from index.enrich import checked, enrichment
+from index.prose import cut, plain, prose
+from index.tokens import tokens, tongue
+from syncd.inline import is_tag
+from syncd.parse import parse
+from tests.fakes import FakeEncoder
+
+GERMAN = "Die Datenbank läuft seit gestern auf dem neuen Server. Die Sicherung der Datenbank dauert jetzt vier Minuten."
+SPANISH = (
+    "El oxígeno disuelto en el estanque baja por la noche. Una bomba de aire mantiene el oxígeno durante el verano."
+)
+JAPANESE = "深海熱水孔の発見は学者を驚かせた。太陽エネルギーの存在しない深海で、生物が生態系を形成している。太陽エネルギーに依存しない生態系である。"
+CHINESE = "双向链接让笔记软件更有用。笔记软件的插件很多，数据库也可以放在里面。选择笔记软件时先看数据格式。"
+
+
+def note(text, path="Captures/default/Untitled.md"):
+    return parse(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, path, mtime_ms=0)
+
+
+def found(text, vocabulary=(), **given):
+    known = dict.fromkeys(vocabulary, 3) if not isinstance(vocabulary, dict) else vocabulary
+    return enrichment(note(text), vocabulary=known, places=places(), **given)
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        pytest.param(
+            "# Heat pump\n\nThe filter of the heat pump is due in May.", {"heat-pump", "filter"}, id="English"
+        ),
+        pytest.param(GERMAN, {"datenbank", "server", "sicherung"}, id="German"),
+        pytest.param(SPANISH, {"oxígeno", "estanque"}, id="Spanish, with its accents"),
+        pytest.param(JAPANESE, {"太陽エネルギー", "生態系", "深海熱水孔"}, id="Japanese, without blanks"),
+        pytest.param(CHINESE, {"笔记软件", "数据库"}, id="Chinese, without blanks"),
+        pytest.param("데이터베이스의 백업은 매일 합니다. 백업을 암호화합니다.", {"백업", "데이터베이스"}, id="Korean"),
+        pytest.param(
+            "C++ and C# talk to Node.js through LanceDB.", {"cpp", "csharp", "node-js", "lancedb"}, id="names"
+        ),
+    ],
+)
+def test_tags_are_what_a_note_is_about(text, tags):
+    assert tags <= set(found(text).tags)
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        pytest.param("# A\n\nThe keel is **lead**.", "The keel is lead.", id="no markup"),
+        pytest.param(
+            "See [the plan](http://x.test/a_b) by [[People/Ada|Ada]] `now`.", "See the plan by Ada now.", id="links"
+        ),
+        pytest.param(
+            "---\nid: x\nsecret: y\n---\n```\ncode here\n```\n| a | b |\n|---|---|\n\nPlain words.",
+            "Plain words.",
+            id="no code, table, property",
+        ),
+        pytest.param("%%hidden thoughts about pumps%% Pumps are shown.", "Pumps are shown.", id="no comment"),
+        pytest.param("# Only a heading", "Only a heading", id="a heading when there is no more"),
+        pytest.param("- [ ] call the bank about the mortgage", "call the bank about the mortgage", id="a task"),
+        pytest.param("https://example.org/a/b/c", None, id="an address alone says nothing"),
+        pytest.param("???", None, id="nor do signs"),
+    ],
+)
+def test_the_summary_is_a_sentence_of_the_note_as_one_reads_it(text, summary):
+    assert (
+        enrichment(
+            note(text, "Captures/default/Capture 2026-11-21 05.00.00.md"), vocabulary={}, places=places()
+        ).summary
+        == summary
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "short"),
+    [
+        pytest.param("a" * 200, "a" * 19 + "…", id="one long word"),
+        pytest.param("the cat sat on the old mat", "the cat sat on the…", id="at a word"),
+        pytest.param("we kept the boat, and sold it", "we kept the boat…", id="at a clause"),
+        pytest.param(
+            "今日は良い天気なので散歩に行きました本当に", "今日は良い天気なので散歩に行きました本…", id="no blanks"
+        ),
+        pytest.param("👩‍💻" * 10, "👩‍💻" * 6 + "…", id="no half emoji"),
+    ],
+)
+def test_a_long_line_is_cut_where_it_can_be(line, short):
+    assert cut(line, 20) == short
+    assert len(short) <= 20
+
+
+@pytest.mark.parametrize("text", [GERMAN, SPANISH, JAPANESE, CHINESE])
+def test_a_note_of_some_sentences_has_three_to_seven_tags(text):
+    assert 3 <= len(found(text).tags) <= 7
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=400) | st.text("# -*_`[]()!|>\n東アab1.。", max_size=200))
+@example("- a\n- b\n\n> [!note] x\n> y")
+@example("e\u0301" * 300)
+@example("\u202egnp.exe\u200b #ok")
+def test_whatever_the_text_the_form_is_right_and_the_answer_the_same(text):
+    one = found(text)
+    assert one == found(text)
+    assert len(one.tags) <= 7
+    assert all(is_tag(tag) and tag == tag.lower() and any(c.isalpha() for c in tag) for tag in one.tags)
+    if one.summary is not None:
+        assert 0 < len(one.summary) <= 140
+        assert one.summary == " ".join(one.summary.split())
+        assert not set(one.summary) & set("\u202e\u200b\x00\ufeff")
+
+
+@pytest.mark.parametrize(
+    "piece", ["[[", "![[a", "**", "a.", "<a ", "\\[", "([", "`", "#", "漢", "ー", "a-", "{{", "x::", "%%", "> ", "- "]
+)
+def test_no_text_takes_long(piece):
+    document = dataclasses.replace(note(piece * 10), text=piece * 40_000)
+    document = dataclasses.replace(
+        document, blocks=tuple(dataclasses.replace(one, end=120_000) for one in note("word").blocks)
+    )
+    import time
+
+    begun = time.process_time()
+    enrichment(document, vocabulary={}, places=places())
+    assert time.process_time() - begun < 2
+
+
+def test_a_tag_in_use_is_preferred_and_variants_take_its_spelling():
+    text = "The vector database keeps embeddings. Backups of the vector database run at night on the K8s cluster."
+    assert {"vector-db", "kubernetes"} <= set(found(text, ["vector-db", "kubernetes"]).tags)
+    assert "vector-database" in found(text).tags
+
+
+def test_what_is_in_use_is_said_when_it_is_in_the_note_and_not_otherwise():
+    text = "We moved the nightly backup to the second server. The gardener and the plumber came by as well."
+    assert "backup" in found(text, {"backup": 9, "sailing": 40}).tags
+    assert "sailing" not in found(text, {"backup": 9, "sailing": 40}).tags
+
+
+def test_numbers_and_function_words_are_no_tags():
+    assert found("It was 42 or 3.14 in 2026, and then there were 100 mm of it.").tags == ()
+
+
+def test_a_secret_is_neither_told_nor_tagged():
+    hidden = found(
+        "The deploy key is hunter2hunter2 for the rocket.", clean=lambda text: text.replace("hunter2hunter2", "[key]")
+    )
+    assert "hunter2" not in str(hidden)
+    assert "rocket" in hidden.tags
+
+
+@pytest.mark.parametrize(
+    ("summary", "tags", "expected"),
+    [
+        pytest.param("  A *line*\nof text ", ["#Vector DB", "42", "a/b", "vector-database"], ("A line of text", ("vector-db", "a-b")), id="brought into form"),
+        pytest.param("x" * 500, [f"tag-{letter}" for letter in "abcdefghijk"], ("x" * 139 + "…", tuple(f"tag-{x}" for x in "abcdefg")), id="too much"),
+        pytest.param(None, None, (None, ()), id="nothing"),
+        pytest.param({"a": 1}, ["ok", 3, None, ["no"], {"x": "y"}], (None, ("ok",)), id="of other types"),
+        pytest.param("\u202e<script>alert(1)</script> [click](javascript:x) https://evil.test/?q", ["../../etc", "'; drop", "{{x}}"], ("alert(1) click", ("etc", "drop", "x")), id="hostile"),
+    ],
+)  # fmt: skip
+def test_what_somebody_else_found_is_brought_into_the_same_form(summary, tags, expected):
+    one = checked(summary, tags, vocabulary={})
+    assert (one.summary, one.tags) == expected
+    assert all(map(is_tag, one.tags))
+
+
+def test_vectors_are_asked_for_related_tags_only():
+    encoder, asked = FakeEncoder(), []
+
+    def vectors(texts):
+        asked.append(list(texts))
+        return encoder.encode(texts, kind="document", urgent=True).tolist()
+
+    found("Sailing boats need keels.", ["kubernetes", "gardening"], vectors=vectors)
+    assert asked == []
+    found("The deployments were late, and deployments are our business.", ["deploying-things"], vectors=vectors)
+    assert all("kubernetes" not in texts for texts in asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("the cat and the dog", "en"),
+        ("der Hund und die Katze sind nicht da", "de"),
+        ("el perro y la gata no están", "es"),
+        ("le chien et les chats ne sont pas là", "fr"),
+        ("kubernetes", "en"),
+    ],
+)
+def test_the_language_is_that_of_most_function_words(text, language):
+    assert tongue(text, {}).language == language
+
+
+def test_japanese_and_chinese_are_told_apart_by_kana():
+    assert tongue(JAPANESE, {}).japanese
+    assert not tongue(CHINESE, {}).japanese
+    said = [
+        token.text for token in tokens("2014年12月の総選挙で議席を獲得", tongue(JAPANESE, {})) if token and token.worth
+    ]
+    assert said == ["総選挙", "議席"]
+
+
+def test_an_editor_s_line_breaks_end_no_sentence():
+    text = "This sentence was wrapped by an editor at some sixty-odd columns\nand goes on here. A second one, by z.B. Dr. Who."
+    assert prose(note(text)).sentences[0].endswith("and goes on here.")
+    assert len(prose(note(text)).sentences) == 2
+    assert plain("a \\*b\\* &amp; ~~c~~ ==d==") == "a *b* & c d"

@@ -1,0 +1,89 @@
+"""index/tags.py: the form of tags, and which of them are one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.tags import key_of, related, same, settled, tag_of
+from syncd.inline import is_tag
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=80))
+def test_a_tag_is_one_that_obsidian_reads_and_stays_itself(text):
+    tag = tag_of(text)
+    assert tag == "" or (is_tag(tag) and len(tag) <= 40 and tag_of(tag) == tag)
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("Vector Database", "vector-database"),
+        ("#snake_case", "snake-case"),
+        ("C++", "cpp"),
+        ("Ada's", "ada"),
+        ("Oxígeno", "oxígeno"),
+        ("検索 エンジン", "検索-エンジン"),
+        ("データ", "データ"),
+        ("2026", ""),
+        ("🍀", ""),
+        ("x" * 60, ""),
+    ],
+)
+def test_text_becomes_a_tag(text, tag):
+    assert tag_of(text) == tag
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("k8s", "kubernetes"), ("vector-db", "vector-database"), ("vectordatabase", "vector-database"), ("backup", "backups"),
+        ("i18n", "internationalization"), ("rrf", "reciprocal-rank-fusion"), ("category", "categories"), ("oxigeno", "oxígeno"),
+        ("postgres", "postgresql"), ("search-engine", "engine-search"), ("サーバー", "サーバ"), ("colour", "color"),
+    ],
+)  # fmt: skip
+def test_variants_are_one(one, other):
+    assert same(one, other)
+    assert same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("python-2", "python-3"), ("java", "javascript"), ("ai", "apple-inc"), ("monday", "tuesday"), ("frontend", "backend"),
+        ("news", "new"), ("class", "clas"), ("が", "か"), ("バス", "ハス"), ("database", "vector-database"),
+    ],
+)  # fmt: skip
+def test_others_are_not(one, other):
+    assert not same(one, other)
+
+
+def test_german_plurals_are_one_in_german_only():
+    assert same("datenbank", "datenbanken", "de")
+    assert not same("datenbank", "datenbanken", "en")
+
+
+def test_meaning_decides_between_tags_that_begin_alike_and_no_others():
+    near = {
+        "deployment": [1.0, 0.0],
+        "deploying": [0.95, 0.31],
+        "depleted": [0.0, 1.0],
+        "python 2": [1.0, 0.0],
+        "python 3": [1.0, 0.0],
+    }
+
+    def vectors(texts):
+        return [near[text] for text in texts]
+
+    assert settled(["deployment"], {"deploying": 3}, vectors=vectors) == ["deploying"]
+    assert settled(["deployment"], {"depleted": 3}, vectors=vectors) == ["deployment"]
+    assert settled(["python-2"], {"python-3": 3}, vectors=vectors) == ["python-2"]
+    assert settled(["deployment"], {"deploying": 3}, vectors=lambda _: None) == ["deployment"]
+    assert not related("monday", "tuesday")
+
+
+def test_the_spelling_in_use_wins_and_nothing_is_said_twice():
+    assert settled(["vector-database", "vector-databases", "new-thing"], {"vector-db": 5, "vector-databases": 2}) == [
+        "vector-db",
+        "new-thing",
+    ]
+    assert key_of("vector-db") == key_of("VectorDatabases")
