@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Names: TypeAlias = Literal["safe", "dotted"]
 
 DEFAULT: Final = "default"
-TOO_FAST: Final = "this key asks more than its rate allows; wait, then try again"
+TOO_FAST: Final = "too many requests; wait as long as retry_after says, then try again"
 
 
 @dataclass(frozen=True, slots=True)

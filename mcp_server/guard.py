@@ -6,6 +6,7 @@ without a key, but for the two that tell whether the daemon is well and the one 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import time
 from collections import deque
@@ -18,7 +19,7 @@ from mcp.server.auth.provider import AccessToken
 from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated
+from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
 from mcp_server import webhook
 from mcp_server.bucket import Buckets
 from mcp_server.caller import CALLER, TOO_FAST, Caller
@@ -41,6 +42,7 @@ ONCE: Final = frozenset(
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
 WATCH_SECONDS: Final = 2.0
+UNREAD_SECONDS: Final = 5.0  # after which a caller may come back when nobody's key can be looked up
 
 
 class Guard:
@@ -85,7 +87,10 @@ class Guard:
         refusal = _malformed(scope, repeated) or self._stranger(scope["method"], headers)
         key, late = None, 0.0
         if refusal is None:
-            key, refusal = await self._caller(scope, headers)
+            try:
+                key, refusal = await self._caller(scope, headers)
+            except Unavailable as error:  # the ledger can't be read: nobody is let in unknown
+                refusal = Refusal(503, error.code, error.message, UNREAD_SECONDS)
         if refusal is None and key is not None and scope["path"] not in OPEN:
             late, refusal = self._pace(key, scope)
         if refusal is None and scope["method"] in ("POST", "DELETE"):
@@ -112,8 +117,9 @@ class Guard:
             if not self._under_way:
                 self._busy.clear()
             for task, (key, _) in list(self._under_way.items()):
-                if not self._keys.live(key, now=now):
-                    task.cancel()
+                with contextlib.suppress(Unavailable):  # the ledger can't be read, and has logged it: asked again soon
+                    if not self._keys.live(key, now=now):
+                        task.cancel()
 
     def hang_up(self) -> None:
         """End all open streams: a graceful stop waits for work, not for listeners."""
@@ -177,7 +183,8 @@ class Guard:
         if given is None and path in OPEN:
             return None, None
         if path == webhook.PATH:  # no key opens it: only a signature does
-            return None, webhook.refused(self._pushes, headers)
+            wait = self._rates.take(webhook.PATH, time.monotonic())
+            return None, _too_fast(wait) if wait else webhook.refused(self._pushes, headers)
         if given is not None:
             kind, _, secret = given.decode("latin-1").partition(" ")
             key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None
@@ -210,7 +217,7 @@ class Guard:
         late = self._rates.take(key.id, now)
         as_tool = scope["method"] == "POST" and scope["path"].startswith("/mcp")
         if late and not (as_tool and not self._overdrafts.take(key.id, now)):
-            return late, Refusal(429, ResourceExhausted.code, TOO_FAST, late)
+            return late, _too_fast(late)
         return late, None
 
     def _unread(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
@@ -257,6 +264,10 @@ class Guard:
 
 def _too_large(largest: int) -> Refusal:
     return Refusal(413, ResourceExhausted.code, f"the body is larger than {largest} bytes")
+
+
+def _too_fast(wait: float) -> Refusal:
+    return Refusal(429, ResourceExhausted.code, TOO_FAST, wait)
 
 
 def _malformed(scope: Scope, repeated: str) -> Refusal | None:

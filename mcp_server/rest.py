@@ -150,6 +150,14 @@ def openapi(public_url: str, *, version: str) -> dict[str, Any]:
         paths[path] = {
             "get": {"operationId": path[1:], "summary": what, "security": [{}, {"key": []}], "responses": responses}
         }
+    page = {"description": "Numbers", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    paths["/metrics"] = {
+        "get": {
+            "operationId": "metrics",
+            "summary": "The daemon in numbers, for Prometheus; takes the scope admin",
+            "responses": {"200": page, "default": {"$ref": "#/components/responses/Error"}},
+        }
+    }
     paths[webhook.PATH] = webhook.described()
     return {
         "openapi": "3.1.0",

@@ -5,8 +5,6 @@ Law, tested: it makes folders and files of its own, touches no note, and a secon
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +13,7 @@ from index.errors import Conflict, NotFound
 from syncd.config import Settings, config_file, load
 from syncd.keys import Keys
 from syncd.ledger import Ledger
-from syncd.state import claim, default_state, digest
+from syncd.state import claim, default_state, digest, private
 from syncd.vault import Vault
 
 KEY_FILE, LEDGER, OWNER = "key", "ledger.db", "owner"
@@ -75,25 +73,6 @@ def reset(state: Path, *, now: int) -> Path:
     finally:
         ledger.close()
     return path
-
-
-def private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, durably, or not at all."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
-            stream.write(text)
-            stream.flush()
-            os.fsync(fd)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:

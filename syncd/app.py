@@ -23,8 +23,8 @@ from index.errors import Unavailable
 from index.memory import frugal
 from index.model import Record
 from syncd import traces
-from syncd.adopt import KEY_FILE, LEDGER, private
-from syncd.check import DeepCheck
+from syncd.adopt import KEY_FILE, LEDGER
+from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.enrich import Enricher
@@ -43,7 +43,7 @@ from syncd.pushes import Pushes
 from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.shelf import Shelf, ShelfSettings
-from syncd.state import claim
+from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
 from syncd.vault import Vault
@@ -52,7 +52,6 @@ from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
 
-DAY_S = 86_400.0
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
@@ -209,7 +208,6 @@ class App:
         running.callback(self.jobs.stop)
         running.callback(self._unclaim)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
-        running.callback(self.check.stop)  # likewise: it may be in the middle of a long one
 
     def _planned(self) -> Jobs:
         """The jobs of this vault, not started."""
@@ -217,7 +215,8 @@ class App:
         jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
         jobs.every("root", 10.0, self._check_root)
         jobs.every("maintenance", 30.0, self._maintain)
-        jobs.every("deep check", DAY_S, self.check.run)
+        due_s = self.check.due_in(time.time_ns() // 1_000_000)
+        jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
         jobs.every("enrichment", 60.0, self.labels.pay)
         return jobs

@@ -36,7 +36,9 @@ MANIFEST, SETTINGS = "manifest.json", "settings.toml"
 STATE = "state/"
 # Derived, or of a running process. `replaced.tar.gz` is what a restore puts aside.
 REPLACED = "replaced.tar.gz"
-DERIVED = frozenset({"index", "models", "lock", "vault", "head", "daemon.json", "control.sock", REPLACED})
+DERIVED = frozenset(
+    ["index", "models", "bells", "lock", "vault", "head", "deep_check.json", "daemon.json", "control.sock", REPLACED]
+)
 OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
 LARGEST_MANIFEST, LARGEST = 1 << 20, 1 << 30  # bytes; of a manifest, of all files together
 DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, KeyError, TypeError, AttributeError)

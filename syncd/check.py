@@ -25,6 +25,8 @@ from syncd.vault import Vault
 
 log = logging.getLogger(__name__)
 
+DAY_S = 86_400.0
+FIRST_S = 120.0  # seconds after a start at which one that is due is made: then the start's own work is done
 SLICE_S, REST = 0.02, 4  # seconds of work at a time, and how many times that it rests: searches don't notice
 
 
@@ -43,11 +45,10 @@ class DeepCheck:
     def __init__(self, vault: Vault, shelf: Shelf, hint: Callable[[Iterable[str]], None], remembered: Path) -> None:
         self._vault, self._shelf, self._hint, self._file = vault, shelf, hint, remembered
         self._one = threading.Lock()
-        self._stopped = threading.Event()
         self.last = self._recalled()
 
-    def run(self, progress: Progress | None = None) -> Checked:
-        """Check everything. One that is stopped, or loses the vault, is not remembered."""
+    def run(self, stopping: threading.Event, progress: Progress | None = None) -> Checked:
+        """Check everything. One that is told to stop, or loses the vault, is not remembered."""
         with self._one:
             indexes = self._shelf.live.indexes.values()
             checked, mended = 0, sum(self._halves(index) for index in indexes)
@@ -62,7 +63,7 @@ class DeepCheck:
                         break
                 if progress:
                     progress(checked, len(known), "checking")
-                if self._stopped.wait(REST * (time.monotonic() - begun)) or not self._vault.present():
+                if stopping.wait(REST * (time.monotonic() - begun)) or not self._vault.present():
                     return Checked(self.last.at, checked, mended)
             self.last = Checked(time.time_ns() // 1_000_000, checked, mended)
             with suppress(OSError):  # a full disk: then the next start makes it again
@@ -71,9 +72,11 @@ class DeepCheck:
                 log.warning("the deep check found %d notes or rows that no event had told of", mended)
             return self.last
 
-    def stop(self) -> None:
-        """End the one under way, and make no other."""
-        self._stopped.set()
+    def due_in(self, now_ms: int) -> float:
+        """Seconds until the next one: a daemon that never runs for a day, or was stopped in the middle of one, gets it too."""
+        if self.last.at is None:
+            return FIRST_S
+        return min(DAY_S, max(FIRST_S, DAY_S - (now_ms - self.last.at) / 1000))
 
     def _halves(self, index: Index) -> int:
         """Compare what the catalog claims with what the store holds."""

@@ -109,7 +109,7 @@ def _chosen(contents: Contents) -> Settings:
 
 def _settings(text: str | None) -> Path | None:
     """The settings file that was written; None where there is one, or the backup has none that fits."""
-    from syncd.adopt import private
+    from syncd.state import private
 
     file = config_file(flags().get("config"), os.environ, Path.cwd())
     if text is None or file.exists():

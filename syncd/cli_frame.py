@@ -25,12 +25,11 @@ EMBEDDING = (
     "search",
     "capture",
     "index",
-    "status",
-    "job.run",
     "enrich",
     "enrich.backfill",
     "check",
     "status",
+    "job.run",
 )  # what waits for the encoder, where no daemon has it loaded
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]

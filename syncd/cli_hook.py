@@ -42,8 +42,11 @@ def hook() -> None:
 def hook_install(remote: Path | None) -> None:
     """Add hooks to the vault's repository; hooks that are there keep running."""
     found = _with(remote, install)
+    own = _opened(remote).common_folder()
+    if not {own, settings().vault.path} & set(Path(found["folder"]).parents):
+        talk(f"memex: core.hooksPath leads to {found['folder']}, which may serve other repositories too")
     if remote is None:
-        exclude(_opened(None).common_folder() / "info", wanted=True)
+        exclude(own / "info", wanted=True)
     answer(found, lambda: _lines(found))
 
 

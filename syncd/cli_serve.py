@@ -183,8 +183,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     pulse.start()
     rim_ahead()
     stop = threading.Event()
-    leaving = threading.Timer(DRAIN_S, _leave)
-    leaving.daemon = True
+    put_away = threading.Event()
     since = 0.0
 
     def stopping(number: int, _: FrameType | None) -> None:
@@ -196,22 +195,28 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
         since = time.monotonic()
         talk(f"memex: {signal.Signals(number).name}, stopping")
         stop.set()
+        threading.Thread(target=leaving, name="leaving", daemon=True).start()
+
+    def leaving() -> None:
         pulse.stopping()
-        leaving.start()
+        if not put_away.wait(DRAIN_S):
+            _leave()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
             signal.signal(number, stopping)
-    adopt(chosen, now=now())
-    talk(f"memex: opening {chosen.vault.path}")
-    with _alone(lambda: App.open(chosen), chosen.state, stop) as app:
+    try:
+        adopt(chosen, now=now())
+        talk(f"memex: opening {chosen.vault.path}")
+        with _alone(lambda: App.open(chosen), chosen.state, stop) as app:
 
-        def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
-            threading.Thread(target=on_ready, args=(chosen, told), name="talk", daemon=True).start()
+            def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
+                threading.Thread(target=on_ready, args=(chosen, told), name="talk", daemon=True).start()
 
-        app.serve(ready, stop, pulse)
-    leaving.cancel()
-    pulse.stop()
+            app.serve(ready, stop, pulse)
+    finally:
+        put_away.set()
+        pulse.stop()
 
 
 def _leave() -> None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from index.errors import NotFound, Unavailable
 from syncd.cli_frame import Group, answer, flag, settings, talk
 from syncd.config import Settings, config_file
-from syncd.service import USUAL, Launchd, Systemd, Wish, keeper, settle
 from syncd.state import remembered
 
+if TYPE_CHECKING:
+    from syncd.service import Launchd, Systemd
+
+# ruff: noqa: PLC0415 - what asks service managers is imported by these commands alone, so that all others are quick
 LINGER = "it runs while you are logged in; to let it run from boot on: loginctl enable-linger"
-NAME = click.option("--name", default=USUAL, show_default=True, help="Which service: one for each vault.")
+NAME = click.option("--name", default="", help="Which service, where several vaults have one each: work is memex-work.")
 Told = dict[str, Any]
 
 
@@ -35,6 +37,8 @@ def service() -> None:
 @click.option("--file-only", is_flag=True, help="Only write the file, and say what to run: no manager is asked.")
 def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
     """Write the service for the vault, and let it start at every login."""
+    from syncd.service import Systemd, Wish, keeper, settle
+
     flag("vault.path", vault)
     chosen = settings()
     if remembered(chosen.state) is None:
@@ -90,6 +94,8 @@ def service_status(name: str) -> int:
 @click.option("--follow", "-f", is_flag=True, help="Go on as more arrives.")
 def service_logs(name: str, lines: int, follow: bool) -> int:
     """Show what the service has logged."""
+    import subprocess
+
     words = _installed(name).logs(lines, follow=follow)
     try:
         return subprocess.run(words, check=False).returncode
@@ -110,6 +116,8 @@ def _file(chosen: Settings) -> Path:
 
 
 def _installed(name: str) -> Systemd | Launchd:
+    from syncd.service import keeper
+
     manager = keeper(name, sys.platform, os.environ)
     if not manager.file.exists():
         raise NotFound(f"there is no {manager.file}: `memex service install` writes it")

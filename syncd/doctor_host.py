@@ -82,10 +82,7 @@ def inbox(patient: Patient) -> Iterator[Finding]:
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         yield Finding("inbox", "wrong", f"{name}/ may not be read and written", f"chmod u+rwx {word(folder)}")
     else:
-        count = sum(one.is_dir(follow_symlinks=False) and not one.name.startswith(".") for one in os.scandir(folder))
-        yield Finding(
-            "inbox", "ok", f"{name}/, with {count} workspaces" if count != 1 else f"{name}/, with one workspace"
-        )
+        yield Finding("inbox", "ok", f"{name}/ can be read and written")
 
 
 def _adopted(patient: Patient) -> str:
@@ -153,6 +150,10 @@ def git(patient: Patient) -> Iterator[Finding]:
         advice = repo.advice(found)
     finally:
         repo.close()
+    told = (patient.daemon or {}).get("git")
+    if amiss := told.get("hooks_amiss") if isinstance(told, dict) else None:
+        says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Git is followed all the same"
+        yield Finding("git", "advice", says, "memex hook install")
     if not advice:
         yield Finding("git", "ok", f"the vault has a history{f', on {found.branch}' if found.branch else ''}")
     else:

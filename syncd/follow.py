@@ -14,7 +14,8 @@ from pathlib import Path
 
 from index.errors import MemexError
 from syncd.hooks import BELLS, MOVED, PUSHED
-from syncd.repo import Marks, Repo
+from syncd.moves import Marks
+from syncd.repo import Repo
 from syncd.standing import UNWELL
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,6 @@ class Follow:
         """Remember where Git stands, and follow it from there."""
         self._bells[0].parent.mkdir(mode=0o700, exist_ok=True)
         self._rung = self._heard()
-        self._marks = self._repo.marks()
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="git", daemon=True)
         self._thread.start()
@@ -109,6 +109,7 @@ class Follow:
 
     def _work(self) -> None:
         polled = -POLL_S
+        self._marks = self._repo.marks()  # not at the start: to load and ask Git takes as long as all else that starts
         while not self._stopping:
             try:
                 heard = self._heard()

@@ -17,7 +17,7 @@ from syncd.coverage import coverage
 from syncd.hooks import HOOKS, find
 from syncd.oddities import Twins, oddities
 from syncd.place import place
-from syncd.secrets import flagged
+from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
 from syncd.version import installed
 from syncd.watch import Hearing
@@ -139,7 +139,14 @@ class Health:
         unread = [
             (path, why) for path, why in self._app.sync.failed.items() if place(path, inbox).workspace in workspaces
         ]
-        return sorted({*told, *(one for one in unread if place(one[0], inbox).scope == "captures")})
+        return sorted(
+            {(self._entitled(path), why) for path, why in (*told, *unread) if place(path, inbox).scope == "captures"}
+        )
+
+    def _entitled(self, path: str) -> str:
+        """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
+        record = self._app.shelf.slots["captures"].index.at(path)
+        return path if record is None else f"{path.rpartition('/')[0]}/{redacted(record.title)}.md"
 
     def _workspaces(self) -> list[str]:
         try:

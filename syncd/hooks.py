@@ -106,12 +106,12 @@ def uninstall(folder: Path, names: Sequence[str], state: Path) -> list[Hook]:
 
 def exclude(info: Path, *, wanted: bool) -> None:
     """Whether Git is to overlook notes that are being written: `git add` fails when one gets its own name meanwhile."""
-    file = info / "exclude"
+    file = (info / "exclude").resolve()
     with _told(info):
         try:
-            text = file.read_bytes()
+            text, mode = file.read_bytes(), file.stat().st_mode & 0o777
         except FileNotFoundError:
-            text = b""
+            text, mode = b"", 0o644
         line = EXCLUDED.encode() + b"\n"
         lines = text.splitlines(keepends=True)
         if (line in lines) == wanted:
@@ -121,7 +121,7 @@ def exclude(info: Path, *, wanted: bool) -> None:
             text += (b"\n" if text and not text.endswith(b"\n") else b"") + line
         else:
             text = b"".join(one for one in lines if one != line)
-        _write(file, text, mode=0o644)
+        _write(file, text, mode=mode)
 
 
 def _state(path: Path, bell: str) -> Found:

@@ -69,6 +69,7 @@ class Jobs:
         self._kept = kept
         self._jobs: dict[str, _Job] = {}
         self._changed = threading.Condition()
+        self._keeping = threading.Lock()  # apart from the above: who asks how jobs stand does not wait for a disk
         self._scheduler = BackgroundScheduler(
             executors={"default": _Threads()},
             jobstores={"default": _Store()},
@@ -77,16 +78,25 @@ class Jobs:
         )
 
     def every(
-        self, name: str, seconds: float, work: Callable[[], object], *, soon: bool = False, limit_s: float = LIMIT_S
+        self,
+        name: str,
+        seconds: float,
+        work: Callable[[], object],
+        *,
+        soon: bool = False,
+        after: float | None = None,
+        limit_s: float = LIMIT_S,
     ) -> None:
         """Run `work` every `seconds`, counted from its last run, also one before this start; with `soon`, from now.
 
-        A run of more than `limit_s` is shown as too long. A second job of the same name replaces the first."""
+        Work that knows better itself says `after` how many seconds its first run is due. A run of more than `limit_s` is
+        shown as too long. A second job of the same name replaces the first."""
         last = next(iter(self._kept.of(name, 1)), None) if self._kept else None
         with self._changed:
             self._jobs[name] = _Job(name, seconds, limit_s, work, last, last)
         now = datetime.now(UTC)
-        first = now if soon else now + timedelta(seconds=_wait(last, seconds, now.timestamp()))
+        wait = _wait(last, seconds, now.timestamp()) if after is None else after
+        first = now if soon else now + timedelta(seconds=wait)
         trigger = _Every(seconds)
         self._scheduler.add_job(self._run, trigger, args=(name,), id=name, replace_existing=True, next_run_time=first)
 
@@ -104,10 +114,11 @@ class Jobs:
         with self._changed:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._under_way(), grace_s)
-            left = self._under_way()
-            for job in self._jobs.values():
-                if job.last is not None and job.last is not job.kept:
-                    self._keep(job, job.last)
+            left, ended = self._under_way(), list(self._jobs.values())
+        for job in ended:
+            if job.last is not None:
+                self._keep(job, job.last)
+        with self._keeping:
             self._kept = None  # the ledger is closed after this
         if left:
             log.warning("left running: %s", ", ".join(left))
@@ -148,12 +159,13 @@ class Jobs:
 
     def history(self, name: str) -> list[Run]:
         """The runs of a job that were kept, newest first; of one that runs often, those that went otherwise than before."""
-        with self._changed:
+        with self._keeping:
             return self._kept.of(name) if self._kept else []
 
     def troubles(self) -> list[str]:
         """Which jobs fail or take too long, in sentences that say nothing of notes or paths."""
-        standing = self.standing().items()
+        with self._changed:
+            standing = [(name, _standing(job, None)) for name, job in self._jobs.items()]
         told = [f"jobs: {name} failed the last time; memex job list says why" for name, one in standing if one.error]
         return told + [
             f"jobs: {name} has been running for {(one.seconds or 0) / 60:.0f} minutes; it may hang"
@@ -182,20 +194,22 @@ class Jobs:
         with self._changed:
             run = Run(job.started_at, time.monotonic() - job.began, error)
             asked, before = job.asked, job.last
+        if asked or job.every_s >= OFTEN_S or before is None or before.error != error:
+            self._keep(job, run)
+        with self._changed:
             job.last, job.began, job.asked = run, None, False
             job.runs, job.failures = job.runs + 1, job.failures + bool(error)
-            if asked or job.every_s >= OFTEN_S or before is None or before.error != error:
-                self._keep(job, run)
             self._changed.notify_all()
 
     def _keep(self, job: _Job, run: Run) -> None:
-        if self._kept is None:
-            return
-        try:
-            self._kept.keep(job.name, run)
-            job.kept = run
-        except Unavailable as error:
-            log.warning("how the job %s went was not written down: %s", job.name, error.message)
+        with self._keeping:
+            if self._kept is None or job.kept is run:
+                return
+            try:
+                self._kept.keep(job.name, run)
+                job.kept = run
+            except Unavailable as error:
+                log.warning("how the job %s went was not written down: %s", job.name, error.message)
 
 
 def _wait(last: Run | None, seconds: float, now: float) -> float:

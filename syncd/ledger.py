@@ -6,6 +6,7 @@ the owner can read the file."""
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import stat
@@ -17,6 +18,7 @@ from typing import Any
 from index.errors import Unavailable
 
 SQLITE_HERE = sqlite3.sqlite_version_info  # of the library that Python brings
+log = logging.getLogger(__name__)
 
 # One entry per schema version, in order; `PRAGMA user_version` counts those that were applied. Never edit an entry
 # that was released: append.
@@ -94,7 +96,7 @@ class Ledger:
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """What a query answers."""
-        with self._lock:
+        with self._reading():
             return self._connection.execute(statement, parameters).fetchall()
 
     @contextlib.contextmanager
@@ -119,8 +121,17 @@ class Ledger:
 
     def version(self) -> int:
         """A number that changes when *another* process has committed: what was read before may be stale."""
-        with self._lock:
+        with self._reading():
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except sqlite3.DatabaseError as error:
+                log.error("the ledger can't be read: %s", error)  # noqa: TRY400 - the words are all there is to it
+                raise Unavailable("the ledger can't be read; the daemon's log says more") from error
 
     def close(self) -> None:
         """Close the file; the ledger can't be used after it."""

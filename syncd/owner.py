@@ -13,8 +13,9 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
 from syncd import owner_jobs
-from syncd.adopt import KEY_FILE, private
+from syncd.adopt import KEY_FILE
 from syncd.shelf import SCOPES
+from syncd.state import private
 from syncd.workspace import Kept
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class _Owner:
     def check(self, _: Arguments, progress: Progress) -> dict[str, Any]:
         sync, tell = self._rooted(), _teller(progress)
         sync.run(progress=tell)  # what a listing finds needs no deep check
-        told = self._app.check.run(tell)
+        told = self._app.check.run(self._app.jobs.stopping, tell)
         return {"checked": told.checked, "mended": told.mended, "failed": sync.run(progress=tell).failed}
 
     def examine(self, _: Arguments, __: Progress) -> dict[str, str]:

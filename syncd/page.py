@@ -58,7 +58,8 @@ def page(now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = Fals
         lines += _hung("  - ", problem, width)
     lines.append("")
     for label, text in _rows(now, at, None if everything else FEW):
-        lines += _hung(padded(label, LABEL), text, width)
+        item = text.startswith("- ")
+        lines += _hung(padded(label, LABEL) + "- " * item, text.removeprefix("- "), width)
     return "\n".join(lines)
 
 

@@ -5,14 +5,17 @@ of the pipe moves on. A daemon that is stuck falls silent, and the manager start
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from syncd.notify import Supervisor
+
+if TYPE_CHECKING:
+    import asyncio
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +82,10 @@ class Pulse:
         assert self._manager is not None
         while not self._ended:
             self._changed.clear()
-            self._beat(self._manager, self._vitals)
+            try:
+                self._beat(self._manager, self._vitals)
+            except Exception:  # top of the thread: a state that can't be told must not end a daemon that works
+                log.exception("the service manager could not be told how the daemon is")
             self._changed.wait(self._pause(self._manager, self._vitals))
 
     def _pause(self, manager: Supervisor, vitals: Vitals | None) -> float:
@@ -100,6 +106,8 @@ class Pulse:
         if unwell and unwell != self._unwell:
             log.error("%s; the service manager gets no sign of life", unwell)
         self._unwell = unwell
+        if self._ready and not unwell and manager.watchdog_s:
+            manager.tell(WATCHDOG=1)  # before anything that may fail
         doing = f"stuck: {unwell}" if unwell else vitals.doing()
         if not self._ready:
             self._ready = True
@@ -107,8 +115,6 @@ class Pulse:
         elif doing != self._told:
             manager.tell(STATUS=doing)
         self._told = doing
-        if not unwell and manager.watchdog_s:
-            manager.tell(WATCHDOG=1)
 
 
 def stuck(vitals: Vitals, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> str:

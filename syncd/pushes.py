@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.adopt import private
 from syncd.ledger import Ledger
+from syncd.state import private
 
 SECRET = "hook-secret"  # noqa: S105 - the name of the file that holds it
 KEPT_MS = 24 * 3600 * 1000  # for so long a delivery is remembered

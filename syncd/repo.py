@@ -7,17 +7,20 @@ Works without Git, and imports GitPython only when there is a repository to ask.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from index.errors import Conflict, Unavailable
+from syncd import moves
+from syncd.moves import Marks
 from syncd.stale import stale
 from syncd.standing import Standing, advice, tied
 
@@ -44,17 +47,6 @@ _OPTIONS = (
 )
 _PATIENCE_S = 30
 _LOG = "logs/HEAD"
-_MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of a log: from where, to where
-_UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # what Git repeats when it lacks one of the two
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """Where Git stands: the commit that is checked out and the newest stash, in hex, and how long HEAD's log is."""
-
-    head: str | None = None
-    stash: str | None = None
-    log: int = 0  # bytes
 
 
 class Repo:
@@ -63,6 +55,7 @@ class Repo:
     def __init__(self, vault: Path) -> None:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
         self._repo: git.Repo | None = None
+        self._opening = threading.Lock()
         self._marks: tuple[object, Marks] = (None, Marks())  # what was looked at, and what it was
 
     # How it stands
@@ -98,7 +91,7 @@ class Repo:
                 return replace(found, state="dubious")
             whole = all((_common(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
             return replace(found, state="broken" if whole else "unmade")
-        found = replace(found, head=self.head(), branch=self._said("symbolic-ref", "--short", "--quiet", "HEAD"))
+        found = replace(found, head=self.head(), branch=self.answer("symbolic-ref", "--short", "--quiet", "HEAD"))
         return self._tree(found, folder, unmerged=bool(unmerged))
 
     def _tree(self, found: Standing, folder: Path, *, unmerged: bool) -> Standing:
@@ -114,24 +107,16 @@ class Repo:
             return replace(found, state="unborn")
         if found.branch is None:
             contains = ("--contains", "HEAD", "--count=1", "--format=%(refname:short)", "refs/heads")
-            return replace(found, state="detached", branch=self._said("for-each-ref", *contains))
+            return replace(found, state="detached", branch=self.answer("for-each-ref", *contains) or None)
         return found
 
     def _tie(self, found: Standing) -> Standing:
-        upstream = self._said("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
-        counts = self._said("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
+        upstream = self.answer("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
+        counts = self.answer("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
         ahead, behind = map(int, (counts or "0 0").split())
-        remote = (self._said("remote") or "").partition("\n")[0]
+        remote = (self.answer("remote") or "").partition("\n")[0]
         shallow = (_common(self._folder() or Path(self.vault)) / "shallow").exists()
         return replace(found, upstream=upstream, ahead=ahead, behind=behind, remote=remote, shallow=shallow)
-
-    def _said(self, command: str, *options: str) -> str | None:
-        """What Git answers to a question that is a constant of this file; None when it does not, or says nothing."""
-        try:
-            ask = getattr(self._open().git, command.replace("-", "_"))
-            return str(ask(*options, kill_after_timeout=_PATIENCE_S)) or None
-        except _git().exc.GitError:
-            return None
 
     def _operation(self, folder: Path) -> str:
         return next((what for name, what in _MIDST.items() if os.path.lexists(folder / name)), "")
@@ -151,7 +136,7 @@ class Repo:
         if looks is None or self._marks[0] != looks:
             verify = ("--verify", "--quiet", "--end-of-options")
             length = _stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
-            head, stash = (self._said("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
+            head, stash = (self.answer("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
             marks = Marks(head, stash, length[1] if length else 0)
             self._marks = (looks, marks)
         return self._marks[1]
@@ -167,68 +152,36 @@ class Repo:
 
     def removed(self, since: str) -> set[str]:
         """The files that the commit `since`, in hex, has and HEAD has not; none when Git can't tell."""
-        return self._names(since, "HEAD", "--diff-filter=D") or set()
+        return moves.names(self, since, "HEAD", "--diff-filter=D") or set()
 
     def changed(self, since: Marks, now: Marks) -> set[str] | None:
-        """The files that Git touched on the way from one to the other; None when it can't tell.
+        """The files that Git touched on the way from one to the other; None when it can't tell."""
+        return moves.changed(self, since, now)
 
-        All of the way counts, not its ends alone: a note may be as before and yet have been another in between."""
-        found: set[str] = set()
-        if (since.head, since.log) != (now.head, now.log):
-            moves = self._moves(since)
-            if moves is None or since.head is None or now.head is None:
-                return None
-            names = self._touched({*moves, *({(since.head, now.head)} if since.head != now.head else ())})
-            if names is None:
-                return None
-            found |= names
-        for stash in {since.stash, now.stash} - {None} if since.stash != now.stash else ():
-            if (names := self._names(f"{stash}^1", str(stash))) is None:
-                return None
-            found |= names
-            found |= self._names(f"{stash}^3", None) or set()  # files that were not tracked, if any were taken
-        return found
-
-    def _moves(self, since: Marks) -> set[tuple[str, str]] | None:
-        """From where to where HEAD has moved, by its log; None when it stayed and files may have changed, or none is kept."""
+    def log(self, since: int) -> list[bytes] | None:
+        """What HEAD's log has had added since it was so many bytes long; None when none is kept, or it was cut."""
         folder = self._folder()
         try:
-            with (folder or Path(self.vault)).joinpath(_LOG).open("rb") as log:
-                whole = log.seek(0, os.SEEK_END) > since.log
-                log.seek(since.log)
-                lines = log.read().splitlines() if whole else []
+            with Path(folder or self.vault, _LOG).open("rb") as file:
+                if file.seek(0, os.SEEK_END) < since:
+                    return None
+                file.seek(since)
+                return file.read().splitlines()
         except OSError:
             return None
-        moves = {(found[1].decode(), found[2].decode()) for line in lines if (found := _MOVE.match(line))}
-        return moves if moves and len(lines) and all(old != new for old, new in moves) else None
 
-    def _touched(self, moves: set[tuple[str, str]]) -> set[str] | None:
-        """The paths in which any of these pairs of commits differ."""
-        options = ("--stdin", "-r", "-z", "--name-only", "--no-renames", "--no-commit-id")
-        with tempfile.TemporaryFile() as pairs:
-            pairs.write("".join(f"{new} {old}\n" for old, new in sorted(moves)).encode())
-            pairs.seek(0)
+    def answer(self, command: str, *options: str, given: str = "") -> str | None:
+        """What Git answers to a question; None when it can't. Command and options are constants of our code or hex of Git's."""
+        with ExitStack() as opened:
+            stdin = opened.enter_context(tempfile.TemporaryFile()) if given else None
+            if stdin is not None:
+                stdin.write(given.encode())
+                stdin.seek(0)
             try:
-                told = self._open().git.diff_tree(*options, istream=pairs, kill_after_timeout=_PATIENCE_S)
+                ask = getattr(self._open().git, command.replace("-", "_"))
+                return str(ask(*options, istream=stdin, kill_after_timeout=_PATIENCE_S))
             except _git().exc.GitError:
                 return None
-        names = set(filter(None, str(told).split("\0")))
-        return None if any(_UNKNOWN.match(name) for name in names) else names
-
-    def _names(self, old: str, new: str | None, *options: str) -> set[str] | None:
-        """The paths in which two commits differ, or all of one; both in hex as Git gave them. None: Git can't tell."""
-        try:
-            ask = self._open().git
-            if new is None:
-                told = ask.ls_tree("-r", "-z", "--name-only", "--end-of-options", old, kill_after_timeout=_PATIENCE_S)
-            else:
-                told = ask.diff_tree(
-                    *("-r", "-z", "--name-only", "--no-renames", *options, "--end-of-options", old, new),
-                    kill_after_timeout=_PATIENCE_S,
-                )
-        except _git().exc.GitError:
-            return None
-        return set(filter(None, str(told).split("\0")))
 
     def hooks_folder(self) -> Path:
         """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
@@ -308,10 +261,12 @@ class Repo:
         return all(Path(self.vault, name).exists() for name in ("HEAD", "objects", "refs"))
 
     def _open(self) -> git.Repo:
-        if self._repo is None:
-            self._repo = _git().Repo(self.vault, search_parent_directories=False, expand_vars=False)
-            self._prepare(self._repo.git)
-        return self._repo
+        with self._opening:  # the pipe, the thread that follows Git and the owner's commands all ask
+            if self._repo is None:
+                opened = _git().Repo(self.vault, search_parent_directories=False, expand_vars=False)
+                self._prepare(opened.git)
+                self._repo = opened
+            return self._repo
 
     def _prepare(self, ask: git.Git) -> git.Git:
         ask.set_persistent_git_options(C=self.vault, c=list(_OPTIONS))  # -C: a "$" in the path stays what it is

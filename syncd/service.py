@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import unit
-from syncd.adopt import private
+from syncd.state import private
 
 PATIENCE_S = 180.0  # for a manager's own commands: `start` returns when the daemon is ready, or is not
 SHOWN = ("LoadState", "ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts", "Result")
@@ -246,10 +246,10 @@ class Launchd:
 
 
 def keeper(name: str, platform: str, environ: Mapping[str, str]) -> Systemd | Launchd:
-    """The manager of this platform, and the service called `name` in it."""
-    if not name.isascii() or not name.replace("-", "").isalnum() or len(name) > 40 or not name[0].isalpha():
+    """The manager of this platform, and the service called `name` in it; "" is the one that most people need."""
+    if name and not (name.isascii() and name.replace("-", "").isalnum() and len(name) <= 40 and name[0].isalpha()):
         raise InvalidArgument(f"a service's name has letters, digits and hyphens, not {name!r}")
-    full = name if name == USUAL else f"{USUAL}-{name}"
+    full = f"{USUAL}-{name}" if name else USUAL
     if platform == "darwin":
         home = Path("~").expanduser()
         return Launchd(full, home / "Library/LaunchAgents", home / "Library/Logs" / f"{full}.log")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,3 +52,22 @@ def claim(state: Path, vault: Path) -> None:
         raise PermissionDenied(f"the state folder {state} can't be made or written: pass another --state") from None
     except OSError as error:
         raise Unavailable(f"the state folder {state} can't be made: {error.strerror}") from error
+
+
+def private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, durably, or not at all."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+            stream.write(text)
+            stream.flush()
+            os.fsync(fd)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

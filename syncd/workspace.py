@@ -144,7 +144,7 @@ class Workspace:
                 if current is not index or self._tools.taken(fold(name)):
                     continue  # the name went to another capture, or the index was switched, while this one was embedded
                 try:
-                    with span("write"):
+                    with _unnamed(document.path), span("write"):
                         stat = self._tools.vault.create(document.path, raw)
                 except Conflict:
                     avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
@@ -194,7 +194,8 @@ class Workspace:
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now."""
-        raw, _ = self._tools.vault.read(record.path)
+        with _unnamed(record.path):
+            raw, _ = self._tools.vault.read(record.path)
         return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     def at(self, address: str) -> Record:
@@ -252,8 +253,9 @@ class Workspace:
         """Remove a document: its file, its chunks and their vectors."""
         with self._still() as index:
             record = self._record(id)
-            raw, _ = self._tools.vault.read(record.path)
-            self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+            with _unnamed(record.path):
+                raw, _ = self._tools.vault.read(record.path)
+                self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
             with self._undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
                 index.commit([], [record.path])
             return record
@@ -290,7 +292,8 @@ class Workspace:
             if record is None:
                 return None
             try:
-                raw, _ = self._tools.vault.read(record.path)
+                with _unnamed(record.path):
+                    raw, _ = self._tools.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
             before = parse(raw, record.path, mtime_ms=now, inbox=self._tools.inbox)
@@ -301,7 +304,8 @@ class Workspace:
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
             document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
-            stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
+            with _unnamed(record.path):
+                stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
             with self._undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
             return Captured(_known(index.at(record.path)), created=False)
@@ -360,6 +364,16 @@ class Desk:
             raise InvalidArgument(
                 f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
             ) from error
+
+
+@contextmanager
+def _unnamed(path: str) -> Iterator[None]:
+    """An error about a file, without the file's name, which tells what other notes the vault has."""
+    try:
+        yield
+    except MemexError as error:
+        words = error.message.replace(path, "the file of the note")
+        raise type(error)(words, retryable=error.retryable, **error.details) from error
 
 
 def _checked(content: str) -> bytes:

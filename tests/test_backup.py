@@ -35,7 +35,7 @@ def keyed(state):
     (state / "key").write_text(secret + "\n")
     (state / "hooks").mkdir()
     (state / "hooks/secret").write_text("of a webhook")
-    for name in ("index/build", "models"):
+    for name in ("index/build", "models", "bells"):
         (state / name).mkdir(parents=True)
         (state / name / "big").write_text("derived")
     for name in ("lock", "vault", "head", "daemon.json", ".key.tmp"):

@@ -96,7 +96,7 @@ def bash(home, *words):
     ("words", "found"),
     [
         (("memex", "sta"), ["status"]),
-        (("memex", "key", "re"), ["revoke"]),
+        (("memex", "key", "rev"), ["revoke"]),
         (("memex", "status", "--wa"), ["--watch"]),
         (("memex", "search", "--mode", "h"), ["hybrid"]),
         (("memex", "recent", "-w", ""), ["default", "work"]),

@@ -19,6 +19,7 @@ import pytest
 from index.encoders import Endpoint
 from syncd import doctor_host, doctor_state
 from syncd.app import App
+from syncd.cli import code
 from syncd.cli_service import command
 from syncd.config import EmbedSection, ServerSettings, VaultSettings
 from syncd.doctor import Finding, examine, shown, summary, well
@@ -368,6 +369,21 @@ def test_the_state_of_git_is_told_with_its_command(clinic):
     found = only(clinic.look(doctor_host.git, fix=True))
     assert (found.is_, str(lock) in found.mend) == ("wrong", True)
     assert lock.exists()
+
+
+def test_a_hook_that_was_changed_is_told(clinic):
+    with clinic.serving() as app:
+        git(clinic.vault, "init", "-q")
+        code(["hook", "install", "--vault", str(clinic.vault), "--state", str(clinic.state)])
+        hook = clinic.vault / ".git/hooks/post-commit"
+        hook.write_text(hook.read_text() + "echo mine\n")
+        assert app.health.facts()["git"]["hooks_amiss"]
+        found = [one for one in clinic.look(doctor_host.git) if one.mend == "memex hook install"]
+    assert "post-commit" in only(found).says
+
+
+def git(vault, *words):
+    subprocess.run(["git", "-C", str(vault), *words], check=True, capture_output=True)
 
 
 # The service

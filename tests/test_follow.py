@@ -163,6 +163,7 @@ def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, mo
     following = Follow(Repo(vault), tmp_path, heard.hint, heard.list_all)
     following.start()
     try:
+        until(lambda: following._stood > 0)  # past the first look
         run(vault, "reset", "-q", "--hard", "HEAD~1")
         until(lambda: heard.hints == [["n1.md"]])
     finally:
@@ -238,24 +239,25 @@ def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_pat
 
 @pytest.mark.slow
 def test_the_time_of_a_commit_does_not_grow_with_the_vault(tmp_path, monkeypatch, capsys):
-    """Printed: from the diff to the indexed change, for one note, in vaults of 300 and of 6,000."""
-    took = {}
-    for count in (300, 6_000):
-        world = grown(tmp_path / str(count), count)
+    """Printed: from the diff to the indexed change, for one note, in vaults of 300 and of 6,000; the best of nine, in turns."""
+    worlds = {count: grown(tmp_path / str(count), count) for count in (300, 6_000)}
+    took = {count: [] for count in worlds}
+    for world in worlds.values():
         world.app.follow._marks = world.app.repo.marks()
-        times = []
-        for round_ in range(7):
+    for round_ in range(9):
+        for count, world in worlds.items():
             world.write("Notes/7/n7.md", f"changed {round_}\n")
             world.git("commit", "-qam", "x")
-            begun = time.perf_counter()
             hinted = []
             monkeypatch.setattr(world.app.follow, "_hint", hinted.extend)
+            begun = time.perf_counter()
             world.app.follow.look()
-            assert hinted == ["Notes/7/n7.md"]
             world.app.sync.run(hinted)
-            times.append(time.perf_counter() - begun)
-        took[count] = sorted(times)[len(times) // 2]
+            took[count].append(time.perf_counter() - begun)
+            assert hinted == ["Notes/7/n7.md"]
+    for world in worlds.values():
         world.close()
     with capsys.disabled():
-        sys.stderr.write(", ".join(f"{count} notes: {seconds * 1000:.0f} ms" for count, seconds in took.items()) + "\n")
-    assert took[6_000] < 3 * took[300]
+        told = (f"{count} notes: {min(seconds) * 1000:.0f} ms" for count, seconds in took.items())
+        sys.stderr.write(", ".join(told) + "\n")
+    assert min(took[6_000]) < 3 * min(took[300])

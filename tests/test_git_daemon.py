@@ -16,9 +16,11 @@ import pytest
 
 from syncd import control, follow
 from syncd.hooks import HOOKS, install
+from syncd.standing import UNWELL
 from tests.fakes import fake_embedder
 from tests.process import ROOT, daemon
-from tests.world import World
+from tests.test_standing import CASES, with_remote
+from tests.world import World, until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -147,6 +149,7 @@ def test_after_every_operation_the_index_equals_the_files(tmp_path, bundled, mod
         sys.stderr.write(", ".join(f"{step} {seconds:.1f} s" for step, seconds in took.items()) + "\n")
 
 
+@pytest.mark.slow
 def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(follow, "POLL_S", 3.0)
     world = World(tmp_path)
@@ -155,6 +158,7 @@ def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_not
     install(world.app.repo.hooks_folder(), HOOKS, world.state)
     with world.serving():
         world.app.watch.stop()
+        until(lambda: world.app.follow._stood > 0)  # past the first look
         took = converges(
             bench,
             lambda word: world.found(word, scope="vault", mode="text", limit=50),
@@ -163,6 +167,51 @@ def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_not
     assert world.dump() == world.rebuilt(tmp_path / "again")
     world.close()
     assert len(took) == 13
+
+
+def test_captures_and_searches_work_in_every_state_and_the_owner_is_told_the_way_out(tmp_path, monkeypatch):
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for number, case in enumerate(CASES):
+        make, state, operation, _ = case.values
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        make(with_remote(folder, "vault"))
+        world = World(folder)
+        with world.serving():
+            captured = world.app.desk.workspace("default").capture(f"zq{number}x was thought of")
+            assert captured.created
+            assert world.found(f"zq{number}x", mode="text") == [captured.record.path]
+            told = world.app.health.facts()["git"]
+            assert (told["state"], told["operation"]) == (state, operation)
+            assert re.search(r"`[^`]+`", told["advice"]), state
+            until(lambda world=world, state=state: world.app.follow.unwell == UNWELL.get(state, ""))
+            assert world.app.health.degraded() == ([UNWELL[state]] if state in UNWELL else [])
+        world.close()
+
+
+def test_a_lock_held_for_a_while_loses_no_capture_and_the_index_catches_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(follow, "PATIENCE_S", 3.0)
+    monkeypatch.setattr(follow, "POLL_S", 0.5)
+    root = with_remote(tmp_path, "vault")
+    world = World(tmp_path)
+    with world.serving():
+        world.app.watch.stop()
+        until(lambda: world.app.follow._stood > 0)  # past the first look
+        world.write("n.md", "zq1x is new\n")
+        world.git("commit", "-qam", "x")
+        lock = root / ".git" / "index.lock"
+        lock.write_bytes(b"")
+        captured = world.app.desk.workspace("default").capture("zq2x was thought of meanwhile")
+        assert world.found("zq2x", mode="text") == [captured.record.path]
+        assert world.app.health.facts()["git"]["state"] == "locked"
+        until(lambda: world.found("zq1x", mode="text") == ["n.md"])  # it does not wait for ever
+        assert lock.exists()
+        lock.unlink()
+        world.write("n.md", "zq3x is newer\n")
+        world.git("commit", "-qam", "y")
+        until(lambda: world.found("zq3x", mode="text") == ["n.md"])
+    world.close()
 
 
 def added(memex, count=25):

@@ -376,6 +376,26 @@ def test_the_commands_install_tell_and_uninstall(memex, vault, folder):
     assert ".memex" not in (vault / ".git" / "info" / "exclude").read_text()
 
 
+def test_hooks_that_other_repositories_may_share_are_said_to_be_so(memex, vault, tmp_path):
+    run(vault, "config", "core.hooksPath", str(tmp_path / "shared"))
+    command = [
+        sys.executable,
+        "-m",
+        "syncd.cli",
+        "hook",
+        "install",
+        "--vault",
+        str(vault),
+        "--state",
+        str(tmp_path / "s"),
+    ]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "may serve other repositories" in done.stderr
+    assert done.stdout.startswith(str(tmp_path / "shared"))
+
+
 def test_the_commands_take_a_bare_remote_and_nothing_else(memex, vault, tmp_path):
     run(tmp_path, "clone", "-q", "--bare", str(vault), "remote.git")
     told = memex("hook", "install", "--repo", str(tmp_path / "remote.git"))

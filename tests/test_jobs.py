@@ -339,3 +339,13 @@ def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
     assert all(3 <= ticks <= 17 for _, _, ticks, _ in turns), f"a tick each 0.2 s for 3 s\n{done.stdout}"
     # Each jump ahead owes one run, however far it is; a jump back owes none and stops none.
     assert [daily for *_, daily in turns] == [0, 0, 1, 1, 0, 1], done.stdout
+
+
+def test_work_that_knows_when_it_was_last_done_says_when_it_is_due(jobs):
+    sooner, later = Beat(1), Beat(1)
+    jobs.every("sooner", 3600, sooner, after=0.05)
+    jobs.every("later", 0.01, later, after=3600)
+    jobs.start()
+    assert sooner.done.wait(10)
+    jobs.stop()
+    assert later.runs == 0

@@ -124,6 +124,14 @@ def test_a_long_list_is_cut_and_says_where_the_rest_is():
     assert "- 29.md: bad-frontmatter: x" in page(WELL | {"defects": bad}, at=AT, everything=True)
 
 
+def test_an_item_of_a_list_hangs_below_its_own_beginning():
+    bad = [{"path": f"{number}.md", "defect": "bad-frontmatter: " + "words " * 20} for number in range(2)]
+    lines = page(WELL | {"defects": bad}, at=AT, width=40).splitlines()
+    at = next(number for number, line in enumerate(lines) if "- 0.md" in line)
+    assert lines[at].startswith(" " * 11 + "- 0.md")
+    assert lines[at + 1].startswith(" " * 13 + "words")
+
+
 def test_a_note_that_is_skipped_is_not_told_twice():
     skipped = [{"path": "Big.md", "defect": "not-indexed: is too large"}]
     assert page(WELL | {"defects": skipped}, at=AT).count("Big.md") == 1

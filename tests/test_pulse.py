@@ -7,11 +7,14 @@ import math
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from syncd.notify import Supervisor
 from syncd.pulse import Pulse, Vitals, stuck
+from tests.fakes import FakeEncoder, fake_embedder
+from tests.world import World, until
 
 
 class Patient:
@@ -113,6 +116,19 @@ def test_what_it_does_is_told_when_it_changes(ear, pulse, patient):
     assert ear.silent(1.0, "STATUS")
 
 
+def test_a_state_that_can_not_be_told_takes_no_sign_of_life_away(ear, pulse, patient, caplog):
+    pulse.serving(patient.vitals)
+    ear.until("READY=1")
+
+    def broken():
+        raise OSError("the catalog is gone")
+
+    pulse.serving(replace(patient.vitals, doing=broken))
+    for _ in range(3):
+        ear.until("WATCHDOG=1")
+    assert "could not be told" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("sign", "value", "well", "said"),
     [
@@ -144,6 +160,58 @@ def test_a_loop_that_has_ended_is_stuck():
     patient = Patient()
     patient.end()
     assert stuck(patient.vitals) == "the event loop has ended"
+
+
+class Holding(FakeEncoder):
+    """A model that takes until it is let go."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.go.set()
+
+    def encode(self, texts, *, kind, urgent):
+        self.begun.set()
+        assert self.go.wait(60)
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+
+def test_a_pass_is_seen_to_move_and_not_to_move(tmp_path):
+    encoder = Holding()
+    world = World(tmp_path, embedder=fake_embedder(encoder))
+    try:
+        for number in range(60):
+            world.write(f"{number}.md", f"note {number}\n")
+        sync = world.app.sync
+        encoder.begun.clear()
+        encoder.go.clear()
+        assert (sync.still_s, sync.progress) == (0.0, None)
+        thread = threading.Thread(target=world.run)
+        thread.start()
+        assert encoder.begun.wait(30)
+        until(lambda: sync.still_s > 0.2)
+        encoder.go.set()
+        thread.join(60)
+        assert (sync.still_s, sync.progress) == (0.0, None)
+    finally:
+        encoder.go.set()
+        world.close()
+
+
+def test_a_pipe_whose_thread_has_died_never_moves_again(tmp_path):
+    world = World(tmp_path)
+    try:
+        with world.serving():
+            assert world.app.sync.still_s < 60
+            assert world.app.watch.supervised
+            world.app.sync._thread = threading.Thread()  # one that does not run
+            assert world.app.sync.still_s == math.inf
+            world.app.sync._thread = None
+            world.app.watch.stop()
+            assert not world.app.watch.supervised
+    finally:
+        world.app.sync.interrupt()
+        world.close()
 
 
 def test_without_a_manager_nothing_runs():

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.repo import Marks, Repo
+from syncd.moves import Marks
+from syncd.repo import Repo
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

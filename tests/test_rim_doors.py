@@ -21,6 +21,7 @@ import httpx2
 import pytest
 from starlette.routing import BaseRoute, Route
 
+from mcp_server import webhook
 from mcp_server.guard import OPEN
 from mcp_server.operation import READERS
 from mcp_server.server import app, now_ms
@@ -70,6 +71,8 @@ def test_no_route_at_all_answers_without_a_good_key(rim):
     assert {"/capture", "/search", "/thought/x", "/mcp", "/mcp/thoughts", "/sse", "/healthz"} <= {p for _, p in routes}
     before = rim.files()
     for method, path in routes:
+        if path == webhook.PATH:
+            continue  # no key opens it: it has a signature of its own
         sent = {"json": {"content": "x", "query": "x"}} if method == "POST" else {}
         bodies = {rim.rest(method, path, key=key, **sent).content for key in BAD}
         answers = [rim.rest(method, path, key=key, **sent).status_code for key in BAD]
@@ -445,6 +448,23 @@ def test_the_owner_is_told_of_keys_that_are_about_to_end(tmp_path):
         assert told["live"] == len(live)
 
 
+def test_the_name_of_a_file_that_tells_of_another_note_is_told_to_no_agent(tmp_path):
+    def fill(world):
+        world.write("Diary/Garden plan.md", "the owner's own")
+
+    secret = "AKIAQ7RT5ZV3W9XB2M4N"
+    with running(tmp_path / "state", fill=fill) as rim:
+        for title in ("Garden plan", "Kitchen plan"):
+            sent = {"content": f"{title}: {secret}", "metadata": {"title": title}}
+            assert rim.rest("POST", "/capture", key="work", json=sent).json()["warnings"]
+        files = {file.name for file in (rim.world.vault / "Captures/work").glob("*.md")}
+        assert files == {"Garden plan 2.md", "Kitchen plan.md"}
+        seen = [one["path"] for one in rim.rest("GET", "/readyz", key="work").json()["defects"]]
+        assert seen == ["Captures/work/Garden plan.md", "Captures/work/Kitchen plan.md"]
+        owners = [one["path"] for one in rim.world.app.health.status(None)["defects"]]
+        assert "Captures/work/Garden plan 2.md" in owners
+
+
 # Errors
 
 
@@ -468,14 +488,13 @@ FAULTS = {
     "a bug": KeyError(f"/home/owner/{WORDS}"),
 }
 INSIDE = re.compile(
-    r"Traceback|File \"|line \d+|/home/|/tmp/|\.py\b|\.lance|diary|owner/|sk-|sqlite|lance|KeyError|Errno|xqbodyzy"
+    r"Traceback|File \"|line \d+|/home/|/tmp/|\.py\b|\.lance|diary|owner/|sk-|sqlite|lance|Errno|xqbodyzy"
 )
 
 
-def everything(rim, key, mode):
+def everything(rim, key, mode, note="0" * 32):
     """What every route and tool answers, as text."""
     told = []
-    note = "0" * 32
     for method, path, sent in (
         ("POST", "/capture", {"json": {"content": f"a text {mode}"}}),
         ("POST", "/search", {"json": {"query": "text"}}),
@@ -518,7 +537,7 @@ def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, cap
         else:
             setattr(holder, name, broken)
         try:
-            told = everything(rim, "work", "legacy") + everything(rim, "full", "2026-07-28")
+            told = everything(rim, "work", "legacy") + everything(rim, "two", "2026-07-28")
         finally:
             setattr(holder, name, whole)
         assert any(outcome in (500, 503, "error") for _, outcome, _ in told)
@@ -543,6 +562,76 @@ def test_a_vault_that_is_gone_and_a_model_that_fails_tell_nothing_either(tmp_pat
         for what, _, text in told:
             assert not INSIDE.search(text), what
             assert str(tmp_path) not in text, what
+
+
+def instead(note, make):
+    note.unlink()
+    make(note)
+
+
+def emptied(folder, make):
+    shutil.rmtree(folder)
+    make(folder)
+
+
+def spoilt(rim, pattern):
+    """Files that the daemon has open, overwritten."""
+    files = [one for one in rim.world.state.rglob(pattern) if one.is_file()]
+    assert files
+    for one in files:
+        one.write_bytes(b"diary " * 4_000)
+
+
+REAL = {
+    "a note that is a folder": lambda _, note: instead(note, Path.mkdir),
+    "a note that is a link": lambda _, note: instead(note, lambda at: at.symlink_to("/etc/passwd")),
+    "a note that is a pipe": lambda _, note: instead(note, os.mkfifo),
+    "a workspace that is a file": lambda _, note: emptied(note.parent, lambda at: at.write_text("x")),
+    "a workspace that is a link": lambda _, note: emptied(note.parent, lambda at: at.symlink_to("/etc")),
+    "a catalog of nonsense": lambda rim, _: spoilt(rim, "captures.db"),
+    "a store of nonsense": lambda rim, _: spoilt(rim, "captures.lance/**/*"),
+    "a store that is gone": lambda rim, _: shutil.rmtree(next(rim.world.state.rglob("captures.lance"))),
+    "a ledger of nonsense": lambda rim, _: spoilt(rim, "ledger.db"),
+}
+
+
+def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(tmp_path):
+    with running(tmp_path / "state") as rim:
+        stream = listening(rim, rim.secrets["work"])
+        ledger = rim.world.app.ledger
+        whole, ledger._connection = ledger._connection, Broken(FAULTS["bad database"])
+        try:
+            for method, path, key in (
+                ("GET", "/thoughts", "work"),
+                ("POST", "/mcp", "full"),
+                ("GET", "/readyz", "bad"),
+            ):
+                answer = rim.rest(method, path, key=key, **({"json": {}} if method == "POST" else {}))
+                error = answer.json()["error"]
+                assert (answer.status_code, error["code"], error["retryable"]) == (503, "UNAVAILABLE", True)
+                assert not INSIDE.search(answer.text)
+            assert rim.rest("GET", "/healthz", key=None).status_code == 200
+            assert not stream.is_set()
+        finally:
+            ledger._connection = whole
+        assert rim.rest("GET", "/thoughts", key="work").status_code == 200
+        rim.desk.keys.revoke("work", now=now_ms())
+        assert stream.wait(30)  # whoever watches over streams has outlived it
+
+
+@pytest.mark.parametrize("kind", REAL)
+def test_what_breaks_on_disk_is_told_without_where_or_what_it_was(tmp_path, kind):
+    with running(tmp_path / "state") as rim:
+        rim.desk.workspace("secret").capture("# Hidden title xqtitlezy\n\nthe word is xqbodyzy")
+        made = rim.rest("POST", "/capture", key="work", json={"content": "a note of mine"}).json()
+        note = next((rim.world.vault / "Captures/work").glob("*.md"))
+        REAL[kind](rim, note)
+        told = everything(rim, "work", "2026-07-28", made["id"])
+        for what, _, text in told:
+            assert not INSIDE.search(text), (what, text)
+            for inside in (str(tmp_path), "xqtitlezy", "/etc", "root:"):
+                assert inside not in text, (what, text)
+            assert note.name not in text or what == "GET /readyz"  # which lists what can't be indexed
 
 
 def test_no_key_and_no_text_of_a_note_is_in_the_log(rim, caplog):

@@ -40,7 +40,7 @@ def error(answer):
 def test_a_capture_says_what_became_of_it(rim, work):
     told = work.capture("# Alpha\n\nbody", source="voice", metadata={"project": "x", "tags": ["a"], "title": "T"})
     assert set(told) == {
-        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at")
+        *("id", "created", "content_hash", "title", "tags", "summary", "chunks", "created_at", "updated_at", "warnings")
     }
     assert told["created"] is True
     assert told["title"] == "T"
@@ -400,7 +400,16 @@ def test_a_daemon_is_not_ready_before_the_first_listing(tmp_path):
 def test_the_description_is_valid_openapi_and_names_every_route(rim):
     described = rim.rest("GET", "/openapi.json").json()
     validate(described)
-    assert set(described["paths"]) == {"/capture", "/search", "/thought/{id}", "/thoughts", "/healthz", "/readyz"}
+    assert set(described["paths"]) == {
+        "/capture",
+        "/search",
+        "/thought/{id}",
+        "/thoughts",
+        "/healthz",
+        "/readyz",
+        "/hooks/git",
+        "/metrics",
+    }
     assert set(described["paths"]["/thought/{id}"]) == {"get", "delete"}
     assert (
         "title"

@@ -35,19 +35,23 @@ def person(monkeypatch, tmp_path):
     )
 
 
-@pytest.fixture
-def vault(tmp_path):
+def with_remote(folder, name):
     """A vault with a history, a remote and nothing amiss."""
-    root = tmp_path / "My $HOME vault – ü 'x'"
+    root = folder / name
     root.mkdir()
     (root / "n.md").write_text("one\n")
     run(root, "init", "-q", "-b", "main")
     run(root, "add", "-A")
     run(root, "commit", "-qm", "one")
-    run(root, "clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
-    run(root, "remote", "add", "origin", str(tmp_path / "remote.git"))
+    run(root, "clone", "-q", "--bare", ".", str(folder / "remote.git"))
+    run(root, "remote", "add", "origin", str(folder / "remote.git"))
     run(root, "push", "-q", "-u", "origin", "main")
     return root
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return with_remote(tmp_path, "My $HOME vault – ü 'x'")
 
 
 def theirs(vault, *, text="theirs\n", name="other.md"):

@@ -254,16 +254,20 @@ def test_a_capture_is_traced_to_the_disk(traced):
     assert {f"{top} > prepare > encode", f"{top} > write", f"{top} > commit > store"} <= paths
 
 
-def test_an_mcp_message_names_its_own_trace(traced):
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_an_mcp_message_names_its_own_trace(traced, mode):
     rim, flushed = traced
 
     async def call():
-        async with client(rim, mode="2026-07-28") as mcp:
+        async with client(rim, mode=mode) as mcp:
             await mcp.call_tool("list_recent", {}, meta={"traceparent": PARENT})
+            await mcp.call_tool("semantic_search", {"query": "x"})
 
     run(call())
     collector = flushed()
-    assert "tool list_recent" in collector.names(TRACE)
+    assert collector.names(TRACE) == ["tool list_recent"]
+    (search,) = (one for one in collector.spans if one.name == "tool semantic_search")
+    assert collector.path(search)[0] == "POST /mcp"
 
 
 def test_nothing_of_a_note_or_a_request_leaves_in_a_trace(traced):

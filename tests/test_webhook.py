@@ -200,6 +200,16 @@ def test_a_delivery_is_remembered_for_a_day_and_then_forgotten(tmp_path):
         assert not hook.push("b", now=KEPT_MS + 2)
 
 
+def test_a_signature_is_the_one_that_github_documents(tmp_path):
+    with pushes(tmp_path, Told()) as (hook, _):
+        (tmp_path / "hook-secret").write_text("It's a Secret to Everybody\n")
+        (tmp_path / "hook-secret").chmod(0o600)
+        known = b"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+        assert hook.signed(b"Hello, World!", [known])
+        assert not hook.signed(b"Hello, World?", [known])
+        assert not hook.signed(b"Hello, World!", [])
+
+
 def test_a_secret_that_is_a_link_or_a_pipe_is_none(tmp_path):
     with pushes(tmp_path, Told()) as (hook, _):
         make_secret(tmp_path, rotate=False)

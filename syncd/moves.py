@@ -1,0 +1,67 @@
+"""Which files Git has touched on its way from one place to another: asked of HEAD's log, step by step.
+
+Law, tested: all of the way counts, not its ends alone, as a note may be as before and yet have been another in between.
+What can't be told for certain is not guessed: None means that anything may have changed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from syncd.repo import Repo
+
+_MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: from where, to where
+_UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # what Git repeats when it lacks one of the two
+_NAMES = ("-r", "-z", "--name-only")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where Git stands: the commit that is checked out and the newest stash, in hex, and how long HEAD's log is."""
+
+    head: str | None = None
+    stash: str | None = None
+    log: int = 0  # bytes
+
+
+def changed(repo: Repo, since: Marks, now: Marks) -> set[str] | None:
+    """The files that Git touched on the way from one to the other; None when it can't tell."""
+    found: set[str] = set()
+    if (since.head, since.log) != (now.head, now.log):
+        touched = _on_the_way(repo, since, now)
+        if touched is None:
+            return None
+        found |= touched
+    for stash in {since.stash, now.stash} - {None} if since.stash != now.stash else ():
+        if (taken := names(repo, f"{stash}^1", str(stash))) is None:
+            return None
+        untracked = repo.answer("ls-tree", *_NAMES, "--end-of-options", f"{stash}^3")  # None when it took no such files
+        found |= taken | _split(untracked or "")
+    return found
+
+
+def names(repo: Repo, old: str, new: str, *options: str) -> set[str] | None:
+    """The paths in which two commits differ."""
+    told = repo.answer("diff-tree", *_NAMES, "--no-renames", *options, "--end-of-options", old, new)
+    return None if told is None else _split(told)
+
+
+def _on_the_way(repo: Repo, since: Marks, now: Marks) -> set[str] | None:
+    lines = repo.log(since.log)
+    if not lines or since.head is None or now.head is None:
+        return None
+    steps = {(found[1].decode(), found[2].decode()) for line in lines if (found := _MOVE.match(line))}
+    if any(old == new for old, new in steps):
+        return None  # a reset or checkout to the same place, which may have undone edits
+    if since.head != now.head:
+        steps.add((since.head, now.head))
+    given = "".join(f"{new} {old}\n" for old, new in sorted(steps))
+    told = repo.answer("diff-tree", "--stdin", *_NAMES, "--no-renames", "--no-commit-id", given=given)
+    touched = None if told is None else _split(told)
+    return None if touched is None or any(_UNKNOWN.match(path) for path in touched) else touched
+
+
+def _split(told: str) -> set[str]:
+    return set(filter(None, told.split("\0")))
