@@ -12,7 +12,7 @@ from typing import Any
 
 from index.errors import InvalidArgument
 from index.identity import fold
-from syncd.note import OWNED
+from syncd.note import OWNED, FrontmatterError, compose, properties, split
 from syncd.place import RESERVED
 
 NAME_BYTES = 200  # of 255: room for a suffix and ".md"
@@ -133,3 +133,15 @@ def namespace_path(namespace: str) -> str:
     if len(parts) > 8:
         raise InvalidArgument("a namespace has at most 8 levels", namespace=namespace[:200])
     return "/".join(workspace_name(part) for part in parts)
+
+
+def composed(own: dict[str, Any], content: str) -> str:
+    """The note's text. What is written must read back as what was given, or it is refused."""
+    try:
+        text = compose(own, content)
+        front, body = split(text)
+        if body == content and properties(front) == own:
+            return text
+    except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
+        raise InvalidArgument(f"metadata can't be written as properties: {error}") from error
+    raise InvalidArgument("metadata holds a value that properties can't; use plain texts, numbers, lists and objects")

@@ -20,6 +20,7 @@ from index.index import Index
 from index.model import Answer, Query, Record, Stat
 from index.trace import span
 from syncd.capture import (
+    composed,
     free_name,
     iso,
     metadata_of,
@@ -31,7 +32,7 @@ from syncd.capture import (
 from syncd.enrich import Enricher, Found, filled, lacking
 from syncd.keys import Keys
 from syncd.naming import addresses, bare
-from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, split
+from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
 from syncd.place import place
 from syncd.pushes import Pushes
@@ -125,7 +126,7 @@ class Workspace:
         while True:
             name = free_name(stem_of, now, lambda folded: folded in avoid or self._tools.taken(folded))
             # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
-            raw = encode(_composed(own(title=title or (wanted if name != wanted else None)), content))
+            raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
             document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=self._tools.inbox)
             finding = finding or self._tools.enricher.begin(document)
             # Cut and embed before anything is written: a capture that can't be made findable is refused.
@@ -388,18 +389,6 @@ def _checked(content: str) -> bytes:
             f"content has {len(body):,} bytes; a capture may have {MAX_CONTENT:,}", limit=MAX_CONTENT
         )
     return body
-
-
-def _composed(own: dict[str, Any], content: str) -> str:
-    """The note's text. What is written must read back as what was given, or it is refused."""
-    try:
-        text = compose(own, content)
-        front, body = split(text)
-        if body == content and properties(front) == own:
-            return text
-    except (FrontmatterError, ValueError, TypeError, RecursionError) as error:
-        raise InvalidArgument(f"metadata can't be written as properties: {error}") from error
-    raise InvalidArgument("metadata holds a value that properties can't; use plain texts, numbers, lists and objects")
 
 
 def _known(record: Record | None) -> Record:
