@@ -197,7 +197,7 @@ def _score(term: _Term, single: Mapping[str, _Term], places: int) -> float:
     elif term.headed:
         sure = 0.8 + 0.4 * alone
     elif term.compound:
-        sure = 0.95 + 0.25 * alone
+        sure = 1.1 + 0.2 * alone
     else:
         sure = 0.3 + 0.72 * alone
     if len(term.words) > 2:

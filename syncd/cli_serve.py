@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import queue
 import shlex
 import shutil
 import signal
@@ -184,24 +185,29 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     rim_ahead()
     stop = threading.Event()
     put_away = threading.Event()
+    wishes: queue.SimpleQueue[int] = queue.SimpleQueue()
     since = 0.0
 
     def stopping(number: int, _: FrameType | None) -> None:
+        # Whatever the main thread was in the midst of, it may hold a lock: only a put on this kind of queue never waits.
         nonlocal since
-        if stop.is_set():
+        if since:
             if time.monotonic() - since < ONE_STOP_S:
                 return
             raise KeyboardInterrupt
         since = time.monotonic()
-        talk(f"memex: {signal.Signals(number).name}, stopping")
-        stop.set()
-        threading.Thread(target=leaving, name="leaving", daemon=True).start()
+        wishes.put(number)
 
     def leaving() -> None:
+        if not (number := wishes.get()):
+            return
+        talk(f"memex: {signal.Signals(number).name}, stopping")
+        stop.set()
         pulse.stopping()
         if not put_away.wait(DRAIN_S):
             _leave()
 
+    threading.Thread(target=leaving, name="leaving", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
             signal.signal(number, stopping)
@@ -216,6 +222,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
             app.serve(ready, stop, pulse)
     finally:
         put_away.set()
+        wishes.put(0)
         pulse.stop()
 
 

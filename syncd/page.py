@@ -223,7 +223,10 @@ def _jobs(now: Mapping[str, Any], at: int) -> Iterator[Row]:
 def _keys(now: Mapping[str, Any]) -> Iterator[Row]:
     if told := now.get("keys"):
         soon = ", ".join(line(str(name), 64) for name in told.get("expiring", ()))
-        yield "keys", str(told.get("problem") or f"{told.get('live', 0)} live" + (f"; ending soon: {soon}" if soon else ""))
+        yield (
+            "keys",
+            str(told.get("problem") or f"{told.get('live', 0)} live" + (f"; ending soon: {soon}" if soon else "")),
+        )
 
 
 def _progress(now: Mapping[str, Any]) -> str:
