@@ -4,6 +4,7 @@ Laws, tested: what `tag_of` returns is "" or a tag that Obsidian reads, in kebab
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +54,7 @@ def key_of(tag: str) -> str:
     return "".join(words_of(tag))
 
 
+@functools.lru_cache(8_192)  # a vocabulary is compared with each new tag
 def words_of(tag: str) -> tuple[str, ...]:
     """The words of a tag, each in its one form."""
     parts = [_word(part) for part in _APART.split(tag) if part]
