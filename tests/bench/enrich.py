@@ -30,14 +30,14 @@ from tests.bench.measure import ROOT, p50, p95
 
 PICKED = (
     ("en", "vault_kepano/**/*.md", 6, (150, 900)),
-    ("en", "known_tasks_docs/notes/**/*.md", 6, (150, 900)),
-    ("ja", "jsquad_valid/notes/**/*.md", 12, (100, 600)),
-    ("zh", "vault_oldwinter_md/**/*.md", 12, (80, 600)),
+    ("en", "known_tasks_docs/notes/**/*.md", 12, (150, 900)),
+    ("ja", "jsquad_valid/notes/**/*.md", 14, (100, 600)),
+    ("zh", "vault_oldwinter_md/**/*.md", 14, (80, 600)),
 )
 DRIFT = (
     ("known_tasks_docs/notes/**/*.md", 100),
     ("jsquad_valid/notes/**/*.md", 100),
-    ("vault_oldwinter_md/**/*.md", 100),
+    ("vault_oldwinter_md/**/*.md", 130),
 )
 VOCABULARY = 100
 OURS = (
@@ -132,7 +132,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     asked.add_argument("--data", type=Path, default=Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data")))
     asked.add_argument("--json", type=Path)
-    asked.add_argument("--seed", type=int, default=7)
+    asked.add_argument("--seed", type=int, default=11)
     given = asked.parse_args()
     if not given.data.is_dir():
         sys.exit(f"no data at {given.data}: name it by --data")
