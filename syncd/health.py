@@ -84,7 +84,7 @@ class Health:
         now = time.time_ns() // 1_000_000
         try:
             live = [key for key in self._app.keys.list() if key.live(now)]
-        except Unavailable as error:  # the ledger: its owner must still be able to ask what is wrong
+        except Unavailable as error:  # of the ledger; its owner must still be able to ask what is wrong
             return {"live": 0, "expiring": [], "problem": error.message}
         soon = now + EXPIRING_MS
         return {
@@ -119,7 +119,7 @@ class Health:
             told.append(f"watch: {unwell}")
         if self._app.watch and not self._app.alone():
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
-        told += [text for text in (self._app.follow.unwell, self._app.pushes.problem) if text]
+        told += [text for text in (self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem) if text]
         return told + self._app.sync.degraded + self._app.jobs.troubles()
 
     def _git(self) -> dict[str, Any]:

@@ -43,11 +43,15 @@ class Labels:
 
     def facts(self) -> dict[str, Any]:
         """Who enriches, what is wrong with it, how many notes lack a summary or tags, how many of them are tried again."""
+        try:
+            waiting = len(self._enricher.owed())
+        except Unavailable:  # the ledger can't be read, and status says so
+            waiting = 0
         return {
             "by": self._enricher.by,
             "problem": self._enricher.problem,
             "missing": len(self._captures.index.unlabelled()),
-            "waiting": len(self._enricher.owed()),
+            "waiting": waiting,
         }
 
     # One note

@@ -75,6 +75,7 @@ class Ledger:
         self.path = path
         self._connection = connection
         self._lock = threading.RLock()
+        self.problem = ""  # why it could not be read when it was last asked, in a sentence
 
     @classmethod
     def open(cls, path: Path) -> Ledger:
@@ -129,8 +130,10 @@ class Ledger:
         with self._lock:
             try:
                 yield
+                self.problem = ""
             except sqlite3.DatabaseError as error:
                 log.error("the ledger can't be read: %s", error)  # noqa: TRY400 - the words are all there is to it
+                self.problem = "ledger: it can't be read, so no key is let in; see memex doctor"
                 raise Unavailable("the ledger can't be read; the daemon's log says more") from error
 
     def close(self) -> None:

@@ -613,9 +613,11 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
             assert rim.rest("GET", "/healthz", key=None).status_code == 200
             assert not stream.is_set()
             assert "the ledger can't be read" in rim.world.app.health.facts()["keys"]["problem"]
+            assert any(text.startswith("ledger:") for text in rim.world.app.health.degraded())
         finally:
             ledger._connection = whole
         assert rim.rest("GET", "/thoughts", key="work").status_code == 200
+        assert not any(text.startswith("ledger:") for text in rim.world.app.health.degraded())
         rim.desk.keys.revoke("work", now=now_ms())
         assert stream.wait(30)  # whoever watches over streams has outlived it
 
