@@ -121,3 +121,21 @@ def test_an_address_that_is_none_is_refused_at_once():
 def test_a_long_note_is_cut(server):
     asked(server, text="word " * 100_000)
     assert len(json.dumps(server.requests[0])) < 12_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(" " * 20_000 + "x", id="blanks in front"),
+        pytest.param("{}" + "\n" * 20_000 + "x", id="blanks behind"),
+        pytest.param("```" + " " * 20_000 + "x", id="blanks in a fence"),
+        pytest.param("<think></think>" * 3_000 + "x", id="thoughts without end"),
+        pytest.param("{" + "} " * 20_000 + "x", id="many ends"),
+    ],
+)
+def test_an_answer_that_is_made_to_be_slow_to_read_is_not(server, content):
+    server.says(content)
+    begun = time.monotonic()
+    with pytest.raises(Unavailable, match="JSON"):
+        asked(server)
+    assert time.monotonic() - begun < 1.0
