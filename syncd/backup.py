@@ -63,7 +63,7 @@ class Header(tarfile.TarInfo):
     """A header of an archive, refused unless `pack` could have written it: tarfile reads hostile ones for hours."""
 
     @classmethod
-    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> Self:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """The header in `buf`. InvalidArgument for one of another kind, or of an extension that is too long."""
         found = super().frombuf(buf, encoding, errors)
         extension = found.type == tarfile.XHDTYPE and found.size <= LARGEST_EXTENSION

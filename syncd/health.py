@@ -41,7 +41,9 @@ class Health:
         scopes: tuple[Scope, ...] = SCOPES if workspaces is None else ("captures",)
         waiting = self._app.sync.waiting
         if workspaces is not None:  # else whoever asks again and again is told when a person writes
-            waiting = {path for path in waiting if place(path, self._app.settings.vault.inbox).scope == "captures"}
+            inbox = self._app.settings.vault.inbox  # looked for first, as the whole vault may wait
+            own = (path for path in waiting if path.startswith(f"{inbox}/"))
+            waiting = {path for path in own if place(path, inbox).scope == "captures"}
         return {
             "ready": self._app.sync.ready.is_set()
             or (self._app.watch is None and all(one.listed for one in indexes.values())),
