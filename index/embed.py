@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from index.encoders import Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, plain
+from index.encoders import SAMPLE, Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, plain
 from index.errors import Unavailable
 from index.trace import span
 
@@ -23,7 +23,7 @@ __all__ = ["Bundled", "EmbedSettings", "Embedder", "Encoder", "EncoderSettings",
 
 Load: TypeAlias = Callable[[EncoderSettings, Path], Encoder]
 
-PROBE = "A capture is a note that an agent wrote; its owner decides whether it stays."
+PROBE = SAMPLE
 SAME = 0.99  # cosine of two encoders' vectors of PROBE from which they count as one model
 WINDOW = 512  # texts that are sorted by length before batches are cut: equal lengths waste no padding
 LOADED_S = 15.0  # what closing waits for a load under way

@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 from pydantic import ValidationError
 
-from index.errors import MemexError, Unavailable
+from index.errors import MemexError, PermissionDenied, Unavailable
 from mcp_server.caller import Caller, allow, exhausted, workspace_of
 from mcp_server.metrics import Metrics
 from mcp_server.observed import calling
@@ -95,6 +95,8 @@ class Desktop:
     def page(self, caller: Caller) -> bytes:
         """The metrics, for who may know the whole vault's numbers."""
         allow(caller, "admin")
+        if not _owns(caller):
+            raise PermissionDenied("these are numbers of the whole vault, and the key is bound to workspaces")
         assert self._metrics is not None, "whoever serves this page has made the metrics"
         return self._metrics.page()
 
@@ -154,10 +156,10 @@ class Desktop:
         return await anyio.to_thread.run_sync(lambda: self.desk.status(self._visible(caller)), abandon_on_cancel=True)
 
     def _visible(self, caller: Caller | None) -> frozenset[str] | None:
-        """The workspaces whose notes' paths may be told; None = all paths of the vault, for its owner."""
+        """The workspaces whose notes' paths may be told; None = all of the vault, for its owner."""
         if caller is None:
             return frozenset()
-        if caller.key.may("admin"):
+        if _owns(caller):
             return None
         if caller.key.workspaces is not None:
             return caller.key.workspaces
@@ -165,3 +167,8 @@ class Desktop:
             return frozenset(self.desk.workspaces())
         except Unavailable:  # the vault is away, and the status says so
             return frozenset()
+
+
+def _owns(caller: Caller) -> bool:
+    """Whether a key may know of the whole vault: one that is bound to workspaces may not, whatever its scopes."""
+    return caller.key.may("admin") and caller.key.workspaces is None

@@ -107,8 +107,13 @@ class Agenda:
     @property
     def pending(self) -> int:
         """How many paths are known to have changed and can't be found yet."""
+        return len(self.waiting)
+
+    @property
+    def waiting(self) -> set[str]:
+        """These paths."""
         with self._changed:
-            return len(self._hints | self._settling.keys() | self._later.keys() | self._working.keys())
+            return self._hints | self._settling.keys() | self._later.keys() | self._working.keys()
 
     def _take_hints(self) -> float:
         now = time.monotonic()

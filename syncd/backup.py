@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import ledger
@@ -41,7 +41,12 @@ DERIVED = frozenset(
 )
 OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
 LARGEST_MANIFEST, LARGEST = 1 << 20, 1 << 30  # bytes; of a manifest, of all files together
-DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, KeyError, TypeError, AttributeError)
+LARGEST_EXTENSION = 2_048  # bytes of a header that has what the next one has no room for: a long name, twice
+LATEST = 253_402_300_799_000  # epoch milliseconds; calendars end there
+DAMAGED = (
+    *(tarfile.TarError, EOFError, zlib.error, OSError, ValueError, KeyError, TypeError, AttributeError),
+    *(OverflowError, RecursionError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,19 @@ class Contents:
     version: str
     vault: str  # where it was
     files: Mapping[str, int]  # name in the archive → size
+
+
+class Header(tarfile.TarInfo):
+    """A header of an archive, refused unless `pack` could have written it: tarfile reads hostile ones for hours."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """The header in `buf`. InvalidArgument for one of another kind, or of an extension that is too long."""
+        found = super().frombuf(buf, encoding, errors)
+        extension = found.type == tarfile.XHDTYPE and found.size <= LARGEST_EXTENSION
+        if found.size < 0 or not (extension or found.isreg()):
+            raise InvalidArgument("the archive holds what no backup does; nothing was changed")
+        return found
 
 
 def truth(state: Path) -> Iterator[str]:
@@ -133,7 +151,7 @@ def unpack(archive: Path, into: Path) -> Contents:
     """Put the files of an archive into the empty folder `into`, if all of it is as it should be; else InvalidArgument."""
     try:
         _read_through(archive)
-        with tarfile.open(archive, mode="r:gz") as opened:
+        with tarfile.open(archive, mode="r:gz", tarinfo=Header) as opened:
             contents, digests = _manifest(opened)
             left = dict(digests)
             while (member := opened.next()) is not None:
@@ -188,7 +206,10 @@ def _manifest(opened: tarfile.TarFile) -> tuple[Contents, dict[str, str]]:
     if STATE + LEDGER not in sizes:
         raise InvalidArgument("the backup has no ledger; nothing was changed")
     digests = {name: str(told["files"][name]["sha256"]) for name in sizes}
-    return Contents(int(told["made_at"]), str(told["version"]), str(told["vault"]), sizes), digests
+    made_at, version = int(told["made_at"]), str(told["version"])
+    if not 0 <= made_at <= LATEST or not version.isprintable():  # both are shown to a person
+        raise InvalidArgument("the backup does not say when and by what it was made; nothing was changed")
+    return Contents(made_at, version, str(told["vault"]), sizes), digests
 
 
 def _fit(name: str) -> bool:

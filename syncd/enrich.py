@@ -119,7 +119,8 @@ class Enricher:
         if not text.strip():
             return NOTHING
         try:
-            summary, tags = self._chat.ask(cut(plain(redacted(document.title)), SUMMARY), text, list(vocabulary))
+            known = [tag for tag in vocabulary if redacted(tag) == tag]
+            summary, tags = self._chat.ask(cut(plain(redacted(document.title)), SUMMARY), text, known)
             found = checked(summary, tags, vocabulary=vocabulary, vectors=self._meaning)
             if not found.summary or not found.tags:
                 raise Unavailable(f"{self._chat.name} gives no summary or no tags that can be used")  # noqa: TRY301 - as all its failures

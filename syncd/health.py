@@ -36,18 +36,22 @@ class Health:
         self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in app.shelf.slots.values()))
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
-        """The state in numbers; defects of all notes for the owner (None), else only of these workspaces' notes."""
+        """The state in numbers: of the whole vault for the owner (None); else of captures, with these workspaces' defects."""
         indexes = {scope: slot.index for scope, slot in self._app.shelf.slots.items()}
-        counts = {scope: index.counts for scope, index in indexes.items()}
+        scopes: tuple[Scope, ...] = SCOPES if workspaces is None else ("captures",)
+        waiting = self._app.sync.waiting
+        if workspaces is not None:  # else whoever asks again and again is told when a person writes
+            inbox = self._app.settings.vault.inbox  # looked for first, as the whole vault may wait
+            own = (path for path in waiting if path.startswith(f"{inbox}/"))
+            waiting = {path for path in own if place(path, inbox).scope == "captures"}
         return {
             "ready": self._app.sync.ready.is_set()
             or (self._app.watch is None and all(one.listed for one in indexes.values())),
-            "pending": self._app.sync.pending,
-            "generation": sum(index.generation for index in indexes.values()),
-            "captures": {"documents": counts["captures"][0], "chunks": counts["captures"][1]},
-            "vault": {"documents": counts["vault"][0], "chunks": counts["vault"][1]},
+            "pending": len(waiting),
+            "generation": sum(indexes[scope].generation for scope in scopes),
+            **{scope: dict(zip(("documents", "chunks"), indexes[scope].counts, strict=True)) for scope in scopes},
             "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
-            "degraded": self.degraded(SCOPES if workspaces is None else ("captures",)),
+            "degraded": self.degraded(scopes),
         }
 
     def facts(self) -> dict[str, Any]:

@@ -104,7 +104,8 @@ class Lines(logging.Formatter):
             message = f"a record of {record.filename}:{record.lineno} can't be formatted ({type(error).__name__})"
         fields = {**(_bound.get() or {}), **getattr(record, "fields", {})}
         told = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
-        trace = [clean(line) for line in _trace(record).splitlines()]
+        # Whole first: of a secret of several lines, no line by itself is known for a part of one.
+        trace = [clean(line) for line in _without_secrets(_trace(record)).splitlines()]
         if self.structured:
             line = self._json(record, message, told, "\n".join(trace)[-LONGEST:])
         else:
@@ -124,9 +125,14 @@ class Lines(logging.Formatter):
 
 def clean(text: str) -> str:
     """`text` without secrets, as one line of what can be shown, cut to a bearable length."""
+    text = _without_secrets(text)  # before it is cut: half a secret is not known for one
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
-    return _line(redacted(_SECRET.sub(lambda found: f"{next(filter(None, found.groups()))}[redacted]", text)))
+    return _line(text)
+
+
+def _without_secrets(text: str) -> str:
+    return redacted(_SECRET.sub(lambda found: f"{next(filter(None, found.groups()))}[redacted]", text))
 
 
 def _line(text: str) -> str:

@@ -94,6 +94,11 @@ class Sync:
         return self._agenda.pending
 
     @property
+    def waiting(self) -> set[str]:
+        """These paths."""
+        return self._agenda.waiting
+
+    @property
     def still_s(self) -> float:
         """Seconds since the pass under way last came further; 0 when none is under way. A dead thread never moves again."""
         if self._thread is not None and not self._thread.is_alive() and not self._agenda.stopped:

@@ -6,11 +6,13 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import shutil
 import sqlite3
 import stat
 import tarfile
 import threading
+import time
 import tomllib
 from pathlib import Path
 
@@ -253,6 +255,10 @@ LEDGER = ("state/ledger.db", b"x", {})
         pytest.param([LEDGER], {"listed": {"state/ledger.db": {"size": 1, "sha256": "0" * 64}}}, id="another digest"),
         pytest.param([LEDGER], {"listed": []}, id="a list that is none"),
         pytest.param([LEDGER], {"format": 2}, id="another format"),
+        pytest.param([LEDGER], {"made_at": math.inf}, id="a time that is no number"),
+        pytest.param([LEDGER], {"made_at": 10**30}, id="a time that no calendar has"),
+        pytest.param([LEDGER], {"version": "1\x1b[2J"}, id="a version that moves the cursor"),
+        pytest.param([LEDGER], {"listed": {"state/ledger.db": {"size": math.inf, "sha256": "0"}}}, id="a size that is no number"),
         pytest.param([("state/key", b"x", {})], {}, id="no ledger"),
         pytest.param([("state", b"x", {}), LEDGER], {}, id="a file in the place of the folder"),
     ],
@@ -276,6 +282,66 @@ def test_a_manifest_must_come_first_and_be_small(tmp_path):
     (tmp_path / "into").mkdir()
     with pytest.raises(InvalidArgument):
         unpack(tmp_path / "b.tar.gz", tmp_path / "into")
+
+
+def header(kind, size, name="state/ledger.db"):
+    """A header of a member, with any size."""
+    raw = bytearray(tarfile.TarInfo(name).tobuf(tarfile.USTAR_FORMAT))
+    raw[156:157] = kind
+    raw[124:136] = b"%011o\0" % size if size >= 0 else b"\xff" + (256**11 + size).to_bytes(11, "big")
+    raw[148:156] = b"%06o\0 " % (256 + sum(raw[:148]) + sum(raw[156:512]))
+    return bytes(raw)
+
+
+def extended(raw):
+    """A header that holds more of the next one."""
+    return header(b"x", len(raw)) + raw.ljust(-(-len(raw) // 512) * 512, b"\0")
+
+
+FILE = header(b"0", 1) + b"x".ljust(512, b"\0")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        pytest.param(extended(b"1" * 200_000) + FILE, id="an extension that takes long to read"),
+        pytest.param(extended(b"1 hdrcharset=" + b"1" * 100_000) + FILE, id="a charset that takes long to read"),
+        pytest.param(extended(b"17 size=-1048576\n") + FILE, id="a size below nought"),
+        pytest.param(extended(b"9 path=a\n") * 5_000 + FILE, id="extensions of extensions"),
+        pytest.param(header(b"L", 1 << 20) + b"a" * (1 << 20) + FILE, id="a name of a megabyte"),
+        pytest.param(header(b"g", 512) + bytes(512) + FILE, id="an extension of all"),
+        *(pytest.param(header(kind, size), id=f"{kind!r} {size}") for kind in (b"0", b"x", b"L", b"5", b"Z") for size in (-512, -1536)),
+    ],
+)  # fmt: skip
+def test_headers_that_are_made_to_hurt_are_refused_at_once(tmp_path, members):
+    plain = gzip.decompress(forged(tmp_path / "plain.tar.gz", [LEDGER]).read_bytes())
+    evil = tmp_path / "evil.tar.gz"
+    evil.write_bytes(gzip.compress(plain[: plain.index(b"state/ledger.db\0")] + members + bytes(1024)))
+    (tmp_path / "into").mkdir()
+    begun = time.monotonic()
+    with pytest.raises(InvalidArgument):
+        unpack(evil, tmp_path / "into")
+    assert time.monotonic() - begun < 2
+
+
+def test_a_manifest_that_is_nested_without_end_is_refused(tmp_path):
+    with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("manifest.json")
+        member.size = 100_000
+        archive.addfile(member, io.BytesIO(b"[" * member.size))
+    (tmp_path / "into").mkdir()
+    with pytest.raises(InvalidArgument):
+        unpack(tmp_path / "b.tar.gz", tmp_path / "into")
+
+
+def test_a_long_name_in_any_script_comes_back(state, tmp_path):
+    name = "ü" * 100 + "/" + "ß" * 100
+    (state / name).parent.mkdir()
+    (state / name).write_text("kept")
+    pack(state, tmp_path / "b.tar.gz", vault=Path("/v"), settings=None, version="1", now=NOW)
+    (tmp_path / "into").mkdir()
+    unpack(tmp_path / "b.tar.gz", tmp_path / "into")
+    assert (tmp_path / "into/state" / name).read_text() == "kept"
 
 
 def test_an_archive_that_swells_without_end_is_refused(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from index.embed import Embedder, EmbedSettings, Endpoint
+from index.encoders import SAMPLE
 from index.encoders import endpoint as module
 from index.encoders.endpoint import EndpointEncoder
 from index.errors import Unavailable
@@ -103,8 +104,17 @@ def test_a_server_that_stays_busy_is_unavailable_and_a_query_gives_up_sooner(ser
         server.answers = [(503, {}, "loading   the\nmodel")] * 9
         before = len(server.requests)
         with pytest.raises(Unavailable, match="503: loading the model"):
-            made.encode(["x"], kind="query", urgent=urgent)
+            made.encode([SAMPLE], kind="query", urgent=urgent)
         assert len(server.requests) - before == asked
+
+
+@pytest.mark.parametrize("status", [400, 500, 418])
+def test_an_answer_about_a_note_is_not_quoted_as_it_may_quote_the_note(server, tmp_path, status):
+    made = encoder(server, tmp_path, retries=0)
+    server.answers = [(status, {}, '{"detail": [{"loc": ["input"], "input": "Dear diary"}]}')] * 9
+    with pytest.raises(Unavailable, match=f"answers {status}: ") as told:
+        made.encode(["Dear diary"], kind="document", urgent=False)
+    assert "diary" not in told.value.message
 
 
 def test_a_server_that_hangs_is_unavailable_after_the_time_limit(server, tmp_path):
@@ -132,7 +142,7 @@ def test_an_answer_that_is_no_vector_says_what_to_check(server, tmp_path, status
     made = encoder(server, tmp_path)
     server.answers = [(status, {}, body)]
     with pytest.raises(Unavailable, match=words):
-        made.encode(["x"], kind="document", urgent=False)
+        made.encode([module.PROBE], kind="document", urgent=False)
 
 
 def test_nobody_at_the_address_is_unavailable(tmp_path):

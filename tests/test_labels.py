@@ -150,6 +150,15 @@ def test_a_defect_in_enrichment_fails_no_capture_and_is_told(tmp_path):
         world.close()
 
 
+def test_a_secret_among_the_tags_of_notes_is_sent_nowhere(remote, chat):
+    secret = "glpat-" + "aB3dE5gH7jK9mN1pQ3sT"
+    capture(remote, "A note about something else.", metadata={"tags": [secret, "rockets"]})
+    capture(remote, "The rocket works.")
+    sent = str(chat.requests)
+    assert "rockets" in sent
+    assert secret[6:].lower() not in sent.lower()
+
+
 def test_a_secret_goes_into_no_tag_and_no_summary(world):
     secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
     record = capture(world, f"The token of the rocket repository is {secret} and it works.")

@@ -124,6 +124,34 @@ def test_a_long_text_is_cut_in_its_middle():
     assert len(clean("x" * 100_000)) < LONGEST + 10
 
 
+def test_no_part_of_a_secret_is_left_where_a_long_text_is_cut():
+    key = "mx_0123456789ab_" + "c0ffee" * 10
+    for kept in (1, 20, 50, len(key) - 1):  # characters of the key on the one side of the cut
+        for text in (
+            "y " * LONGEST + key + "z" * (LONGEST // 2 - kept),
+            "z" * (LONGEST // 2 - kept) + key + " y" * LONGEST,
+        ):
+            assert "c0ffee" not in clean(text)
+
+
+@pytest.mark.parametrize("style", ["json", "text"])
+def test_a_secret_of_several_lines_is_not_logged_with_an_exception(root, style):
+    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw\n" * 3
+
+    def fail():
+        raise ValueError(f"no note:\n-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\nthe end")
+
+    def work(log):
+        try:
+            fail()
+        except ValueError:
+            log.exception("it failed")
+
+    text = "".join(told(root, work, format=style))
+    assert "MIIE" not in text
+    assert "[private-key]" in text and "the end" in text
+
+
 def test_warnings_and_dead_threads_are_records(root):
     def work(_):
         warnings.warn("odd", stacklevel=1)

@@ -11,7 +11,9 @@ import pytest
 from openapi_spec_validator import validate
 
 from index.model import COLLECTIONS
+from mcp_server.server import now_ms
 from mcp_server.tools import thoughts_schema
+from syncd.keys import SCOPES
 from tests.rim import CRASH, running, unlisted
 from tests.world import until
 
@@ -369,15 +371,34 @@ def test_health_is_told_to_anybody_and_paths_only_to_those_who_may_see_them(tmp_
 
         def paths(key):
             state = rim.rest("GET", "/readyz", key=key).json()
-            assert set(state) == {"ready", "pending", "generation", "captures", "vault", "defects", "degraded"}
+            told = {"ready", "pending", "generation", "captures", "defects", "degraded"}
+            assert set(state) == told | ({"vault"} if key == "owner" else set())
             assert state["ready"] is True
-            assert state["captures"]["documents"] == state["vault"]["documents"] == 2
+            assert state["captures"]["documents"] == 2
+            assert key != "owner" or state["vault"]["documents"] == 2
             return {one["path"] for one in state["defects"]}
 
+        _, rim.secrets["bound"] = rim.desk.keys.create("bound", workspaces=("work",), scopes=SCOPES, now=now_ms())
         assert paths(None) == set()
+        assert paths("bound") == paths("work"), "an admin of one workspace is not the vault's owner"
         assert paths("work") == {"Captures/work/Bad.md", "Captures/work/Link.md"}
         assert paths("full") == paths("work") | {"Captures/secret/Bad.md"}
         assert paths("owner") == paths("full") | {"Diary/Mine.md", "Captures/Reports/Bad.md"}
+
+
+def test_what_happens_outside_the_inbox_moves_no_number_that_others_are_told(tmp_path):
+    with running(tmp_path) as rim:
+        space = rim.space()
+        space.capture("a note")
+        rim.world.settled()
+        before = [rim.rest("GET", "/readyz", key=key).json() for key in (None, space.name, "full")]
+        own = rim.rest("GET", "/readyz", key="owner").json()
+        rim.world.write("Diary/Mine.md", "dear diary\n")
+        rim.world.app.sync.hint(["Diary/Mine.md"])
+        until(lambda: rim.rest("GET", "/readyz", key="owner").json()["vault"]["documents"] > own["vault"]["documents"])
+        rim.world.settled()
+        assert [rim.rest("GET", "/readyz", key=key).json() for key in (None, space.name, "full")] == before
+        assert rim.rest("GET", "/readyz", key="owner").json()["generation"] > own["generation"]
 
 
 def test_a_vault_that_is_gone_is_told_without_its_path(tmp_path):

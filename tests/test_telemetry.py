@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from index.errors import InvalidArgument
 from index.trace import span
+from mcp_server.server import now_ms
 from syncd import telemetry, traces
 from syncd.telemetry import TelemetrySettings
 from tests.rim import CRASH, client, run, running
@@ -139,7 +140,8 @@ async def _mcp_call(rim):
 
 
 def test_no_agent_s_key_sees_a_number_of_the_vault(rim):
-    for key in ("full", "work", "reader", "writer", "static-rest"):
+    _, rim.secrets["bound"] = rim.desk.keys.create("bound", workspaces=("work",), scopes=("admin",), now=now_ms())
+    for key in ("full", "work", "reader", "writer", "static-rest", "bound"):
         answer = rim.rest("GET", "/metrics", key=key)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "PERMISSION_DENIED"), key
         assert "memex_" not in answer.text

@@ -23,6 +23,7 @@ for _name, _value in {
 }.items():
     os.environ.setdefault(_name, _value)
 
+SAMPLE = "A capture is a note that an agent wrote; its owner decides whether it stays."  # what encoders are compared by
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # Thai to Hangul
 _PIECE = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 

@@ -17,10 +17,11 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from index.encoders import Endpoint, Kind, estimate, identity, shown
+from index.encoders import SAMPLE, Endpoint, Kind, estimate, identity, shown
 from index.errors import Unavailable
 
 PROBE = "The quick brown fox jumps over the lazy dog."
+PROBES = (PROBE, SAMPLE)  # texts that are nobody's
 SAME = 0.99  # cosine from which two vectors of PROBE come from one model
 PAUSE_S, LONGEST_S = 0.5, 8.0  # between retries: doubled each time, or what the server asks for up to the longest
 URGENT_S = 10.0  # a search waits no longer than this for one answer
@@ -102,7 +103,7 @@ class EndpointEncoder:
         if response.status_code == httpx2.codes.NOT_FOUND:
             raise Unavailable(f"{self.name} is not there (404); check `base_url` and `model`, or pull the model")
         if not response.is_success:
-            raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response)}")
+            raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response, texts)}")
         return self._parsed(response, len(texts))
 
     def _refused(self, texts: list[str], response: httpx2.Response, patience: Patience) -> np.ndarray:
@@ -110,7 +111,7 @@ class EndpointEncoder:
         if len(texts) > 1:
             return np.concatenate([self._vectors([text], patience) for text in texts])
         if len(texts[0]) <= SHORTEST:
-            raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response)}; check `model`")
+            raise Unavailable(f"{self.name} answers {response.status_code}: {_reason(response, texts)}; check `model`")
         return self._vectors([texts[0][: len(texts[0]) // 2]], patience)
 
     def _post(self, texts: list[str], patience: Patience) -> httpx2.Response:
@@ -131,7 +132,7 @@ class EndpointEncoder:
             else:
                 if response.status_code not in BUSY and not response.is_server_error:
                     return response
-                problem = f"{self.name} answers {response.status_code}: {_reason(response)}; try again later"
+                problem = f"{self.name} answers {response.status_code}: {_reason(response, texts)}; try again later"
                 wait = _after(response, pause)
             if retries <= 0 or self._closed.is_set():
                 raise Unavailable(problem)
@@ -185,6 +186,8 @@ def _after(response: httpx2.Response, pause: float) -> float:
     return min(float(asked), LONGEST_S) if asked.isdigit() else pause
 
 
-def _reason(response: httpx2.Response) -> str:
-    """What the server says is wrong, one line of it."""
-    return " ".join(response.text.split())[:200] or response.reason_phrase
+def _reason(response: httpx2.Response, texts: Sequence[str]) -> str:
+    """What the server says is wrong, one line of it, unless it might quote a note: anybody may be told why encoders fail."""
+    nobodys = all(any(probe.startswith(text) for probe in PROBES) for text in texts)
+    said = " ".join(response.text.split())[:200] if nobodys else ""
+    return said or response.reason_phrase
