@@ -55,7 +55,8 @@ NPROBES: Final = 20
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
 SEGMENTS: Final = 6  # of the vector index, before it is made anew
-KEEP, DROP = timedelta(days=7), timedelta(milliseconds=1)
+# What is old is told by the wall clock, which may leap by decades when a machine without a battery finds the time again.
+KEEP, DROP = timedelta(days=36_500), timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)

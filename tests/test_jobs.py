@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ from index.errors import NotFound, Unavailable
 from syncd.jobs import FIRST_S, LATE_S, Jobs, _Every, _wait
 from syncd.ledger import Ledger
 from syncd.runs import KEPT, Run, Runs
+from tests.clock import Clock
 from tests.world import until
 
 ROOT = Path(__file__).parents[1]
@@ -282,25 +282,6 @@ def test_a_machine_that_slept_for_years_owes_one_run():
     assert trigger.get_next_fire_time(None, woken) == woken + timedelta(seconds=10)
 
 
-CLOCK_C = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-int clock_gettime(clockid_t id, struct timespec *now) {
-    static int (*real)(clockid_t, struct timespec *);
-    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
-    int code = real(id, now);
-    long set = 0;
-    FILE *file = id == CLOCK_REALTIME ? fopen(getenv("CLOCK_SET"), "r") : NULL;
-    if (file) {
-        if (fscanf(file, "%ld", &set) == 1) now->tv_sec += set;
-        fclose(file);
-    }
-    return code;
-}
-"""
 CLOCK = """
 import os, threading, time
 from pathlib import Path
@@ -323,14 +304,9 @@ jobs.stop()
 """
 
 
-@pytest.mark.skipif(
-    not (sys.platform == "linux" and shutil.which("cc")), reason="needs a C compiler to set a process's clock"
-)
+@pytest.mark.skipif(not Clock.possible, reason="needs a C compiler to set a process's clock")
 def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
-    source, library, clock = tmp_path / "clock.c", tmp_path / "clock.so", tmp_path / "clock"
-    source.write_text(CLOCK_C)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
-    environ = os.environ | {"LD_PRELOAD": str(library), "CLOCK_SET": str(clock), "PYTHONPATH": str(ROOT)}
+    environ = os.environ | Clock(tmp_path).environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", CLOCK], env=environ, capture_output=True, text=True, check=True, timeout=120
     )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -17,6 +21,9 @@ from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Filter
 from index.store import Store, StoreDamaged
 from tests.chunked import DIMENSIONS, row, unit
+from tests.clock import Clock
+
+ROOT = Path(__file__).parents[1]
 
 ALL = Filter()
 
@@ -500,3 +507,35 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
         finally:
             store.close()
     assert acknowledged > 15
+
+
+AHEAD = """
+import sys, os, time
+from pathlib import Path
+from index.store import Store
+from tests.chunked import DIMENSIONS, row
+folder, clock = Path(sys.argv[1]), Path(os.environ["CLOCK_SET"])
+store = Store.open(str(folder), dimensions=DIMENSIONS)
+for number in range(6):
+    store.replace({f"d{number}": [row(f"d{number}", 0, f"text {number}")]})
+held = {path.name for path in folder.rglob("*") if path.is_file()}
+clock.write_text(str(40 * 365 * 86400))
+store.maintain(prune=False)
+print(len(held - {path.name for path in folder.rglob("*") if path.is_file()}), store.count())
+store.close()
+"""
+
+
+@pytest.mark.skipif(not Clock.possible, reason="needs a C compiler to set a process's clock")
+def test_a_clock_that_leaps_ahead_takes_no_file_from_a_reader(tmp_path):
+    clock = Clock(tmp_path)
+    environ = os.environ | clock.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", AHEAD, str(tmp_path / "s")],
+        check=False,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["0", "6"], done.stdout + done.stderr
