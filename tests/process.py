@@ -85,7 +85,7 @@ class Memex:
             self.process = self.start("serve", "--port", "0", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.until(lambda: self._bound(self.process), 60)
         if wait:
-            self.settled(300)
+            self.settled(900)
         return time.monotonic() - begun
 
     def _bound(self, process: subprocess.Popen[bytes] | None) -> bool:
