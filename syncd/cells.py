@@ -1,13 +1,16 @@
 """How wide text stands in a terminal, and text wrapped to a width.
 
-Law, tested: no line that `wrapped` gives is wider than was asked, whatever the script."""
+Law, tested: no line that `wrapped` gives is wider than was asked, whatever the script, but one that holds nothing but a
+command between backticks: broken, it could not be pasted."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 
 NARROWEST = 2  # a wide character must fit
+_WORD = re.compile(r"(?<!\S)`[^`]+`[^\s`]*(?!\S)|\S+")  # a command between backticks is one word
 
 
 def width(text: str) -> int:
@@ -24,11 +27,11 @@ def wrapped(text: str, cells: int) -> list[str]:
     """`text` in lines of at most `cells`, broken at blanks where that can be."""
     cells = max(cells, NARROWEST)
     lines, line = [], ""
-    for word in text.split():
+    for word in _WORD.findall(text):
         if line and width(line) + 1 + width(word) > cells:
             lines.append(line)
             line = ""
-        *whole, rest = _pieces(word, cells)
+        *whole, rest = (word,) if word.startswith("`") and " " in word else _pieces(word, cells)
         lines += whole
         line = f"{line} {rest}" if line else rest
     return [*lines, line] if line or not lines else lines

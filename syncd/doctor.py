@@ -115,10 +115,14 @@ def shown(found: Finding, *, width: int = 80, color: bool = False) -> str:
     mark, style = MARKS["mended" if found.mended else found.is_]
     head = f"{mark} {padded(found.check, LABEL)}"
     says = f"mended: {found.mended}" if found.mended else found.says
-    lines = _hung(head, line(says, 1_000), width)
+    first, *others = (line(one, 1_000) for one in says.splitlines() or [""])
+    lines = _hung(head, first, width)
+    lines += [text for one in others for text in _hung(" " * (LABEL + 2), one, width)]
     lines[0] = painted(mark, style, color) + lines[0][1:]
     if found.mend and not found.mended and found.is_ != "ok":
-        lines += [painted(text, BOLD, color) for text in _hung(" " * (LABEL + 2) + "→ ", line(found.mend, 600), width)]
+        mend, arrow = line(found.mend, 600), " " * (LABEL + 2) + "→ "
+        way = _hung(arrow, mend, width) if "`" in mend else [arrow + mend]  # a command is left whole, to be pasted
+        lines += [painted(text, BOLD, color) for text in way]
     return "\n".join(lines)
 
 

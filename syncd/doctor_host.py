@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import stat
 import sys
@@ -159,7 +160,8 @@ def git(patient: Patient) -> Iterator[Finding]:
     else:
         rank: Rank = "wrong" if found.state in UNWELL else "advice"
         says, _, mend = advice.partition(": ")
-        yield Finding("git", rank, f"{found.state}: {says}", mend or says)
+        alone = re.fullmatch("run `([^`]+)`", mend)
+        yield Finding("git", rank, f"{found.state}: {says}", alone[1] if alone else mend or says)
 
 
 def disk(patient: Patient) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -109,7 +110,10 @@ def _answering(patient: Patient) -> Iterator[Finding]:
     settling = not patient.daemon["ready"] or patient.daemon.get("encoder", {}).get("state") == "loading"
     for sentence in patient.daemon["degraded"]:
         part, _, rest = str(sentence).partition(": ")
-        yield Finding(part, "advice" if settling else "wrong", rest, "memex status")
+        if part == "git" or (part == "inbox" and not (patient.vault / patient.settings.vault.inbox).is_dir()):
+            continue  # the check of that says it, with the way out
+        way = re.search("`(memex [^`]+)`", rest)
+        yield Finding(part, "advice" if settling else "wrong", rest, way[1] if way else "memex status")
     try:
         url = str(json.loads((patient.state / control.DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):

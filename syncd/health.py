@@ -60,7 +60,7 @@ class Health:
             "vault_path": str(self._app.vault.root),
             "state_path": str(self._app.settings.state),
             "workspaces": self._workspaces(),
-            "encoder": {"state": self._app.embedder.state, "problem": self._app.embedder.problem},
+            "encoder": {"state": self._app.embedder.state, "problem": self._encoder_problem()},
             "git": self._git(),
             "enrichment": self._app.labels.facts(),
             **self.background(),
@@ -110,11 +110,13 @@ class Health:
             told.append("index: the vault is being read for the first time; until then searches miss notes")
         meanwhile = "the encoder before it answers" if self._app.shelf.answering else "searches use full text only"
         if self._app.embedder.state != "ready":
-            told.append(f"encoder: {self._app.embedder.problem or 'loading'}; {meanwhile}")
+            told.append(f"encoder: {self._encoder_problem() or 'still loading'}; {meanwhile}")
         elif self._app.shelf.outdated():
             told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
         if bare := sum(self._app.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
+        if self._homeless():
+            told.append("inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`")
         if self._app.enricher.problem:
             told.append(
                 "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
@@ -160,6 +162,16 @@ class Health:
             return self._app.desk.workspaces()
         except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
             return []
+
+    def _encoder_problem(self) -> str:
+        """What keeps it from working; that it loads is its state, and no problem."""
+        return "" if self._app.embedder.state == "loading" else self._app.embedder.problem
+
+    def _homeless(self) -> bool:
+        try:
+            return not self._app.desk.workspaces()
+        except Unavailable:  # the vault is missing, and that is told
+            return False
 
     def doing(self) -> str:
         """What the daemon does just now, in a few words for a service manager's page."""

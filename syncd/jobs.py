@@ -129,9 +129,7 @@ class Jobs:
 
         Where nothing is scheduled it runs in the caller's own thread. NotFound for a name that no job has."""
         with self._changed:
-            job = self._jobs.get(name)
-            if job is None:
-                raise NotFound(f"no job {name[:64]!r}; there are: {', '.join(sorted(self._jobs))}")
+            job = self._named(name)
             if self.stopping.is_set():
                 raise Unavailable(f"the daemon is stopping, so {name} was not run")
             ended, job.asked = job.runs, True
@@ -158,9 +156,17 @@ class Jobs:
             }
 
     def history(self, name: str) -> list[Run]:
-        """The runs of a job that were kept, newest first; of one that runs often, those that went otherwise than before."""
+        """The runs of a job that were kept, newest first; of one that runs often, those that went otherwise than before.
+
+        NotFound for a name that no job has."""
+        self._named(name)
         with self._keeping:
             return self._kept.of(name) if self._kept else []
+
+    def _named(self, name: str) -> _Job:
+        if name not in self._jobs:
+            raise NotFound(f"no job {name[:64]!r}; there are: {', '.join(sorted(self._jobs))}")
+        return self._jobs[name]
 
     def troubles(self) -> list[str]:
         """Which jobs fail or take too long, in sentences that say nothing of notes or paths."""

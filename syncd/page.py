@@ -32,7 +32,7 @@ class Verdict:
 
 def verdict(now: Mapping[str, Any]) -> Verdict:
     """The verdict on a status. `now` may lack what a daemon of another version does not tell."""
-    problems = [line(str(text), 600) for text in now.get("degraded", ())]
+    problems = [line(_here(str(text), now), 600) for text in now.get("degraded", ())]
     running = now.get("daemon", {})
     if running.get("state") == "down":
         return Verdict("unwell", "no daemon is running, so changes are not followed: memex serve", tuple(problems))
@@ -46,6 +46,14 @@ def verdict(now: Mapping[str, Any]) -> Verdict:
     if pending := now.get("pending", 0):
         return Verdict("busy", f"well, and indexing {_many(pending, 'change')}")
     return Verdict("well", "all is well")
+
+
+def _here(problem: str, now: Mapping[str, Any]) -> str:
+    """A problem whose way out is on this page, with that."""
+    said, elsewhere, _ = problem.partition("; memex status has the way out")
+    git = now.get("git")
+    advice = git.get("advice") if elsewhere and isinstance(git, Mapping) else ""
+    return f"git: {advice}" if advice else said
 
 
 def page(now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = False, everything: bool = False) -> str:
@@ -77,11 +85,11 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
         if scope in now:
             yield label, _counted(now, scope)
     for label, listed in (("skipped", _skipped(now)), ("to mend", _defects(now))):
-        yield from _some(label, listed, few, "memex status --all")
+        yield from _some(label, listed, few, "`memex status --all`")
     yield from _parts(now)
     yield from _jobs(now, at)
     yield from _keys(now)
-    yield from _some("flagged", _flagged(now), few, "memex status --all")
+    yield from _some("flagged", _flagged(now), few, "`memex status --all`")
 
 
 def _daemon(now: Mapping[str, Any], at: int) -> Iterator[Row]:
@@ -117,11 +125,23 @@ def _skipped(now: Mapping[str, Any]) -> list[str]:
 
 
 def _defects(now: Mapping[str, Any]) -> list[str]:
-    """What is wrong with notes that are indexed; the others are told as skipped."""
+    """What is wrong with notes that are indexed, a line for each; the others are told as skipped or flagged."""
     skipped = {one["path"] for told in now.get("coverage", {}).values() for one in told["skipped"]}
     wrong = [one for one in now.get("defects", ()) if one["path"] not in skipped]
     wrong = [one for one in wrong if not one["defect"].startswith("not-indexed")] if skipped else wrong
-    return [f"{line(one['path'], 200)}: {line(one['defect'], 300)}" for one in wrong]
+    notes: dict[str, list[str]] = {}
+    flagged = {one["path"] for one in now.get("flagged", ())}
+    for one in wrong:
+        if not (one["path"] in flagged and one["defect"].startswith("secret:")):
+            notes.setdefault(one["path"], []).append(line(one["defect"], 300))
+    return [f"{line(path, 200)}: {'; '.join(_telling(defects))}" for path, defects in notes.items()]
+
+
+def _telling(defects: Sequence[str]) -> list[str]:
+    """Those that say something new: that a template's properties can't be read follows from its being one."""
+    if not any(defect.startswith("template:") for defect in defects):
+        return list(defects)
+    return [defect for defect in defects if not defect.startswith("bad-frontmatter:")]
 
 
 def _flagged(now: Mapping[str, Any]) -> list[str]:
@@ -147,7 +167,7 @@ def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
         if name in now and (told := _part(name, now[name])):
             yield name.replace("_", " "), told
     if held := now.get("removals_held"):
-        yield "held", f"{_many(held, 'removal')} waiting to be certain: memex index --accept-removals"
+        yield "held", f"{_many(held, 'removal')} waiting to be certain: `memex index --accept-removals`"
 
 
 def _part(name: str, told: Any) -> str:
@@ -174,7 +194,7 @@ def _watch(told: Mapping[str, Any]) -> list[str]:
 
 
 def _enrichment(told: Mapping[str, Any]) -> list[str]:
-    missing = f"{_many(told['missing'], 'capture')} without: memex enrich --backfill" if told.get("missing") else ""
+    missing = f"{_many(told['missing'], 'capture')} without: `memex enrich --backfill`" if told.get("missing") else ""
     return [str(told.get("by", "")), missing, str(told.get("problem") or "")]
 
 

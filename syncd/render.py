@@ -57,7 +57,8 @@ def hits(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
             f"  {painted('# ' + trail, CYAN, color)}" if trail else ""
         )
         score = painted(f"{hit['score']:.2f}", DIM, color)
-        blocks.append(f"{score}  {head}\n      {line(hit['chunk'])}")
+        passage = line(hit["chunk"])
+        blocks.append(f"{score}  {head}" + (f"\n      {passage}" if passage else ""))
     return "\n".join(blocks) if blocks else "nothing found"
 
 

@@ -47,7 +47,7 @@ def samples(app: App) -> list[Sample]:
         Sample("memex_ready", "Whether the vault has been indexed once.", float(state["ready"])),
         Sample("memex_pending_paths", "Notes that have changed and can't be found yet.", state["pending"]),
         Sample("memex_index_generation", "Grows with every change made findable.", state["generation"]),
-        Sample("memex_defects", "Notes that want mending.", len(state["defects"])),
+        Sample("memex_defects", "Notes that want mending.", len({one["path"] for one in state["defects"]})),
         Sample("memex_degraded_parts", "Parts that do not work as they should.", len(state["degraded"])),
         Sample("memex_removals_held", "Removals that wait for certainty.", app.sync.held),
     ]

@@ -342,7 +342,12 @@ class Desk:
     def workspace(self, name: str) -> Workspace:
         """The workspace of that name. It must exist."""
         if name not in self.workspaces():
-            raise NotFound(f"no workspace {name!r}")
+            way = (
+                "`memex workspace create default` makes it"
+                if name == "default"
+                else "`memex workspace list` names them"
+            )
+            raise NotFound(f"no workspace {name!r}: {way}")
         return Workspace(name, self._tools)
 
     def create_workspace(self, name: str) -> Workspace:

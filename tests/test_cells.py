@@ -21,7 +21,7 @@ def test_a_wide_character_takes_two_cells_and_an_accent_none(text, cells):
 @given(st.text(), st.integers(2, 100))
 def test_no_line_is_wider_than_asked_and_nothing_is_lost(text, cells):
     lines = wrapped(text, cells)
-    assert all(width(line) <= cells for line in lines)
+    assert all(width(line) <= cells or line.startswith("`") for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
 
 
@@ -30,3 +30,12 @@ def test_lines_are_broken_at_blanks():
     assert wrapped("a abcdefgh b", 4) == ["a", "abcd", "efgh", "b"]
     assert wrapped("日本語の文", 4) == ["日本", "語の", "文"]
     assert wrapped("", 4) == [""]
+
+
+def test_a_command_between_backticks_is_never_broken():
+    assert wrapped("dead: run `rm '/my notes/.git/index.lock'`, then look", 20) == [
+        "dead: run",
+        "`rm '/my notes/.git/index.lock'`,",
+        "then look",
+    ]
+    assert wrapped("as in `a b` or `c", 8) == ["as in", "`a b` or", "`c"]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from index.errors import Unavailable
+from index.errors import NotFound, Unavailable
 from index.model import Query
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
@@ -171,3 +171,14 @@ def test_a_missing_vault_is_told_to_whoever_can_still_ask(world):
 def test_what_is_well_is_told_as_well(world):
     world.run()
     assert all(sentences == [] for sentences in answers(world).values())
+
+
+def test_an_inbox_without_a_workspace_is_told_with_the_way_out(world):
+    world.run()
+    shutil.rmtree(world.vault / "Captures")
+    told = world.app.health.status(None)["degraded"]
+    assert any("inbox: " in one and "`memex workspace create default`" in one for one in told)
+    with pytest.raises(NotFound, match="`memex workspace create default` makes it"):
+        world.app.desk.workspace("default")
+    world.app.desk.create_workspace("default")
+    assert not [one for one in world.app.health.status(None)["degraded"] if one.startswith("inbox")]

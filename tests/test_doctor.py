@@ -360,7 +360,7 @@ def test_watches_that_are_too_few(clinic, tmp_path, monkeypatch, limit, rank):
 
 def test_the_state_of_git_is_told_with_its_command(clinic):
     found = only(clinic.look(doctor_host.git))
-    assert (found.is_, found.mend) == ("advice", f"run `git -C {clinic.vault} init`")
+    assert (found.is_, found.mend) == ("advice", f"git -C {clinic.vault} init")
     subprocess.run(["git", "init", "-q", str(clinic.vault)], check=True)
     assert only(clinic.look(doctor_host.git)).is_ == "advice"
     lock = clinic.vault / ".git/index.lock"

@@ -144,6 +144,8 @@ def test_a_run_by_hand_is_told_how_it_went(jobs):
     until(lambda: work.runs == 2)
     with pytest.raises(NotFound, match="there are: deep"):
         jobs.run("shallow")
+    with pytest.raises(NotFound, match="there are: deep"):
+        jobs.history("nope")
 
 
 def test_runs_by_hand_take_part_in_the_one_under_way(jobs):

@@ -61,7 +61,7 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         "deep-check running for 2 min",
         "backup has not run yet",
         "keys       2 live; ending soon: claude",
-        "local, 5 captures without: memex enrich --backfill",
+        "local, 5 captures without: `memex enrich --backfill`",
         "names      1 set of names that differ in case only, 1 placeholder not downloaded",
         "deep check 10 files read, 1 mended",
         "flagged    Captures/default/x.md looks as if it held a secret (private key)",
@@ -120,7 +120,7 @@ def test_a_long_list_is_cut_and_says_where_the_rest_is():
     assert "to mend    30:" in text
     assert "- 2.md: bad-frontmatter: x" in text
     assert "3.md" not in text
-    assert "… and 27 more: memex status --all" in text
+    assert "… and 27 more: `memex status --all`" in text
     assert "- 29.md: bad-frontmatter: x" in page(WELL | {"defects": bad}, at=AT, everything=True)
 
 
@@ -155,3 +155,27 @@ def test_colours_are_for_terminals_and_text_cant_steer_one():
 )
 def test_a_span_is_told_in_its_largest_unit(ms, said):
     assert span(ms) == said
+
+
+def test_a_note_is_one_line_and_a_template_is_told_as_one():
+    told = [
+        {"path": "T.md", "defect": "bad-frontmatter: the properties can't be read"},
+        {"path": "T.md", "defect": "template: the properties hold a template's placeholders"},
+        {"path": "a.md", "defect": "bad-date: x"},
+        {"path": "a.md", "defect": "bad-tags: y"},
+        {"path": "Captures/default/x.md", "defect": "secret: private key: the note seems to hold a secret"},
+    ]
+    text = page(WELL | {"defects": told}, at=AT)
+    assert "to mend    2:" in text
+    assert "- T.md: template: the properties hold a template's placeholders" in text
+    assert "- a.md: bad-date: x; bad-tags: y" in text
+    assert text.count("Captures/default/x.md") == 1, "it is flagged"
+
+
+def test_the_page_has_the_way_out_that_others_say_it_has():
+    advice = "a program died, and its lock keeps Git from working: run `rm '/my notes/.git/index.lock'`"
+    told = {"degraded": ["git: a lock that nobody holds; memex status has the way out"], "git": {"advice": advice}}
+    text = page(WELL | told, at=AT, width=40)
+    assert text.count("`rm '/my notes/.git/index.lock'`\n") == 2
+    assert "has the way out" not in text
+    assert verdict(WELL | told).problems == (f"git: {advice}",)

@@ -104,3 +104,7 @@ def test_moments_are_shown_as_people_write_them():
     assert render.day(1_763_649_125_120) == "2025-11-20 14:32"
     assert render.recent([]) == "no captures yet"
     assert "A.md" in render.recent([{"created_at": 0, "id": "i", "path": "A.md"}])
+
+
+def test_a_hit_without_a_passage_leaves_no_blank_line():
+    assert render.hits([{"path": "a.md", "heading": "", "score": 0.5, "chunk": " "}]) == "0.50  a.md"
