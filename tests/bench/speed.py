@@ -56,6 +56,10 @@ def at_10k(work: Path) -> Iterator[Row]:
         time.sleep(20)
         one.quiet()
         yield Row("resident memory after having indexed 10,000 notes", "<= 350 MB", f"{one.rss:.0f} MB", one.rss <= 350)
+        time.sleep(
+            max(0.0, one.process.create_time() + 180 - time.time())
+        )  # the day's deep check comes after two minutes
+        one.quiet()
         begun, used = time.time(), one.cpu
         time.sleep(60)
         idle = (one.cpu - used) / (time.time() - begun) * 100
