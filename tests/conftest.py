@@ -11,6 +11,7 @@ import pytest
 
 from index.encoders import Bundled
 from index.encoders.bundled import BundledEncoder
+from syncd.ledger import Ledger
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +27,13 @@ def bundled(models: Path) -> Iterator[BundledEncoder]:
     encoder = BundledEncoder(Bundled(), cache=models, threads=2)
     yield encoder
     encoder.close()
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    """An empty ledger in a state folder of its own."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    opened = Ledger.open(folder / "ledger.db")
+    yield opened
+    opened.close()

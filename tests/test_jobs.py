@@ -15,7 +15,6 @@ import pytest
 
 from index.errors import NotFound, Unavailable
 from syncd.jobs import FIRST_S, LATE_S, Jobs, _Every, _wait
-from syncd.ledger import Ledger
 from syncd.runs import KEPT, Run, Runs
 from tests.clock import Clock
 from tests.world import until
@@ -53,15 +52,6 @@ class Slow:
         self.runs += 1
         self.begun.set()
         assert self.go.wait(60)
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o700)
-    opened = Ledger.open(folder / "ledger.db")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

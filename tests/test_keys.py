@@ -13,15 +13,6 @@ NOW = 1_700_000_000_000
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o700)
-    opened = Ledger.open(folder / "ledger.db")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def keys(ledger):
     return Keys(ledger)
 
