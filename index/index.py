@@ -352,6 +352,11 @@ class Index:
 
     # Keeping it in shape
 
+    @property
+    def damaged(self) -> bool:
+        """Whether its files are not what they were, so that searches fail."""
+        return self._store.damaged
+
     def maintain(self, *, force: bool = False) -> bool:
         """Compact the store when that is worth it; searches and commits go on. Says whether it was."""
         if not force and not self._store.due():

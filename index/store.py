@@ -29,6 +29,7 @@ __all__ = ["Match", "Row", "Store", "StoreDamaged", "discard"]
 
 MOST: Final = 1_000  # matches of one leg
 DRAIN: Final = 10.0  # seconds that removing old versions waits for readers
+DAMAGED: Final = 3  # searches that fail one after the other: no reader's bad moment
 UNPRUNED: Final = 1_000  # commits whose versions may lie about
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class Store:
         self._unsure = False  # a write failed: until the next one has not, the table may hold more than readers see
         self._durable: set[str] = set()
         self._unpruned = 0
+        self._failures = 0  # searches that have failed since one did not
         self._loop = Loop()
         try:
             self._ask(self._table.open(options or {}))
@@ -112,14 +114,28 @@ class Store:
             if seen.rows is None:
                 self._recall()
                 with span("vector+words", pool=pool):
-                    answers = self._ask(self._table.legs(seen, point, words, filter, pool))
+                    answers = self._searched(seen, point, words, filter, pool)
                 return arrow.matches(answers[0], filter), arrow.matches(answers[1], filter)
             # One after the other: side by side they would keep each other waiting for longer than they take.
             with span("vector", pool=pool):
                 nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
             with span("words", pool=pool):
-                found = self._ask(self._table.legs(seen, None, words, filter, pool))[1]
+                found = self._searched(seen, None, words, filter, pool)[1]
         return nearest, arrow.matches(found, filter, seen.rows)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether searches fail again and again in a folder of ours; of a store elsewhere that may be the network."""
+        return self._table.folder is not None and self._failures >= DAMAGED
+
+    def _searched(self, *asked: Any) -> Any:
+        try:
+            answers = self._ask(self._table.legs(*asked))
+        except Unavailable:
+            self._failures += 1
+            raise
+        self._failures = 0
+        return answers
 
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
         """The vectors of the texts with these digests, as far as they are stored."""

@@ -77,8 +77,9 @@ class Build:
     marks: Mapping[Path, tuple[int, int]] = field(default_factory=dict)  # its files and folders, as they were opened
 
     def whole(self) -> bool:
-        """Whether what was opened still lies where it was."""
-        return all(_mark(path) == mark for path, mark in self.marks.items())
+        """Whether what was opened still lies where it was, and can be searched."""
+        kept = all(_mark(path) == mark for path, mark in self.marks.items())
+        return kept and not any(index.damaged for index in self.indexes.values())
 
     def close(self) -> None:
         """Release both."""
@@ -171,7 +172,7 @@ class Shelf:
         return self._embedder.state == "ready" and self._wanted() != self.live.made
 
     def lost(self) -> bool:
-        """Whether somebody took away files of the build in use."""
+        """Whether files of the build in use were taken away or damaged."""
         return not self.live.whole()
 
     def worse(self) -> str:

@@ -25,7 +25,7 @@ from syncd.vault import Vault
 log = logging.getLogger(__name__)
 
 BUILDING = "index: being built anew; searches are answered from the one before"
-LOST = "index: its files were taken away, and it is being built anew; until then searches fail or miss notes"
+LOST = "index: its files were taken away or damaged, and it is being built anew; until then searches fail or miss notes"
 ROUNDS, FEW = 5, 10  # looks at what changed while an index was built, until it is no more than so many notes
 HELD = (
     "removals held: many notes vanished at once and stay searchable for now; "

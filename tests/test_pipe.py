@@ -8,7 +8,7 @@ import shutil
 import stat
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -938,6 +938,23 @@ def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_wi
         world.settled()
     world.reopen()
     assert len(indexed(world)) == 41
+
+
+def test_an_index_whose_searches_fail_while_the_daemon_runs_is_built_anew(world):
+    many(world)
+    with world.serving():
+        world.settled()
+        broken = world.app.shelf.live.folder
+        for file in (broken / "vault.lance").rglob("*"):
+            if file.is_file() and "_versions" not in file.parts:
+                file.unlink()  # one by one: the folders that were opened stay where they were
+
+        def searched():
+            with suppress(Unavailable):
+                return len(world.found("stork", mode="text", limit=50)) == 40 and not world.app.health.degraded()
+
+        until(searched, 60)
+        assert world.app.shelf.live.folder != broken
 
 
 @pytest.mark.parametrize(
