@@ -81,6 +81,36 @@ class Defect:
 
 
 @dataclass(frozen=True, slots=True)
+class Observation:
+    """A fact of a node, with the ordinal that is its own for good."""
+
+    ordinal: int  # from 1
+    content: str  # lines end in "\n"; no white space around it
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A relation as its source states it; where it leads is decided when it is read."""
+
+    type: str
+    target: str  # the path part of the link, as written
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a note of type `entity` says as a node of the graph."""
+
+    name: str
+    entity_type: str
+    observations: tuple[Observation, ...]  # in order of their ordinals
+    relations: tuple[Statement, ...]  # in the order of their lines, without repeats
+    last_ordinal: int  # the highest ever given, 0 = none
+    unsettled: bool  # some ordinals follow from the lines' order only, because the file does not state them yet
+    summary_updated_at: int | None
+    observed_at: int | None  # when an observation was last added or replaced
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """One Markdown file, parsed. A pure function of its path, its bytes and its modification time."""
 
@@ -111,6 +141,7 @@ class Document:
     blocks: tuple[Block, ...] = ()
     defects: tuple[Defect, ...] = ()
     writable: bool = True  # False: its properties could not be read, so Memex never writes to it
+    node: Node | None = None  # of a capture of type `entity`
 
 
 @dataclass(frozen=True, slots=True)
