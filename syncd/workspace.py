@@ -17,8 +17,9 @@ from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Query, Record, Stat
+from index.model import Answer, Query, Record
 from index.trace import span
+from syncd.batch import UNWRITTEN, still, unnamed
 from syncd.capture import (
     checked,
     composed,
@@ -43,7 +44,6 @@ from syncd.telemetry import Sample
 from syncd.vault import Vault
 
 MAX_SOURCE = 500  # characters
-UNWRITTEN = Stat(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +139,13 @@ class Workspace:
             with suppress(FrontmatterError):
                 raw, document = filled(raw, document, found.enrichment, inbox=self._tools.inbox) or (raw, document)
             ready = replace(ready, document=document)  # no passage shows summary or tags
-            with self._still() as current:
+            with still(self._tools.captures) as current:
                 if again := self._again(content_hash, now):
                     return again
                 if current is not index or self._tools.taken(fold(name)):
                     continue  # the name went to another capture, or the index was switched, while this one was embedded
                 try:
-                    with _unnamed(document.path), span("write"):
+                    with unnamed(document.path), span("write"):
                         stat = self._tools.vault.create(document.path, raw)
                 except Conflict:
                     avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
@@ -164,7 +164,7 @@ class Workspace:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        with self._still() as index:
+        with still(self._tools.captures) as index:
             raw, stat = self._tools.vault.read(path)
             now = self._tools.now()
             before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
@@ -195,7 +195,7 @@ class Workspace:
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now."""
-        with _unnamed(record.path):
+        with unnamed(record.path):
             raw, _ = self._tools.vault.read(record.path)
         return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
@@ -252,24 +252,14 @@ class Workspace:
 
     def delete(self, id: str) -> Record:
         """Remove a document: its file, its chunks and their vectors."""
-        with self._still() as index:
+        with still(self._tools.captures) as index:
             record = self._record(id)
-            with _unnamed(record.path):
+            with unnamed(record.path):
                 raw, _ = self._tools.vault.read(record.path)
                 self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
             with self._undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
                 index.commit([], [record.path])
             return record
-
-    @contextmanager
-    def _still(self) -> Iterator[Index]:
-        """The index in use, with every other commit held back."""
-        while True:
-            index = self._index
-            with index.still():
-                if index is self._index:  # else it was switched for another build while we waited
-                    yield index
-                    return
 
     @contextmanager
     def _undoing(self, undo: Callable[[], object]) -> Iterator[None]:
@@ -288,12 +278,12 @@ class Workspace:
 
     def _again(self, content_hash: str, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
-        with self._still() as index:
+        with still(self._tools.captures) as index:
             record = index.captured(self.name, content_hash)
             if record is None:
                 return None
             try:
-                with _unnamed(record.path):
+                with unnamed(record.path):
                     raw, _ = self._tools.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
@@ -305,7 +295,7 @@ class Workspace:
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
             document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
-            with _unnamed(record.path):
+            with unnamed(record.path):
                 stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
             with self._undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
@@ -370,16 +360,6 @@ class Desk:
             raise InvalidArgument(
                 f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
             ) from error
-
-
-@contextmanager
-def _unnamed(path: str) -> Iterator[None]:
-    """An error about a file, without the file's name, which tells what other notes the vault has."""
-    try:
-        yield
-    except MemexError as error:
-        words = error.message.replace(path, "the file of the note")
-        raise type(error)(words, retryable=error.retryable, **error.details) from error
 
 
 def _known(record: Record | None) -> Record:
