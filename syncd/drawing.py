@@ -12,9 +12,11 @@ import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from index.identity import fold
+from index.vertex import Edge
 
 # Above these Mermaid refuses a drawing instead of making it (`maxEdges`, `maxTextSize`).
 MERMAID_EDGES: Final = 500
@@ -39,25 +41,16 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrow:
-    """A relation to draw, by the names of its ends."""
-
-    source: str
-    target: str
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
-    """What to draw. The first card is the middle of it; an arrow whose ends are not both there is left out."""
+    """What to draw. The first card is the middle of it; a relation whose ends are not both there is left out."""
 
     title: str
     cards: tuple[Card, ...]
-    arrows: tuple[Arrow, ...]
+    arrows: tuple[Edge, ...]
 
     @property
-    def inner(self) -> list[Arrow]:
-        """The arrows that can be drawn."""
+    def inner(self) -> list[Edge]:
+        """The relations that can be drawn."""
         names = {card.name for card in self.cards}
         return [arrow for arrow in self.arrows if arrow.source in names and arrow.target in names]
 
@@ -100,7 +93,7 @@ def _entities(text: str) -> str:
 # (`fa:…`), or turns the writing round.
 _NOT_PLAIN = re.compile(
     r"\A(?:[-+*]|\d+[.)])(?=\s)"
-    "|[\"#&;<>\\[\\]{}|\\\\`%*_~$@:^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    '|["#&;<>\\[\\]{}|\\\\`%*_~$@:^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]'
 )
 
 
@@ -191,8 +184,8 @@ def _parts(picture: Picture) -> Iterator[dict[int, list[str]]]:
         near[arrow.target].append(arrow.source)
     alone = [name for name in near if not near[name]]
     placed: set[str] = set()
-    for start in near:
-        if start not in placed and near[start]:
+    for start, others in near.items():
+        if others and start not in placed:
             hops = _hops(start, near)
             placed.update(name for hop in hops for name in hop)
             yield _columns(hops, near)
@@ -219,7 +212,7 @@ def _columns(hops: Sequence[Sequence[str]], near: Mapping[str, Sequence[str]]) -
     """Half of the first hop to the right, half to the left, what follows on the side it hangs from; none too tall."""
     columns: dict[int, list[str]] = {0: list(hops[0])}
     sides = {name: 1 if number % 2 == 0 else -1 for number, name in enumerate(hops[1] if len(hops) > 1 else ())}
-    for before, hop in zip(hops[1:], hops[2:], strict=False):
+    for before, hop in pairwise(hops[1:]):
         earlier = set(before)
         sides |= {name: next(sides[other] for other in near[name] if other in earlier) for name in hop}
     for side in (1, -1):

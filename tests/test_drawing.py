@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncd.drawing import HEIGHT, MERMAID_EDGES, MERMAID_TEXT, WIDTH, Arrow, Card, Picture, canvas, graphml, layout, mermaid
+from index.vertex import Edge
+from syncd.drawing import HEIGHT, MERMAID_EDGES, MERMAID_TEXT, WIDTH, Card, Picture, canvas, graphml, layout, mermaid
 
 CLIENTS = Path(__file__).parent / "clients"
 NODE = CLIENTS / "node_modules/.bin/node"
@@ -43,13 +44,14 @@ HOSTILE = (
     "subgraph",
 )
 names = st.one_of(
-    st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=256)
+    st.sampled_from(HOSTILE),
+    st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=256),
 )
 
 
 def picture(names, arrows=(), *, folder="Captures/default/Entities"):
     cards = tuple(Card(name, "thing", f"{folder}/n{number}.md") for number, name in enumerate(names))
-    return Picture("Around it", cards, tuple(Arrow(names[a], names[b], kind) for a, b, kind in arrows))
+    return Picture("Around it", cards, tuple(Edge(names[a], names[b], kind) for a, b, kind in arrows))
 
 
 @st.composite
@@ -65,8 +67,11 @@ def pictures(draw):
 def test_a_mermaid_block_reads_as_what_it_draws():
     one = Picture(
         "Around Ada",
-        (Card("Ada", "person", "Captures/default/Entities/Ada.md"), Card("A: b", "idea", "Captures/default/Entities/A b.md")),
-        (Arrow("Ada", "A: b", "had"), Arrow("A: b", "Somebody else", "knew")),
+        (
+            Card("Ada", "person", "Captures/default/Entities/Ada.md"),
+            Card("A: b", "idea", "Captures/default/Entities/A b.md"),
+        ),
+        (Edge("Ada", "A: b", "had"), Edge("A: b", "Somebody else", "knew")),
     )
     assert mermaid(one) == (
         '```mermaid\nflowchart LR\n    n0["Ada"]\n    n1["A#58; b"]\n    class n0 internal-link;\n'
