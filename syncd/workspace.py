@@ -19,6 +19,7 @@ from index.identity import fold
 from index.index import Index
 from index.model import Answer, Query, Record, Stat
 from index.trace import span
+from syncd.audit import Audit, undoing
 from syncd.capture import (
     checked,
     composed,
@@ -68,6 +69,7 @@ class Tools:
     """What every workspace works with: the inbox's files and index, and the clock. Nothing of the vault proper."""
 
     vault: Vault
+    audit: Audit
     captures: Slot
     inbox: str
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
@@ -277,7 +279,8 @@ class Workspace:
         try:
             yield
         except BaseException:
-            undo()
+            with undoing():
+                undo()
             raise
 
     def _record(self, id: str) -> Record:
@@ -324,7 +327,7 @@ class Desk:
         samples: Callable[[], list[Sample]] = list,
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
-        self.pushes, self.samples = pushes, samples
+        self.pushes, self.samples, self.audit = pushes, samples, tools.audit
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
