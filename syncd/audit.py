@@ -87,7 +87,7 @@ class Events:
 DAEMON: Final = Author("daemon")
 ADOPTION: Final = Author("daemon", "adoption")
 AUTHOR: ContextVar[Author] = ContextVar("author", default=DAEMON)
-UNDOING: ContextVar[bool] = ContextVar("undoing", default=False)
+TAKING_BACK: ContextVar[bool] = ContextVar("taking back", default=False)
 
 
 @contextlib.contextmanager
@@ -100,14 +100,13 @@ def authored(author: Author) -> Iterator[None]:
         AUTHOR.reset(token)
 
 
-@contextlib.contextmanager
-def undoing() -> Iterator[None]:
-    """What is written inside takes back a write that came to nothing: it is logged as that, and is never refused."""
-    token = UNDOING.set(True)
+def taken_back(undo: Callable[[], object]) -> None:
+    """Call `undo`, which takes back a write that came to nothing: what it writes is logged as that, and is never refused."""
+    token = TAKING_BACK.set(True)
     try:
-        yield
+        undo()
     finally:
-        UNDOING.reset(token)
+        TAKING_BACK.reset(token)
 
 
 class Audit:

@@ -13,7 +13,7 @@ from typing import Any
 from index.errors import Conflict, MemexError, Unavailable
 from index.identity import ID, path_id
 from index.model import Stat
-from syncd.audit import UNDOING, Audit, Change
+from syncd.audit import TAKING_BACK, Audit, Change
 from syncd.note import FrontmatterError, decode, properties, split
 from syncd.openat import lstat
 from syncd.parse import TYPES
@@ -60,7 +60,7 @@ class Audited(Vault):
     def _logged(self, path: str, was: bytes | None, data: bytes | None) -> Iterator[None]:
         """Log the write that is done inside; one that fails there is logged once more, as undone."""
         change = changed(path, was, data, self._inbox)
-        if UNDOING.get():
+        if TAKING_BACK.get():
             yield
             self._audit.taken_back(change)
             return

@@ -38,7 +38,19 @@ STATE = "state/"
 # Derived, or of a running process. `replaced.tar.gz` is what a restore puts aside.
 REPLACED = "replaced.tar.gz"
 DERIVED = frozenset(
-    ["index", "models", "bells", "lock", "vault", "head", "deep_check.json", "daemon.json", "control.sock", HEAD, REPLACED]
+    [
+        "index",
+        "models",
+        "bells",
+        "lock",
+        "vault",
+        "head",
+        "deep_check.json",
+        "daemon.json",
+        "control.sock",
+        HEAD,
+        REPLACED,
+    ]
 )
 OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
 LARGEST_MANIFEST, LARGEST = 1 << 20, 1 << 30  # bytes; of a manifest, of all files together

@@ -18,7 +18,9 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex status", "see how it is"),
     ),
     "audit export": (("memex audit export > audit.jsonl", "all of it, for another program"),),
-    "audit prune": (("memex audit prune --before 365d --to audit-2025.jsonl", "what is older than a year, into a file"),),
+    "audit prune": (
+        ("memex audit prune --before 365d --to audit-2025.jsonl", "what is older than a year, into a file"),
+    ),
     "audit verify": (
         ("memex audit verify", "is the log whole, and which notes were changed by hand"),
         ("memex audit verify --head $(cat head.txt)", "is it the one whose head was noted down"),
