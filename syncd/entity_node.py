@@ -16,11 +16,10 @@ from syncd.entity_lines import LARGEST, Item, Page, read
 from syncd.fields import LONGEST, UNTYPED
 from syncd.properties import as_text, as_time
 
-OWN = frozenset(
-    {"name", "entity_type", "last_ordinal", "observed_at", "summary_updated_at"}
-)  # beside those of any note
+# Properties that are a node's, beside those of any note.
+OWN = frozenset({"name", "entity_type", "last_ordinal", "observed_at", "summary_updated_at"})
 
-MAX_NAME, MAX_CONTENT = 256, 10_000  # characters
+MAX_NAME, MAX_KIND, MAX_CONTENT = 256, 100, 10_000  # characters
 ONE_LINE = re.compile("[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*+")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -29,8 +28,7 @@ _UNLINKED = re.compile(r"[\[\]|\s]+")
 
 def checked_name(name: str) -> str:
     """`name` as a node can have it: in normal form, without white space around it. Raises InvalidArgument."""
-    text = _line(name, "name", MAX_NAME)
-    return unicodedata.normalize("NFC", text)
+    return unicodedata.normalize("NFC", _line(name, "name", MAX_NAME))
 
 
 def checked_content(text: str) -> str:
@@ -53,6 +51,11 @@ def checked_type(text: str) -> str:
             f"relation type {type!r} can't be written in a note: use no [ ] ` :: %% or <!--, and no : at the end"
         )
     return type
+
+
+def checked_kind(text: str) -> str:
+    """`text` as a node's entity type: in normal form, without white space around it. Raises InvalidArgument."""
+    return unicodedata.normalize("NFC", _line(text, "entity_type", MAX_KIND))
 
 
 def _line(text: str, what: str, most: int) -> str:
