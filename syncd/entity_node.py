@@ -73,9 +73,14 @@ def link(stem: str, name: str) -> str:
 
 def node(front_values: Mapping[str, Any], body: str, path: str) -> tuple[Node, list[Defect]]:
     """The node that a note says it is, and what its owner may want to mend."""
+    return node_of(front_values, read(body), path)
+
+
+def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Node, list[Defect]]:
+    """The same of a body that has been read."""
     defects: list[Defect] = []
     own = Own(front_values, defects)
-    found = Numbered(read(body), own.last_ordinal())
+    found = Numbered(page, own.last_ordinal())
     if found.repeated:
         named = ", ".join(f"^o{ordinal}" for ordinal in found.repeated)
         defects.append(Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps it"))
