@@ -314,6 +314,10 @@ class Index:
         """The graph of a workspace, as it is now and will be."""
         return self._graphs.of(workspace)
 
+    def unsettled(self, path: str) -> bool:
+        """Whether there is a node at `path` whose note does not state all of its ordinals."""
+        return path in self._graphs.unsettled
+
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
         """The observations of the nodes at these paths, in order of their ordinals."""
         return self._catalog.observations(paths)

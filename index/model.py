@@ -105,7 +105,7 @@ class Node:
     observations: tuple[Observation, ...]  # in order of their ordinals
     relations: tuple[Statement, ...]  # in the order of their lines, without repeats
     last_ordinal: int  # the highest ever given, 0 = none
-    unsettled: bool  # some ordinals follow from the lines' order only, because the file does not state them yet
+    unsettled: bool  # the file does not state them all yet: some follow from the order of lines, or go beyond its `last_ordinal`
     summary_updated_at: int | None
     observed_at: int | None  # when an observation was last added or replaced
 
