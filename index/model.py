@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 Scope: TypeAlias = Literal["captures", "vault"]
 Mode: TypeAlias = Literal["hybrid", "vector", "text"]
+ObservationMode: TypeAlias = Literal["embedding", "text"]
 BlockKind: TypeAlias = Literal[
     "heading", "paragraph", "list", "code", "table", "quote", "callout", "html", "math", "rule"
 ]
@@ -252,4 +253,24 @@ class Answer:
 
     hits: tuple[Hit, ...]
     mode: Mode  # the mode that was used
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationHit:
+    """An observation that answers; `score` is its similarity, at most 1, or the weight of its words (BM25, from 0)."""
+
+    path: str  # of its node
+    ordinal: int
+    content: str
+    perspective: str | None  # under which it is the nearest; None: found by its words
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationAnswer:
+    """The observations that a search found, best first, and what kept it from being complete ("" = nothing did)."""
+
+    hits: tuple[ObservationHit, ...]
+    mode: ObservationMode  # the mode that was used
     degraded: tuple[str, ...] = ()
