@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, Unavailable
-from index.identity import fold, path_id
+from index.identity import path_id
 from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
-from index.schema import RECORD, SCHEMA, VERSION, record, row, signed, unsigned
+from index.schema import RECORD, SCHEMA, VERSION, inserts, record, signed, unsigned
 from index.vertex import Vertex
 
 TERMS: Final = 500  # values in one IN list
@@ -196,9 +196,18 @@ class Catalog:
             "nodes": "select * from nodes order by path",
             "observations": "select * from observations order by path, ordinal",
             "relations": "select * from relations order by path, ord",
+            "memo_relations": "select * from memo_relations order by path, ord",
             "skipped": "select * from skipped order by path",
         }
         return {name: list(map(tuple, self._all(query))) for name, query in queries.items()}
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """What another module of this package asks of the tables."""
+        return self._all(query, *values)
+
+    def rows_in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
+        """The same, of a query that ends in `in`, for any number of values."""
+        return self._in(query, values)
 
     # Changing it
 
@@ -213,7 +222,8 @@ class Catalog:
             writer.executemany("delete from documents where path = ?", [(path,) for path in paths])
             for document, stat, chunks, embedded in upserts:
                 try:
-                    _insert(writer, document, stat, chunks, embedded=embedded)
+                    for statement, values in inserts(document, stat, chunks, embedded=embedded):
+                        writer.executemany(statement, values)
                 except UnicodeEncodeError as error:
                     raise InvalidArgument(f"{document.path!a}: a property holds half a character") from error
             writer.execute(
@@ -371,28 +381,3 @@ def _connection(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _insert(writer: sqlite3.Connection, document: Document, stat: Stat, chunks: int, *, embedded: bool) -> None:
-    values = row(document, stat, chunks, embedded=embedded)
-    names = ", ".join(f":{name}" for name in values)
-    writer.execute(f"insert into documents ({', '.join(values)}) values ({names})", values)  # noqa: S608 - our columns
-    tags = {(document.workspace, fold(tag), tag, document.path) for tag in document.tags}
-    writer.executemany("insert into tags values (?, ?, ?, ?)", tags)
-    if node := document.node:
-        writer.execute(
-            "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                document.path, node.name, node.entity_type, len(node.observations), node.last_ordinal, node.unsettled,
-                node.summary_updated_at, node.observed_at,
-            ),
-        )  # fmt: skip
-        facts = [(document.path, one.ordinal, one.content) for one in node.observations]
-        writer.executemany("insert into observations values (?, ?, ?)", facts)
-        stated = [(document.path, n, one.type, one.target) for n, one in enumerate(node.relations)]
-        writer.executemany("insert into relations values (?, ?, ?, ?)", stated)
-    links = [
-        (document.path, n, link.kind, link.target, link.subpath, link.display, link.line)
-        for n, link in enumerate(document.links)
-    ]
-    writer.executemany("insert into links values (?, ?, ?, ?, ?, ?, ?)", links)

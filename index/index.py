@@ -24,6 +24,7 @@ from index.examine import differing
 from index.graph import Graph, Graphs
 from index.identity import path_id, stem
 from index.memory import give_back
+from index.memos import MemoRows
 from index.model import Answer, Document, Entry, Observation, Query, Record, Scope, Stat
 from index.prepared import Prepared, estimate, fingerprint, rows_of
 from index.search import search
@@ -45,6 +46,7 @@ class Index:
         self.sizes = sizes
         self._catalog, self._store, self._embedder, self._made_by = catalog, store, embedder, made_by
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
+        self.memos = MemoRows(catalog, store, lambda: self.manifest, self._fitting)
         self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
         self._agree()
         self._load()

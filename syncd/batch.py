@@ -75,6 +75,14 @@ class Drafts:
             raise NotFound("the note has gone")
         return text
 
+    def holds(self, path: str) -> bool:
+        """Whether the note is there."""
+        try:
+            self.text(path)
+        except NotFound:
+            return False
+        return True
+
     def put(self, path: str, text: str) -> None:
         """Let the note say `text`."""
         self._texts[path] = text

@@ -6,9 +6,10 @@ reach a note outside the inbox. A call that returns has been made durable and fi
 from __future__ import annotations
 
 import hashlib
+import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,8 @@ from index.model import Answer, Query, Record
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
+from syncd.memo_graph import MemoGraph
+from syncd.memos import Memos
 from syncd.naming import addresses, bare
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
@@ -62,6 +65,7 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
 
 
 class Workspace:
@@ -73,6 +77,16 @@ class Workspace:
     def reporting(self, progress: Callable[[int], None]) -> Workspace:
         """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
         return Workspace(self.name, self._tools, progress)
+
+    @property
+    def memos(self) -> Memos:
+        """Its memos."""
+        return Memos(self.name, self._tools, self._progress)
+
+    @property
+    def memo_graph(self) -> MemoGraph:
+        """The relations between its memos."""
+        return MemoGraph(self.memos, self._tools)
 
     @property
     def _index(self) -> Index:
