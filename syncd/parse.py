@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from index.identity import ID
-from index.model import COLLECTIONS, Defect, Document, Link, MemoRelation
+from index.model import COLLECTIONS, Defect, Document, Link
+from syncd.entity_node import OWN, node
 from syncd.inline import is_tag, wikilinks
 from syncd.markdown import outline
 from syncd.memo_relations import relations
@@ -45,13 +46,12 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     own = _Owned(said.values if said else {}, where, defects)
     collection, tags = own.collection_and_tags(front)
     created_at = own.time("created_at")
-    found = outline(body)
     kind = own.text("type")
     kind = kind if kind in TYPES else where.type
-    stated: tuple[MemoRelation, ...] = ()
-    if where.scope == "captures" and kind != "entity":
-        stated, wrong = relations(own.get("relations"))
-        defects += wrong
+    found = outline(body)
+    said_node, wrong = node(own.values, body, path) if (where.scope, kind) == ("captures", "entity") else (None, [])
+    stated, faulty = relations(own.get("relations")) if where.scope == "captures" and not said_node else ((), [])
+    defects += [*wrong, *faulty]
     _look_for_conflicts(front, body, defects)
     if where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
         defects += secrets_in(front + body)
@@ -72,7 +72,11 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         aliases=own.aliases(),
         summary=own.text("summary"),
         source=own.text("source"),
-        metadata={key: value for key, value in own.values.items() if not reserved(key)},
+        metadata={
+            key: value
+            for key, value in own.values.items()
+            if not (reserved(key) or (said_node and key.casefold() in OWN))
+        },
         created_at=mtime_ms if created_at is None else created_at,
         updated_at=own.time("updated_at"),
         version=own.version(),
@@ -84,6 +88,7 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         defects=(*defects, *found.defects),
         writable=writable,
         memo_relations=stated,
+        node=said_node,
     )
 
 
