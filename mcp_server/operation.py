@@ -51,7 +51,8 @@ class Operation:
     returned: type[Returned]
     run: Callable[[Workspace, Any, Settings], Returned]
     seconds: float  # after which the caller is told to try again
-    destructive: bool = False
+    destructive: bool = False  # it does more than add
+    idempotent: bool = True  # a second call with the same arguments changes nothing more
 
     @property
     def safe_name(self) -> str:

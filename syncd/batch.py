@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from index.errors import Conflict, NotFound
+from index.identity import stem
 from index.index import Index
 from index.model import Document, Stat
 from syncd.audit import taken_back
@@ -76,6 +77,18 @@ class Drafts:
             raise NotFound("the note has gone")
         return text
 
+    def holds(self, path: str) -> bool:
+        """Whether the note is there."""
+        try:
+            self.text(path)
+        except NotFound:
+            return False
+        return True
+
+    def version(self, path: str) -> int:
+        """The version that the note has by now."""
+        return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
+
     def put(self, path: str, text: str) -> None:
         """Let the note say `text`."""
         self._texts[path] = text
@@ -120,7 +133,8 @@ def carried_out(
                 raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
         ready = index.prepare([(document, UNWRITTEN) for document in documents], urgent=True, progress=progress)
         with still(tools.captures) as current:
-            if current is not index:
+            taken = any(tools.taken(stem(change.path)) for change in changes if isinstance(change, Made))
+            if current is not index or taken:
                 continue
             with ExitStack() as undo:
                 try:

@@ -6,9 +6,10 @@ reach a note outside the inbox. A call that returns has been made durable and fi
 from __future__ import annotations
 
 import hashlib
+import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from syncd.capture import checked, iso, metadata_of, namespace_path, properties_
 from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
 from syncd.naming import addresses, bare
+from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
 from syncd.place import place
@@ -64,6 +66,7 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while its nodes are changed
 
 
 class Workspace:
@@ -75,6 +78,11 @@ class Workspace:
     def reporting(self, progress: Callable[[int], None]) -> Workspace:
         """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
         return Workspace(self.name, self._tools, progress)
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes of this workspace."""
+        return Nodes(self.name, self._tools, self._progress)
 
     @property
     def _index(self) -> Index:

@@ -1,0 +1,125 @@
+"""Find the relations that a line of a note states, as inline fields with links, and take them out or rename them.
+
+A line is a field when it reads `type:: [[Target]]`, in a list or not; elsewhere in a line `[type:: [[Target]]]` is one.
+
+Laws, tested: time is linear in the line, whatever it is; what is not the field stays as it stands."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from index.model import Statement
+from syncd.inline import scan
+
+LONGEST = 100  # characters of a type
+UNTYPED = re.compile(r"::|[\[\]`]|%%|<!--|:\Z")  # what no type can hold: it would be read as something else
+
+_MARK = r"[ \t>]*+((?:[-+*]|[0-9]{1,9}[.)])[ \t]++)?"
+_LEAD = re.compile(_MARK)
+_LINE = re.compile(_MARK + r"([^\[\]`]{1,300}?)::")
+_BRACKET = re.compile(r"\[([^\[\]`]{1,300}?)::((?:[^\[\]]++|\[\[[^\[\]]*+\]\])*+)\]")
+_SEPARATOR = re.compile(r"[ \t]*[,;、，][ \t]*|[ \t]++")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A link of a field, `line[start:end]`, and what it states."""
+
+    start: int
+    end: int
+    says: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field, `line[start:end]`; its type is `line[key[0]:key[1]]`."""
+
+    start: int
+    end: int
+    key: tuple[int, int]
+    targets: tuple[Target, ...]
+    whole: bool  # the line says nothing else
+
+
+def fields(line: str) -> list[Field]:
+    """The fields with links of a line (without its line end), in order. Code and comments hold none."""
+    if "::" not in line or "[[" not in line:
+        return []
+    links = _links(line, 0)
+    bracketed = (_field(line, found, links) for found in _BRACKET.finditer(line))
+    if inner := [field for field in bracketed if field]:
+        return inner  # as the programs that know inline fields do
+    found = _LINE.match(line)
+    field = _field(line, found, _links(line, found.end())) if found else None
+    return [field] if field else []
+
+
+def retyped(line: str, which: Callable[[Statement], bool], type: str) -> str:
+    """`line` with the type of its fields changed where all their targets are among `which`."""
+    for field in reversed(fields(line)):
+        if all(which(target.says) for target in field.targets):
+            line = line[: field.key[0]] + type + line[field.key[1] :]
+    return line
+
+
+def without(line: str, gone: Callable[[Statement], bool]) -> str | None:
+    """`line` without the targets that are `gone`; None when nothing is left to say.
+
+    Where a field stands in a sentence, the sentence keeps its link."""
+    for field in reversed(fields(line)):
+        out = [target for target in field.targets if gone(target.says)]
+        if len(out) < len(field.targets):
+            kept = [target.start for target in field.targets if target not in out]
+            for target in reversed(out):
+                line = _cut(line, target, last=kept[-1] < target.start)
+        elif field.whole:
+            return None
+        else:
+            words = ", ".join(line[target.start : target.end] for target in field.targets)
+            line = line[: field.start] + words + line[field.end :]
+    return line
+
+
+def prefix(line: str) -> str:
+    """What a further line of the same list or quote begins with, its list mark left out."""
+    return line[: len(line) - len(line.lstrip(" \t>"))]
+
+
+def _field(line: str, found: re.Match[str], links: list[tuple[int, int, str]]) -> Field | None:
+    """The field of a match of `_LINE`, or of one of `_BRACKET`, whose first group is the type."""
+    bracket = found.re is _BRACKET
+    group = 1 if bracket else 2
+    start, end = found.span(group)
+    key = found[group]
+    type = unicodedata.normalize("NFC", key.strip())
+    row = not bracket and not found[1] and type.startswith("|")  # of a table
+    inside = found.end(group), found.end(2) if bracket else len(line)
+    targets = tuple(
+        Target(first, behind, Statement(type, target))
+        for first, behind, target in links
+        if inside[0] <= first and behind <= inside[1]
+    )
+    if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
+        return None
+    named = (start + len(key) - len(key.lstrip()), end - len(key) + len(key.rstrip()))
+    if not bracket:
+        return Field(0, len(line), named, targets, whole=True)
+    whole = _LEAD.fullmatch(line, 0, found.start()) is not None and not line[found.end() :].strip()
+    return Field(*found.span(), named, targets, whole)
+
+
+def _links(line: str, start: int) -> list[tuple[int, int, str]]:
+    """The wikilinks from `start` on: where each begins and ends, and its path."""
+    found = ((start + at, link) for at, link in scan(line[start:]).links if link.kind == "wikilink" and link.target)
+    return [(at, line.index("]]", at) + 2, link.target) for at, link in found]
+
+
+def _cut(line: str, target: Target, *, last: bool) -> str:
+    """`line` without one of several targets, and without what separates it from the next, or the `last` from the one before."""
+    if last:
+        return line[: target.start].rstrip(" \t,;、，") + line[target.end :]
+    after = _SEPARATOR.match(line, target.end)
+    return line[: target.start] + line[after.end() if after else target.end :]
