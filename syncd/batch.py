@@ -16,6 +16,7 @@ from index.errors import Conflict, NotFound
 from index.identity import stem
 from index.index import Index
 from index.model import Document, Stat
+from syncd.audit import taken_back
 from syncd.note import decode, encode
 from syncd.parse import parse
 from syncd.vault import Vault
@@ -160,15 +161,15 @@ def _written(vault: Vault, change: Change, undo: ExitStack) -> Stat | None:
     match change:
         case Made(path, raw):
             stat = vault.create(path, raw)
-            undo.callback(partial(vault.remove, path, digest=_digest(raw)))
+            undo.callback(taken_back, partial(vault.remove, path, digest=_digest(raw)))
             return stat
         case Rewritten(path, before, raw):
             stat = vault.replace(path, raw, digest=_digest(before))
-            undo.callback(partial(vault.replace, path, before, digest=_digest(raw)))
+            undo.callback(taken_back, partial(vault.replace, path, before, digest=_digest(raw)))
             return stat
         case Gone(path, before):
             vault.remove(path, digest=_digest(before))
-            undo.callback(partial(vault.create, path, before, again=True))
+            undo.callback(taken_back, partial(vault.create, path, before, again=True))
             return None
 
 

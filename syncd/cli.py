@@ -17,6 +17,7 @@ import click
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
 from syncd import (
     cli_access,
+    cli_audit,
     cli_backup,
     cli_complete,
     cli_doctor,
@@ -91,7 +92,7 @@ for command in (
         cli_access.key,
     ),
     *(cli_node.node, cli_node.relation, cli_graph.graph, cli_exchange.bring, cli_exchange.export),
-    *(cli_job.job, cli_service.service, cli_enrich.enrich),
+    *(cli_audit.audit, cli_job.job, cli_service.service, cli_enrich.enrich),
     *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):
     memex.add_command(command)

@@ -17,6 +17,18 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex search what did we decide about backups", "search notes and captures"),
         ("memex status", "see how it is"),
     ),
+    "audit export": (("memex audit export > audit.jsonl", "all of it, for another program"),),
+    "audit prune": (
+        ("memex audit prune --before 365d --to audit-2025.jsonl", "what is older than a year, into a file"),
+    ),
+    "audit verify": (
+        ("memex audit verify", "is the log whole, and which notes were changed by hand"),
+        ("memex audit verify --head $(cat head.txt)", "is it the one whose head was noted down"),
+    ),
+    "audit": (
+        ("memex audit --since 1d", "what was written since yesterday"),
+        ("memex audit --key claude --limit 1000 --json", "what one agent did, for a script"),
+    ),
     "backup": (
         ("memex backup", "into memex-VAULT-TIME.tar.gz in this folder"),
         ("memex backup --force ~/Backups/memex.tar.gz", "replace the one before, as a nightly job would"),
@@ -102,7 +114,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "node add": (
         ('memex node add "Ada Lovelace" --type person', "a name is enough"),
         (
-            'memex node add Heron -t project -o "Runs on sunlight" -o "Reports every ten minutes" --tag hardware',
+            'memex node add Heron -t project -o "Runs on sunlight" --tag hardware',
             "with facts",
         ),
     ),

@@ -4,6 +4,7 @@ Law: no network door leads here; only who may open the state folder reaches the 
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_exchange, owner_graph, owner_jobs
+from syncd import owner_audit, owner_exchange, owner_graph, owner_jobs
 from syncd.adopt import KEY_FILE
+from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
 from syncd.state import private
 from syncd.workspace import Kept
@@ -32,7 +34,7 @@ Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 def operations(app: App) -> dict[str, Operation]:
     """Every operation by its name; each takes its arguments as JSON values and answers with one."""
     owner = _Owner(app)
-    return {
+    own = {
         "search": owner.search,
         "capture": owner.capture,
         "get": owner.get,
@@ -56,7 +58,19 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_jobs.operations(lambda: app.jobs),
         **owner_graph.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
+        **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
     }
+    return {name: _signed(name, operation) for name, operation in own.items()}
+
+
+def _signed(name: str, operation: Operation) -> Operation:
+    """An operation whose writes are logged as the owner's, done by this command."""
+
+    def signed(given: Arguments, progress: Progress) -> Any:
+        with authored(Author("cli", name, request=secrets.token_hex(8))):
+            return operation(given, progress)
+
+    return signed
 
 
 class _Owner:

@@ -18,6 +18,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.identity import fold
 from index.index import Index
 from index.model import Answer, Query, Record
+from syncd.audit import Audit
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
@@ -57,6 +58,7 @@ class Tools:
     """What every workspace works with: the inbox's files and index, and the clock. Nothing of the vault proper."""
 
     vault: Vault
+    audit: Audit
     captures: Slot
     inbox: str
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
@@ -271,7 +273,7 @@ class Desk:
         samples: Callable[[], list[Sample]] = list,
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
-        self.pushes, self.samples = pushes, samples
+        self.pushes, self.samples, self.audit = pushes, samples, tools.audit
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
