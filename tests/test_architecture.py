@@ -30,9 +30,9 @@ PURE = (
     "index/stops.py", "index/tags.py", "index/tokens.py", "index/vertex.py",
     "mcp_server/bucket.py", "mcp_server/excerpt.py",
     "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/debounce.py", "syncd/drawing.py", "syncd/entity.py", "syncd/entity_lines.py",
-    "syncd/entity_node.py", "syncd/fields.py", "syncd/inline.py", "syncd/items.py", "syncd/markdown.py", "syncd/memo_relations.py", "syncd/names.py",
-    "syncd/naming.py", "syncd/note.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py",
-    "syncd/render.py", "syncd/secrets.py", "syncd/standing.py",
+    "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/inline.py", "syncd/items.py", "syncd/markdown.py",
+    "syncd/memo_relations.py", "syncd/names.py", "syncd/naming.py", "syncd/newnode.py", "syncd/note.py", "syncd/page.py", "syncd/parse.py",
+    "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py", "syncd/standing.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
