@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from index.model import Observation, ObservationHit
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from syncd.workspace import Workspace
 
 HIT: Final = 800  # bytes of JSON that one hit of a search takes at most: ten are 2,000 tokens
-SUMMARY: Final = 200  # characters of a summary in a list
+KEYS: Final = 180  # of them for its keys and numbers
 
 
 def create_entities(workspace: Workspace, given: shape.CreateEntities, _: Settings) -> shape.CreatedNodes:
@@ -230,14 +229,70 @@ def search_nodes(workspace: Workspace, given: shape.SearchNodes, _: Settings) ->
 
 def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Settings) -> shape.ConsolidationReport:
     """Everything that needs attention."""
+    found = workspace.nodes.report()
+    return shape.ConsolidationReport(
+        stale_summaries=[
+            shape.StaleSummary(
+                name=one.name,
+                entity_type=one.entity_type,
+                last_modified=iso(one.changed_at),
+                observation_count=one.observations,
+                draft_summary=one.draft,
+            )
+            for one in found.stale
+        ],
+        relation_candidates=[
+            shape.RelationCandidate(
+                node_a=one.node_a, node_b=one.node_b, similarity_score=one.similarity, rationale=one.rationale
+            )
+            for one in found.candidates
+        ],
+        orphaned_nodes=[
+            shape.Orphan(name=one.name, entity_type=one.entity_type, updated_at=iso(one.changed_at))
+            for one in found.orphans
+        ],
+        cluster_summary=[
+            shape.Cluster(cluster_id=one.number, node_names=list(one.names), centroid_label=one.label)
+            for one in found.clusters
+        ],
+        event_summary=shape.EventSummary(
+            since=iso(found.events.since),
+            creates=found.events.creates,
+            updates=found.events.updates,
+            deletes=found.events.deletes,
+        ),
+        totals=dict(found.of),
+    )
 
 
 def get_pending_consolidation(workspace: Workspace, _: shape.Nothing, __: Settings) -> shape.PendingNodes:
     """What wants a summary."""
+    found = workspace.nodes.pending()
+    return shape.PendingNodes(
+        results=[
+            shape.PendingNode(
+                name=one.name,
+                entity_type=one.entity_type,
+                observation_count=one.observations,
+                last_observation_at=_time(one.observed_at),
+                summary_updated_at=_time(one.summary_updated_at),
+            )
+            for one in found[: shape.MOST]
+        ],
+        truncated=len(found) > shape.MOST,
+    )
 
 
 def get_stats(workspace: Workspace, _: shape.Nothing, __: Settings) -> shape.Stats:
     """Numbers."""
+    now = workspace.nodes.stats()
+    return shape.Stats(
+        node_count=now.nodes,
+        observation_count=now.observations,
+        relation_count=now.relations,
+        embedding_coverage=round(now.coverage, 6),
+        workspace=workspace.name,
+    )
 
 
 def _asked(given: shape.Relations) -> list[Edge]:
@@ -269,26 +324,34 @@ def _changed(found: Sequence[Vertex], limit: int) -> shape.ChangedNodes:
 
 
 def _hit(one: Vertex, hit: ObservationHit) -> shape.FoundNode:
-    """A hit of at most `HIT` bytes: the observation gets what name, type and the start of the summary leave."""
-    text, summary = hit.content, one.summary and one.summary[:SUMMARY]
-    rest = sum(_bytes(part) for part in (one.name, one.entity_type, summary or "")) + 150  # for keys and numbers
-    room = max(HIT - rest, 100)
-    whole = _bytes(text)
-    size = len(text) if whole <= room else len(text) * room // whole
+    """A hit of about `HIT` bytes: the summary gets a quarter of them at most, the observation what is left."""
+    summary = one.summary and _cut(one.summary, HIT // 4)
+    taken = sum(_bytes(part) for part in (one.name, one.entity_type, summary or ""))
+    text = _cut(hit.content, HIT - KEYS - taken)
     return shape.FoundNode(
         name=one.name,
         entity_type=one.entity_type,
         summary=summary,
-        matched_observation=text[:size],
+        matched_observation=text,
         ordinal=hit.ordinal,
-        truncated=size < len(text),
+        truncated=len(text) < len(hit.content),
         matched_perspective=hit.perspective,
         score=round(hit.score, 6),
     )
 
 
+def _cut(text: str, room: int) -> str:
+    """The beginning of `text` that takes about `room` bytes as JSON."""
+    whole = _bytes(text)
+    return text if whole <= room else text[: max(20, len(text) * room // whole)]
+
+
 def _bytes(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _time(at: int | None) -> str | None:
+    return None if at is None else iso(at)
 
 
 _read = partial(Operation, family="graph", scope="read", seconds=15.0)

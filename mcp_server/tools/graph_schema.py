@@ -534,6 +534,7 @@ class ConsolidationReport(Returned):
     orphaned_nodes: list[Orphan]
     cluster_summary: list[Cluster]
     event_summary: EventSummary
+    totals: dict[str, int] = Field(description="How many of each there are; a list has the first ones")
 
 
 class PendingNode(Returned):
@@ -542,7 +543,7 @@ class PendingNode(Returned):
     name: str
     entity_type: str
     observation_count: int
-    last_observation_at: str
+    last_observation_at: str | None
     summary_updated_at: str | None
 
 
@@ -550,6 +551,7 @@ class PendingNodes(Returned):
     """Nodes whose summary is to be written."""
 
     results: list[PendingNode]
+    truncated: bool
 
 
 class Stats(Returned):
