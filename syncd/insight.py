@@ -75,9 +75,9 @@ def report(index: Index, workspace: str, tools: Tools) -> consolidate.Report[Eve
         vertices,
         _said(index, vertices),
         graph.edges(),
-        index.aggregates(workspace),
-        {one.name: index.aggregates(workspace, one.name) for one in index.perspectives(workspace)},
-        events,
+        pooled=index.aggregates(workspace),
+        perspectives={one.name: index.aggregates(workspace, one.name) for one in index.perspectives(workspace)},
+        events=events,
         places=places(),
     )
 

@@ -58,18 +58,13 @@ ARGUMENTS = {
     "get_neighborhood": {"name": "x"},
     "get_path": PAIR,
     "search_nodes": {"query": "x"},
-    **dict.fromkeys(
-        (
-            "get_recently_modified",
-            "get_orphans",
-            "get_relation_gaps",
-            "find_similar_nodes",
-            "get_consolidation_report",
-            "get_pending_consolidation",
-            "get_stats",
-        ),
-        {},
-    ),
+    "get_recently_modified": {},
+    "get_orphans": {},
+    "get_relation_gaps": {},
+    "find_similar_nodes": {},
+    "get_consolidation_report": {},
+    "get_pending_consolidation": {},
+    "get_stats": {},
 }
 BAD = ("bad", "nonsense", "expired", "revoked")
 
