@@ -96,6 +96,14 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex mcp --workspace work", "as the command of a client that speaks stdio"),
         ("memex mcp --key-file ~/.memex-key", "with another key than your own"),
     ),
+    "perspective add": (
+        ("memex perspective add legal law:", "for all nodes of the workspace default"),
+        ('memex perspective add --workspace work risk "what may go wrong:"', "of another one"),
+    ),
+    "perspective list": (("memex perspective list", "each with its prompt, and how much is embedded"),),
+    "perspective remove": (("memex perspective remove temporal", "and its vectors"),),
+    "perspective reset": (("memex perspective reset --workspace work", "to the five that there are at first"),),
+    "perspective set": (('memex perspective set technical "how it works:"', "another prompt"),),
     "recent": (
         ("memex recent", "the newest twenty"),
         ("memex recent --limit 5 --workspace work", "five of a workspace"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_audit, owner_jobs
+from syncd import owner_audit, owner_jobs, owner_perspectives
 from syncd.adopt import KEY_FILE
 from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
@@ -56,6 +56,12 @@ def operations(app: App) -> dict[str, Operation]:
         "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
+        **owner_perspectives.operations(
+            app.perspectives,
+            workspace=app.desk.workspace,
+            index=lambda: app.shelf.slots["captures"].index,
+            look=app.sync.want_listing,
+        ),
     }
     return {name: _signed(name, operation) for name, operation in own.items()}
 
@@ -157,6 +163,7 @@ class _Owner:
 
     def delete_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         self._app.desk.delete_workspace(given["name"])
+        self._app.perspectives.reset(given["name"])
         return {"name": given["name"], "deleted": True}
 
     def create_key(self, given: Arguments, _: Progress) -> dict[str, Any]:
