@@ -22,8 +22,11 @@ from index.embed import Embedder
 from index.errors import Unavailable
 from index.memory import frugal
 from index.model import Record
+from index.reader import Looks
 from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER
+from syncd.audit import Audit, Author, authored
+from syncd.audited import Audited
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
@@ -38,6 +41,7 @@ from syncd.leftovers import collect
 from syncd.lock import Lock, sole
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
+from syncd.perspectives import Perspectives
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.repo import Repo
@@ -46,8 +50,8 @@ from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
-from syncd.vault import Vault
 from syncd.watch import Watch
+from syncd.witness import Witness
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
@@ -78,27 +82,36 @@ class App:
         with ExitStack() as opened:
             self.lock = Lock.acquire(state)
             opened.callback(self.lock.release)
-            self.vault = Vault(settings.vault.path, ignore=settings.vault.ignore, max_bytes=settings.vault.max_bytes)
-            opened.callback(self.vault.close)
-            self.vault.sweep()
             self.ledger = Ledger.open(state / LEDGER)
             opened.callback(self.ledger.close)
+            self.audit = Audit(self.ledger, state)
+            opened.callback(self.audit.close)
+            own = settings.vault
+            self.vault = Audited(own.path, self.audit, inbox=own.inbox, ignore=own.ignore, max_bytes=own.max_bytes)
+            opened.callback(self.vault.close)
+            self.vault.sweep()
             self.keys = Keys(self.ledger, static=_static_keys())
             opened.callback(self.keys.flush)
             self.embedder = embedder or _embedder(settings)
             opened.callback(self.embedder.close)
             self.repo = Repo(settings.vault.path)
             opened.callback(self.repo.close)
-            self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings))
+            self.perspectives = Perspectives(self.ledger)
+            self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings, self.perspectives.of))
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
             captures = self.shelf.slots["captures"]
+            self.witness = Witness(self.audit, self.vault, captures, inbox=own.inbox)
+            opened.callback(self.witness.look)
+            self.audit.look = self.witness.look
+            self.witness.settle()
             self.enricher = Enricher(settings.enrich, captures=captures, embedder=self.embedder, ledger=self.ledger)
             opened.callback(self.enricher.close)
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
             tools = Tools(
                 vault=self.vault,
+                audit=self.audit,
                 captures=captures,
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
@@ -218,7 +231,7 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
-        jobs.every("enrichment", 60.0, self.labels.pay)
+        jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
         return jobs
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
@@ -248,14 +261,15 @@ class App:
             log.info("leftovers removed: %d", len(gone))
 
     def _maintain(self) -> None:
+        self.witness.look()
         self.shelf.tidy()
         for slot in self.shelf.slots.values():
             slot.index.maintain()
 
 
-def _shelf_settings(settings: Settings) -> ShelfSettings:
+def _shelf_settings(settings: Settings, perspectives: Looks) -> ShelfSettings:
     own = settings.index
-    return ShelfSettings(own.uri, own.storage_options, own.chunk_tokens, own.chunk_overlap)
+    return ShelfSettings(own.uri, own.storage_options, own.chunk_tokens, own.chunk_overlap, perspectives)
 
 
 def _embedder(settings: Settings) -> Embedder:
