@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 Scope: TypeAlias = Literal["captures", "vault"]
 Mode: TypeAlias = Literal["hybrid", "vector", "text"]
+ObservationMode: TypeAlias = Literal["embedding", "text"]
 BlockKind: TypeAlias = Literal[
     "heading", "paragraph", "list", "code", "table", "quote", "callout", "html", "math", "rule"
 ]
@@ -105,7 +106,7 @@ class Node:
     observations: tuple[Observation, ...]  # in order of their ordinals
     relations: tuple[Statement, ...]  # in the order of their lines, without repeats
     last_ordinal: int  # the highest ever given, 0 = none
-    unsettled: bool  # some ordinals follow from the lines' order only, because the file does not state them yet
+    unsettled: bool  # the file does not state them all yet: some follow from the order of lines, or go beyond its `last_ordinal`
     summary_updated_at: int | None
     observed_at: int | None  # when an observation was last added or replaced
 
@@ -252,4 +253,24 @@ class Answer:
 
     hits: tuple[Hit, ...]
     mode: Mode  # the mode that was used
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationHit:
+    """An observation that answers; `score` is its similarity, at most 1, or the weight of its words (BM25, from 0)."""
+
+    path: str  # of its node
+    ordinal: int
+    content: str
+    perspective: str | None  # under which it is the nearest; None: found by its words
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationAnswer:
+    """The observations that a search found, best first, and what kept it from being complete ("" = nothing did)."""
+
+    hits: tuple[ObservationHit, ...]
+    mode: ObservationMode  # the mode that was used
     degraded: tuple[str, ...] = ()

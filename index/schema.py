@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.identity import path_id
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 4  # of what follows
+VERSION: Final = 5  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -55,6 +55,10 @@ create table observations (
 create table relations (
   path text not null references nodes (path) on delete cascade, ord integer not null,
   type text not null, target text not null, primary key (path, ord)) without rowid;
+create table facets (
+  path text primary key references nodes (path) on delete cascade, workspace text not null, perspectives text not null,
+  observations integer not null, embedded integer not null, rows integer not null) without rowid;
+create index facets_here on facets (workspace, perspectives, observations, embedded);
 create table skipped (path text primary key, workspace text not null, reason text not null) without rowid;
 create table meta (name text primary key, value text not null) without rowid;
 """

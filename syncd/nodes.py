@@ -205,7 +205,9 @@ class Nodes:
         unseen: set[str] = set()
         while True:
             stem = free_name(
-                redacted(stem_of(name)), now, lambda folded: folded in made or folded in unseen or self._tools.taken(folded)
+                redacted(stem_of(name)),
+                now,
+                lambda folded: folded in made or folded in unseen or self._tools.taken(folded),
             )
             path = f"{self._tools.inbox}/{self.workspace}/{ENTITIES}/{stem}.md"
             if self._tools.vault.stat(path) is None:

@@ -323,7 +323,7 @@ def test_a_daemon_compares_what_it_has_open(clinic):
     with clinic.serving() as app:
         assert only(clinic.look(doctor_state.index)).is_ == "ok"
         index = app.shelf.slots["vault"].index
-        with index._catalog._transaction() as writer:
+        with index._catalog._db.transaction() as writer:
             writer.execute("update documents set chunks = 7")
         found = only(clinic.look(doctor_state.index))
         assert "1 notes whose chunks" in found.says
