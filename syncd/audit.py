@@ -227,7 +227,7 @@ class Audit:
 
     def noted(self) -> Head | None:
         """The head as the file beside the ledger tells it."""
-        return Head.of(os.pread(self._noted, 200, 0).decode("ascii", "replace"))
+        return Head.of(os.pread(self._noted, 200, 0).decode("ascii", "replace").partition("\n")[0])
 
     def holds(self, head: Head) -> bool:
         """Whether the log has this entry, or has dropped it in good order."""

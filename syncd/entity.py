@@ -18,6 +18,7 @@ from syncd.entity_node import (
     Numbered,
     Own,
     checked_content,
+    checked_kind,
     checked_name,
     checked_type,
     link,
@@ -31,6 +32,7 @@ from syncd.note import compose as composed
 __all__ = [
     "add",
     "checked_content",
+    "checked_kind",
     "checked_name",
     "checked_type",
     "compose",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import accumulate, takewhile
 
 from syncd.fields import Field, fields
 from syncd.inline import COMMENT
@@ -76,6 +76,13 @@ def read(body: str) -> Page:
     reader = _Reader(Page(_LINES.findall(body)))
     reader.run()
     return reader.page
+
+
+def ids(page: Page) -> list[tuple[int, int]]:
+    """Where in the body the ordinals of observations are stated, the blank before each included: start and end."""
+    starts = [0, *accumulate(map(len, page.lines))]
+    marks = (item.mark for item in page.items if item.mark)
+    return [(starts[mark.line] + mark.start - 1, starts[mark.line] + mark.end) for mark in marks]
 
 
 def written(lead: str, content: str, ordinal: int) -> list[str]:

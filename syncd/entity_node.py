@@ -16,11 +16,10 @@ from syncd.entity_lines import LARGEST, Item, Page, read
 from syncd.fields import LONGEST, UNTYPED
 from syncd.properties import as_text, as_time
 
-OWN = frozenset(
-    {"name", "entity_type", "last_ordinal", "observed_at", "summary_updated_at"}
-)  # beside those of any note
+# Properties that are a node's, beside those of any note.
+OWN = frozenset({"name", "entity_type", "last_ordinal", "observed_at", "summary_updated_at"})
 
-MAX_NAME, MAX_CONTENT = 256, 10_000  # characters
+MAX_NAME, MAX_KIND, MAX_CONTENT = 256, 100, 10_000  # characters
 ONE_LINE = re.compile("[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*+")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -29,8 +28,7 @@ _UNLINKED = re.compile(r"[\[\]|\s]+")
 
 def checked_name(name: str) -> str:
     """`name` as a node can have it: in normal form, without white space around it. Raises InvalidArgument."""
-    text = _line(name, "name", MAX_NAME)
-    return unicodedata.normalize("NFC", text)
+    return unicodedata.normalize("NFC", _line(name, "name", MAX_NAME))
 
 
 def checked_content(text: str) -> str:
@@ -55,6 +53,11 @@ def checked_type(text: str) -> str:
     return type
 
 
+def checked_kind(text: str) -> str:
+    """`text` as a node's entity type: in normal form, without white space around it. Raises InvalidArgument."""
+    return unicodedata.normalize("NFC", _line(text, "entity_type", MAX_KIND))
+
+
 def _line(text: str, what: str, most: int) -> str:
     line = text.strip() if isinstance(text, str) else ""
     if not 0 < len(line) <= most or not ONE_LINE.fullmatch(line):
@@ -70,9 +73,14 @@ def link(stem: str, name: str) -> str:
 
 def node(front_values: Mapping[str, Any], body: str, path: str) -> tuple[Node, list[Defect]]:
     """The node that a note says it is, and what its owner may want to mend."""
+    return node_of(front_values, read(body), path)
+
+
+def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Node, list[Defect]]:
+    """The same of a body that has been read."""
     defects: list[Defect] = []
     own = Own(front_values, defects)
-    found = Numbered(read(body), own.last_ordinal())
+    found = Numbered(page, own.last_ordinal())
     if found.repeated:
         named = ", ".join(f"^o{ordinal}" for ordinal in found.repeated)
         defects.append(Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps it"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from index.model import Statement
@@ -59,28 +60,26 @@ def fields(line: str) -> list[Field]:
 
 def retyped(line: str, which: Callable[[Statement], bool], type: str) -> str:
     """`line` with the type of its fields changed where all their targets are among `which`."""
-    for field in reversed(fields(line)):
-        if all(which(target.says) for target in field.targets):
-            line = line[: field.key[0]] + type + line[field.key[1] :]
-    return line
+    keys = (field.key for field in fields(line) if all(which(target.says) for target in field.targets))
+    return _replaced(line, [(start, end, type) for start, end in keys])
 
 
 def without(line: str, gone: Callable[[Statement], bool]) -> str | None:
     """`line` without the targets that are `gone`; None when nothing is left to say.
 
     Where a field stands in a sentence, the sentence keeps its link."""
-    for field in reversed(fields(line)):
-        out = [target for target in field.targets if gone(target.says)]
-        if len(out) < len(field.targets):
-            kept = [target.start for target in field.targets if target not in out]
-            for target in reversed(out):
-                line = _cut(line, target, last=kept[-1] < target.start)
+    changes = []
+    for field in fields(line):
+        kept = [target.start for target in field.targets if not gone(target.says)]
+        if kept:
+            out = (target for target in field.targets if gone(target.says))
+            changes += [(*_span(line, target, last=kept[-1] < target.start), "") for target in out]
         elif field.whole:
             return None
         else:
             words = ", ".join(line[target.start : target.end] for target in field.targets)
-            line = line[: field.start] + words + line[field.end :]
-    return line
+            changes.append((field.start, field.end, words))
+    return _replaced(line, changes)
 
 
 def prefix(line: str) -> str:
@@ -97,11 +96,8 @@ def _field(line: str, found: re.Match[str], links: list[tuple[int, int, str]]) -
     type = unicodedata.normalize("NFC", key.strip())
     row = not bracket and not found[1] and type.startswith("|")  # of a table
     inside = found.end(group), found.end(2) if bracket else len(line)
-    targets = tuple(
-        Target(first, behind, Statement(type, target))
-        for first, behind, target in links
-        if inside[0] <= first and behind <= inside[1]
-    )
+    own = links[bisect_left(links, inside[0], key=_start) : bisect_left(links, inside[1], key=_start)]
+    targets = tuple(Target(first, behind, Statement(type, target)) for first, behind, target in own)
     if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
         return None
     named = (start + len(key) - len(key.lstrip()), end - len(key) + len(key.rstrip()))
@@ -117,9 +113,25 @@ def _links(line: str, start: int) -> list[tuple[int, int, str]]:
     return [(at, line.index("]]", at) + 2, link.target) for at, link in found]
 
 
-def _cut(line: str, target: Target, *, last: bool) -> str:
-    """`line` without one of several targets, and without what separates it from the next, or the `last` from the one before."""
-    if last:
-        return line[: target.start].rstrip(" \t,;、，") + line[target.end :]
-    after = _SEPARATOR.match(line, target.end)
-    return line[: target.start] + line[after.end() if after else target.end :]
+def _start(link: tuple[int, int, str]) -> int:
+    return link[0]
+
+
+def _span(line: str, target: Target, *, last: bool) -> tuple[int, int]:
+    """A target with what separates it from the next; with `last`, from the one before."""
+    start, end = target.start, target.end
+    if not last:
+        after = _SEPARATOR.match(line, end)
+        return start, after.end() if after else end
+    while line[start - 1] in " \t,;、，":
+        start -= 1
+    return start, end
+
+
+def _replaced(line: str, changes: Sequence[tuple[int, int, str]]) -> str:
+    """`line` with other text in these spans, which are in order."""
+    parts, at = [], 0
+    for start, end, text in changes:
+        parts += [line[at:start], text]
+        at = end
+    return "".join([*parts, line[at:]])

@@ -186,6 +186,16 @@ def examined(path: Path) -> str:
     return "" if found == ["ok"] else "; ".join(found)
 
 
+def peeked(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
+    """What a query answers of the ledger at `path`, looked at without changing it; nothing where it has no such table."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
+            yield from reader.execute(statement)
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise Unavailable(f"the ledger {path.name} can't be read: {error}", retryable=False) from error
+
+
 def copied(path: Path, target: Path) -> None:
     """Copy the ledger at `path` as it is at one moment, whoever writes to it meanwhile; `target` is private."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))

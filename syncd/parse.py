@@ -13,9 +13,12 @@ from typing import Any
 
 from index.identity import ID
 from index.model import COLLECTIONS, Defect, Document, Link
-from syncd.entity_node import OWN, node
+from syncd.entity_lines import ids
+from syncd.entity_lines import read as page_of
+from syncd.entity_node import OWN, node_of
 from syncd.inline import is_tag, wikilinks
 from syncd.markdown import outline
+from syncd.memo_relations import relations
 from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
 from syncd.place import INBOX, Place, place
 from syncd.properties import Properties, as_text, as_time
@@ -47,11 +50,11 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     created_at = own.time("created_at")
     kind = own.text("type")
     kind = kind if kind in TYPES else where.type
-    found = outline(body)
-    said_node = None
-    if kind == "entity" and where.scope == "captures":
-        said_node, wrong = node(own.values, body, path)
-        defects += wrong
+    page = page_of(body) if kind == "entity" and where.scope == "captures" else None
+    node, wrong = node_of(own.values, page, path) if page else (None, [])
+    found = outline(body, ids(page) if page else ())
+    stated, faulty = relations(own.get("relations")) if where.scope == "captures" and not node else ((), [])
+    defects += [*wrong, *faulty]
     _look_for_conflicts(front, body, defects)
     if where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
         defects += secrets_in(front + body)
@@ -73,9 +76,7 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         summary=own.text("summary"),
         source=own.text("source"),
         metadata={
-            key: value
-            for key, value in own.values.items()
-            if not (reserved(key) or (said_node and key.casefold() in OWN))
+            key: value for key, value in own.values.items() if not (reserved(key) or (node and key.casefold() in OWN))
         },
         created_at=mtime_ms if created_at is None else created_at,
         updated_at=own.time("updated_at"),
@@ -87,7 +88,8 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         blocks=tuple(found.blocks),
         defects=(*defects, *found.defects),
         writable=writable,
-        node=said_node,
+        memo_relations=stated,
+        node=node,
     )
 
 

@@ -14,14 +14,14 @@ from typing import Final
 
 from index.errors import MemexError, NotFound
 from index.index import Index
-from syncd.audit import Audit, Author, Change, authored
+from syncd.audit import ADOPTION, Audit, Author, Change, authored
 from syncd.audited import changed
 from syncd.chain import Entry
 from syncd.shelf import Slot
 from syncd.vault import Vault
 
 LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
-UNDER_WAY_MS: Final = 60_000  # an index that is one entry behind is waited for so long
+UNDER_WAY_MS: Final = 60_000  # a note that a pass gives its id is waited for so long
 
 log = logging.getLogger(__name__)
 
@@ -75,9 +75,9 @@ class Witness:
             known = entry.digest if entry else ""
             if change.after != known or change.before == change.after:
                 continue  # the file has changed once more, and is told of once more
-            if last and last.before == change.after and time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS:
+            if last and _under_way(last, change):
                 with self._lock:
-                    self._paths.add(path)  # perhaps that write is under way
+                    self._paths.add(path)
                 continue
             changes[path] = change
         self._audit.noticed(list(_told(changes)))
@@ -114,6 +114,12 @@ class Witness:
             about = {name: getattr(entry, name) for name in Change.__slots__}
             with authored(Author("daemon", "start", request=entry.request)):
                 self._audit.undone(entry.seq, Change(**about), "INTERRUPTED")
+
+
+def _under_way(last: Entry, change: Change) -> bool:
+    """Whether the last entry may be of a write that is about to be done: a pass is held back by nobody's commit."""
+    lately = time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS
+    return lately and (last.surface, last.tool) == (ADOPTION.surface, ADOPTION.tool) and last.before == change.after
 
 
 def _told(changes: dict[str, Change]) -> Iterable[tuple[str, Change]]:

@@ -18,7 +18,6 @@ LONGEST_NAME: Final = 256  # characters
 MOST: Final = 1_000  # nodes that a list has at most, unless it is told otherwise
 
 
-
 def _bounded(name: str) -> str:
     if len(name) > LONGEST_NAME:
         raise ValueError(f"a name has at most {LONGEST_NAME} characters")
