@@ -5,7 +5,7 @@ The only file that knows Arrow. A row that comes back is checked again for the w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from index.errors import InvalidArgument
 from index.model import Filter
-from index.resident import Rows
+from index.resident import Rows, units_of
 from index.rows import Match, Row
 
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
@@ -105,6 +105,13 @@ def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
     """The digests and vectors that `Table.with_vectors` found."""
     for piece in table.to_batches():
         yield from zip(piece.column("digest").to_pylist(), _matrix(piece.column("vector")), strict=True)
+
+
+def owned(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:
+    """The documents and, of unit length, the vectors that `Table.owned` found, some at a time."""
+    for table in tables:
+        for piece in table.to_batches(max_chunksize=4_000):
+            yield piece.column("doc_id").to_pylist(), units_of(_matrix(piece.column("vector")))
 
 
 def tally(table: pa.Table) -> dict[str, int]:

@@ -6,7 +6,6 @@ order in which they were written."""
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,9 +15,9 @@ from typing import Any, Final
 from index import database
 from index.database import Database
 from index.errors import InvalidArgument
-from index.identity import fold, path_id
+from index.identity import path_id
 from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
-from index.schema import RECORD, record, row, signed, unsigned
+from index.schema import RECORD, inserts, record, signed, unsigned
 from index.vertex import Vertex
 
 RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
@@ -212,9 +211,18 @@ class Catalog:
             "observations": "select * from observations order by path, ordinal",
             "relations": "select * from relations order by path, ord",
             "facets": "select path, workspace, perspectives, observations, rows from facets order by path",
+            "memo_relations": "select * from memo_relations order by path, ord",
             "skipped": "select * from skipped order by path",
         }
         return {name: list(map(tuple, self._db.rows(query))) for name, query in queries.items()}
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """What another module of this package asks of the tables."""
+        return self._db.rows(query, *values)
+
+    def rows_in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
+        """The same, of a query that ends in `in`, for any number of values."""
+        return self._db.among(query, values)
 
     # Changing it
 
@@ -237,7 +245,8 @@ class Catalog:
             writer.executemany("delete from documents where path = ?", [(path,) for path in paths])
             for document, stat, chunks, embedded in upserts:
                 try:
-                    _insert(writer, document, stat, chunks, embedded=embedded)
+                    for statement, values in inserts(document, stat, chunks, embedded=embedded):
+                        writer.executemany(statement, values)
                 except UnicodeEncodeError as error:
                     raise InvalidArgument(f"{document.path!a}: a property holds half a character") from error
                 if own := facets.get(document.path):
@@ -326,28 +335,3 @@ def examined(path: Path) -> tuple[dict[str, int], dict[str, int]]:
         path, "select key, chunks from documents", "select key, rows from facets join documents using (path)"
     )
     return dict(chunks), dict(facets)
-
-
-def _insert(writer: sqlite3.Connection, document: Document, stat: Stat, chunks: int, *, embedded: bool) -> None:
-    values = row(document, stat, chunks, embedded=embedded)
-    names = ", ".join(f":{name}" for name in values)
-    writer.execute(f"insert into documents ({', '.join(values)}) values ({names})", values)  # noqa: S608 - our columns
-    tags = {(document.workspace, fold(tag), tag, document.path) for tag in document.tags}
-    writer.executemany("insert into tags values (?, ?, ?, ?)", tags)
-    if node := document.node:
-        writer.execute(
-            "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                document.path, node.name, node.entity_type, len(node.observations), node.last_ordinal, node.unsettled,
-                node.summary_updated_at, node.observed_at,
-            ),
-        )  # fmt: skip
-        facts = [(document.path, one.ordinal, one.content) for one in node.observations]
-        writer.executemany("insert into observations values (?, ?, ?)", facts)
-        stated = [(document.path, n, one.type, one.target) for n, one in enumerate(node.relations)]
-        writer.executemany("insert into relations values (?, ?, ?, ?)", stated)
-    links = [
-        (document.path, n, link.kind, link.target, link.subpath, link.display, link.line)
-        for n, link in enumerate(document.links)
-    ]
-    writer.executemany("insert into links values (?, ?, ?, ?, ?, ?, ?)", links)

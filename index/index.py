@@ -21,6 +21,7 @@ from index.facets import rows
 from index.graph import Graph, Graphs
 from index.identity import path_id, stem
 from index.memory import give_back
+from index.memos import MemoRows
 from index.model import Document, Entry, Scope, Stat
 from index.observations import Observations
 from index.perspectives import DEFAULTS, mark
@@ -56,6 +57,7 @@ class Index(Reader):
         self.lock = threading.RLock()
         self._vectors = Vectors(store.vectors, observations.vectors)
         self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
+        self.memos = MemoRows(catalog, store, lambda: self.manifest, self._fitting)
         self._orphans: set[str] = set()  # keys of rows that no catalog row stands for: removed with the next commit
         self._agree()
         self._load()

@@ -112,6 +112,20 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoRelation:
+    """A relation of a memo as its note states it. It leads to the memo of that id, or where the link leads if it has none."""
+
+    target: str | None
+    link: str  # the path part of the wikilink, as written; "" = there is none
+    tag: str
+    weight: float  # 0..1, two decimals
+    reason: str | None
+    version: int
+    created_at: int | None  # None: its note does not say
+    updated_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """One Markdown file, parsed. A pure function of its path, its bytes and its modification time."""
 
@@ -143,6 +157,7 @@ class Document:
     defects: tuple[Defect, ...] = ()
     writable: bool = True  # False: its properties could not be read, so Memex never writes to it
     node: Node | None = None  # of a capture of type `entity`
+    memo_relations: tuple[MemoRelation, ...] = ()  # of a capture of any other type, in their order, without repeats
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from index.query import tag_keys
 from index.rows import Row
 from index.vectors import Vectors
 
-LAYOUT = 3  # grows when what is stored, or how a note is read, changes: the index is then built anew
+LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
 
 def fingerprint(identity: str, sizes: Sizes) -> str:

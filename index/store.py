@@ -20,7 +20,7 @@ from index.errors import InvalidArgument, Unavailable
 from index.gate import Gate
 from index.heal import StoreDamaged
 from index.model import Filter
-from index.resident import Rows
+from index.resident import Rows, nearness, units_of
 from index.rows import Match, Row, checked, encodable
 from index.table import discard
 from index.trace import span
@@ -161,6 +161,27 @@ class Store:
         """The vectors of the texts with these digests, as far as they are stored."""
         answers = self._read(self._table.with_vectors(digests))
         return {digest: vector for answer in answers for digest, vector in arrow.vectors(answer)}
+
+    def vectors_of(self, doc_id: str) -> np.ndarray:
+        """The vectors of a document's chunks, one a row, of unit length."""
+        found = [matrix for _, matrix in arrow.owned(self._read(self._table.owned([doc_id])))]
+        return np.concatenate(found) if found else np.empty((0, self._table.dimensions), np.float32)
+
+    def similar(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
+        """The cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
+
+        Exact, all of one state of the store; what has no vector is left out."""
+        units = units_of(np.stack([arrow.point(point, self._table.dimensions) for point in points]))
+        with self._gate.entered():
+            rows = self._table.seen.rows
+            if rows is not None:
+                return rows.similar(units, doc_ids)
+            self._recall()
+            best: dict[str, float] = {}
+            for ids, matrix in arrow.owned(self._ask(self._table.owned(doc_ids))):
+                for doc_id, value in zip(ids, nearness(matrix, units).tolist(), strict=True):
+                    best[doc_id] = max(value, best.get(doc_id, -1.0))
+            return best
 
     def passages(self, doc_id: str) -> list[Row]:
         """The rows of one document in order, without their vectors."""

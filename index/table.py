@@ -202,6 +202,12 @@ class Table:
         conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("digest", "vector"), condition) for condition in conditions]
 
+    async def owned(self, doc_ids: Collection[str]) -> list[Any]:
+        """Document and vector of the rows of these documents that have one."""
+        known = [doc_id for doc_id in doc_ids if doc_id in self._counts]
+        conditions = [f"{_is_in('doc_id', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
+        return [await self.select(("doc_id", "vector"), condition) for condition in conditions]
+
     async def of(self, doc_id: str) -> Any:
         """The rows of one document, but for their vectors."""
         return await self.select(PLAIN, _is_in("doc_id", [doc_id]))

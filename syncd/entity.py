@@ -51,24 +51,25 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def compose(
-    own: Mapping[str, PropertyValue], observations: Sequence[str], relations: Sequence[tuple[str, str]] = ()
+    own: Mapping[str, PropertyValue],
+    observations: Sequence[str],
+    relations: Sequence[tuple[str, str]] = (),
+    ordinals: Sequence[int] = (),
 ) -> str:
-    """A new note of a node: its properties, its observations from ordinal 1 on, its relations (type and `link`)."""
-    contents = [checked_content(content) for content in observations]
-    facts = [line for at, content in enumerate(contents, 1) for line in written("-", content, at)]
-    lines = ["## Observations", *facts]
+    """A new note of a node: its properties, its observations, its relations (type and `link`).
+
+    The ordinals rise, one for each observation; () = from 1 on."""
+    numbers = ordinals or range(1, len(observations) + 1)
+    facts = [Observation(at, checked_content(text)) for at, text in zip(numbers, observations, strict=True)]
+    lines = ["## Observations", *(line for one in facts for line in written("-", one.content, one.ordinal))]
     if relations:
         lines += ["", "## Relations", *(_relation(type, to)[0] for type, to in relations)]
     front = dict(own)
-    if contents:
-        front |= {"last_ordinal": len(contents)}
-        front |= {"observed_at": own["created_at"]} if "created_at" in own else {}
+    if facts:
+        front["last_ordinal"] = max([facts[-1].ordinal, *(n for n in [own.get("last_ordinal")] if isinstance(n, int))])
+        front |= {"observed_at": own["created_at"]} if "created_at" in own and "observed_at" not in own else {}
     text = composed(front, "".join(f"{line}\n" for line in lines))
-    _check(
-        text,
-        tuple(Observation(at, content) for at, content in enumerate(contents, 1)),
-        dict.fromkeys(_relation(type, to)[1] for type, to in relations),
-    )
+    _check(text, tuple(facts), dict.fromkeys(_relation(type, to)[1] for type, to in relations))
     return text
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from index.errors import InvalidArgument
@@ -35,31 +35,34 @@ class NewNode:
     observations: Sequence[str] = ()
     summary: str | None = None
     tags: Sequence[str] = ()
+    ordinals: Sequence[int] = ()  # of the observations, rising; () = from 1 on
+    properties: Mapping[str, PropertyValue] = field(default_factory=dict)  # beside or in place of those a node gets
 
 
-def checked(given: Sequence[NewNode]) -> list[NewNode]:
-    """The nodes to be, as they will be kept. Raises InvalidArgument."""
+def checked(given: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
+    """The nodes to be, as they will be kept, with `most` observations in all. Raises InvalidArgument."""
     wanted = [
-        NewNode(
-            checked_name(one.name),
-            checked_kind(one.entity_type),
-            tuple(map(checked_content, one.observations)),
-            None if one.summary is None else checked_summary(one.summary),
-            checked_tags(one.tags),
+        replace(
+            one,
+            name=checked_name(one.name),
+            entity_type=checked_kind(one.entity_type),
+            observations=tuple(map(checked_content, one.observations)),
+            summary=None if one.summary is None else checked_summary(one.summary),
+            tags=checked_tags(one.tags),
         )
         for one in given
     ]
     named = Counter(name_key(one.name) for one in wanted)
     if twice := [one.name for one in wanted if named[name_key(one.name)] > 1]:
         raise InvalidArgument(f"named more than once: {', '.join(map(repr, twice))}", names=twice)
-    bounded(len(one.observations) for one in wanted)
+    bounded((len(one.observations) for one in wanted), most)
     return wanted
 
 
-def bounded(counts: Iterable[int]) -> None:
+def bounded(counts: Iterable[int], most: int = FACTS) -> None:
     """Raises InvalidArgument when a call writes too many observations."""
-    if (asked := sum(counts)) > FACTS:
-        raise InvalidArgument(f"{asked:,} observations in one call; send at most {FACTS:,}", limit=FACTS)
+    if (asked := sum(counts)) > most:
+        raise InvalidArgument(f"{asked:,} observations in one call; send at most {most:,}", limit=most)
 
 
 def checked_kind(text: str) -> str:
@@ -104,7 +107,14 @@ def own_properties(one: NewNode, stem: str, *, id: str, now: int) -> dict[str, P
     own["created_at"] = iso(now)
     if one.summary:
         own["summary_updated_at"] = iso(now)
+    own |= one.properties
+    if stem != one.name:
+        own["aliases"] = list(dict.fromkeys([one.name, *_texts(one.properties.get("aliases"))]))
     return own
+
+
+def _texts(value: PropertyValue) -> list[str]:
+    return [str(text) for text in value] if isinstance(value, list) else []
 
 
 def stem_of(name: str) -> str:

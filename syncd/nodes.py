@@ -20,7 +20,7 @@ from index.vertex import Edge, Neighbourhood, Vertex, name_key
 from syncd import entity, redraft
 from syncd.batch import Change, Drafts, Made, carried_out
 from syncd.capture import free_name, iso
-from syncd.newnode import NewNode, bounded, checked, checked_summary, checked_tags, own_properties, stem_of
+from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties, stem_of
 from syncd.note import PropertyValue, encode
 from syncd.parse import parse
 from syncd.place import ENTITIES
@@ -109,9 +109,9 @@ class Nodes:
 
     # Writing
 
-    def create(self, entities: Sequence[NewNode]) -> list[Vertex]:
+    def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
         """Make nodes: all of them, or none. Raises Conflict naming those that exist already."""
-        wanted = checked(entities)
+        wanted = checked(entities, most)
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._tools.now(), index.graph(self.workspace)
@@ -122,7 +122,9 @@ class Nodes:
             for one in wanted:
                 stem, path = self._free(one.name, now, made)
                 own = own_properties(one, stem, id=str(uuid.uuid4()), now=now)
-                text = entity.compose(own, one.observations, ())
+                if "id" in one.properties and index.record(str(own["id"])) is not None:
+                    own["id"] = str(uuid.uuid4())  # another note's by now
+                text = entity.compose(own, one.observations, ordinals=one.ordinals)
                 made[fold(stem)] = Made(path, encode(sized(one.name, text)))
             return list(made.values()), [change.path for change in made.values()]
 
@@ -143,16 +145,24 @@ class Nodes:
 
         return self._at(self._changed(redraft.describe, name=name, version=version, changes=changes))
 
+    def rename(self, name: str, new_name: str) -> Vertex:
+        """Give a node another name; its file stays, and so every link to it. The old name remains an alias.
+
+        Raises Conflict when another node has the name."""
+        return self._at(self._changed(redraft.rename, name=name, new_name=entity.checked_name(new_name)))
+
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Put these in place of the tags of a node."""
         own = list(checked_tags(tags))
         described = self._changed(redraft.describe, name=name, version=version, changes=lambda _: {"tags": own or None})
         return self._at(described)
 
-    def add(self, additions: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, list[Observation] | None]]:
+    def add(
+        self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
+    ) -> list[tuple[str, list[Observation] | None]]:
         """Append observations. What each node got, in the order asked for; None for a name that is no node's."""
         wanted = [(name, [entity.checked_content(one) for one in contents]) for name, contents in additions]
-        bounded(len(contents) for _, contents in wanted)
+        bounded((len(contents) for _, contents in wanted), most)
         return self._changed(redraft.add, additions=wanted)
 
     def replace(self, name: str, ordinal: int, content: str, version: int | None = None) -> tuple[str, str, str]:

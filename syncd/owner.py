@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_audit, owner_jobs
+from syncd import owner_audit, owner_exchange, owner_graph, owner_jobs
 from syncd.adopt import KEY_FILE
 from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
@@ -23,6 +23,7 @@ from syncd.workspace import Kept
 if TYPE_CHECKING:
     from syncd.app import App
     from syncd.keys import Key
+    from syncd.nodes import Nodes
     from syncd.sync import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
@@ -55,6 +56,8 @@ def operations(app: App) -> dict[str, Operation]:
         "key.rotate": owner.rotate_key,
         "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
+        **owner_graph.operations(owner.nodes),
+        **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
     }
     return {name: _signed(name, operation) for name, operation in own.items()}
@@ -73,6 +76,10 @@ def _signed(name: str, operation: Operation) -> Operation:
 class _Owner:
     def __init__(self, app: App) -> None:
         self._app = app
+
+    def nodes(self, workspace: str) -> Nodes:
+        """The graph of a workspace, which must exist."""
+        return self._app.desk.workspace(workspace).nodes
 
     def search(self, given: Arguments, _: Progress) -> dict[str, Any]:
         scope = given.get("scope") or "captures"

@@ -18,6 +18,7 @@ from syncd.entity_lines import read as page_of
 from syncd.entity_node import OWN, node_of
 from syncd.inline import is_tag, wikilinks
 from syncd.markdown import outline
+from syncd.memo_relations import relations
 from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
 from syncd.place import INBOX, Place, place
 from syncd.properties import Properties, as_text, as_time
@@ -52,7 +53,8 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     page = page_of(body) if kind == "entity" and where.scope == "captures" else None
     node, wrong = node_of(own.values, page, path) if page else (None, [])
     found = outline(body, ids(page) if page else ())
-    defects += wrong
+    stated, faulty = relations(own.get("relations")) if where.scope == "captures" and not node else ((), [])
+    defects += [*wrong, *faulty]
     _look_for_conflicts(front, body, defects)
     if where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
         defects += secrets_in(front + body)
@@ -86,6 +88,7 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         blocks=tuple(found.blocks),
         defects=(*defects, *found.defects),
         writable=writable,
+        memo_relations=stated,
         node=node,
     )
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from index.errors import Conflict, NotFound, ResourceExhausted
 from index.graph import Graph
 from index.model import Observation, Statement
-from index.vertex import Edge, Vertex
+from index.vertex import Edge, Vertex, name_key
 from syncd import entity
 from syncd.batch import Drafts
 from syncd.capture import MAX_CONTENT
@@ -69,6 +69,20 @@ def describe(
     """Set properties of a node; its path."""
     one = agreed(graph, drafts, name, version)
     _rewritten(drafts, one, partial(entity.describe, changes=changes(now), now=now))
+    return one.path
+
+
+def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) -> str:
+    """Give a node another name, and keep the old one as an alias; its path."""
+    one = agreed(graph, drafts, name, None)
+    other = graph.get(new_name)
+    if other and other.path != one.path and name_key(other.name) == name_key(new_name):
+        raise Conflict(f"there is a node {other.name!r}: choose another name", name=other.name)
+    stem = one.path.rpartition("/")[2].removesuffix(".md")
+    known = [alias for alias in one.aliases if name_key(alias) not in (name_key(new_name), name_key(one.name))]
+    aliases = [text for text in dict.fromkeys([new_name, one.name]) if name_key(text) != name_key(stem)]
+    changes = {"name": None if new_name == stem else new_name, "aliases": [*aliases, *known] or None}
+    _rewritten(drafts, one, partial(entity.describe, changes=changes, now=now))
     return one.path
 
 

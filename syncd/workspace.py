@@ -22,6 +22,8 @@ from syncd.audit import Audit
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
+from syncd.memo_graph import MemoGraph
+from syncd.memos import Memos
 from syncd.naming import addresses, bare
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
@@ -66,7 +68,7 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
-    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while its nodes are changed
+    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
 
 
 class Workspace:
@@ -78,6 +80,16 @@ class Workspace:
     def reporting(self, progress: Callable[[int], None]) -> Workspace:
         """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
         return Workspace(self.name, self._tools, progress)
+
+    @property
+    def memos(self) -> Memos:
+        """Its memos."""
+        return Memos(self.name, self._tools, self._progress)
+
+    @property
+    def memo_graph(self) -> MemoGraph:
+        """The relations between its memos."""
+        return MemoGraph(self.memos, self._tools)
 
     @property
     def nodes(self) -> Nodes:
