@@ -795,8 +795,8 @@ MADE = [
     {"name": ADA, "entity_type": "person", "observations": ["Wrote programs", "Wrote letters"]},
     {"name": BABBAGE, "entity_type": "person", "observations": ["Drew the engine"]},
 ]
-MEMOS = {"sourceMemoId": "one", "targetMemoId": "two", "tag": "cites"}
-# What each tool is asked, after a thought "kept", the nodes above with a relation, and two memos with one; ID is the thought's.
+MEMOS = {"sourceMemoId": "ONE", "targetMemoId": "TWO", "tag": "cites"}
+# What each tool is asked, after a thought "kept", the nodes above with a relation, and two memos with one; ID, ONE and TWO are theirs.
 WALKED = {
     "capture_thought": {"content": "walked"},
     "semantic_search": {"query": "kept"},
@@ -829,13 +829,13 @@ WALKED = {
     "get_consolidation_report": {},
     "get_pending_consolidation": {},
     "get_stats": {},
-    "memory.save": {"content": "walked", "memo_id": "three"},
+    "memory.save": {"content": "walked"},
     "memory.search": {"query": "walked"},
-    "memory.delete": {"memo_id": "two"},
+    "memory.delete": {"memo_id": "TWO"},
     "memory.relation.save": MEMOS | {"tag": "extends"},
     "memory.relation.delete": MEMOS,
     "memory.relation.list": {},
-    "memory.relation.graph": {"startMemoId": "one"},
+    "memory.relation.graph": {"startMemoId": "ONE"},
 }
 OPERATIONS = [operation for family in FAMILIES.values() for operation in family]
 UNBUILT = {"query_observations", "get_relation_gaps", "find_similar_nodes", "search_nodes", "get_consolidation_report", "get_pending_consolidation", "get_stats"}  # fmt: skip
@@ -851,12 +851,14 @@ def calls(rim):
 
     def prepared():
         space = rim.space()
-        own = space.capture("kept")["id"]
+        ids = {"ID": space.capture("kept")["id"]}
 
         def call(name, given):
+            asked = {key: ids.get(value, value) if isinstance(value, str) else value for key, value in given.items()}
+
             async def work():
                 async with client(rim, key=space.name, X_Memory_Workspace=space.name) as mcp:
-                    return await mcp.call_tool(name, given)
+                    return await mcp.call_tool(name, asked)
 
             return run(work())
 
@@ -864,10 +866,10 @@ def calls(rim):
             assert not call("create_entities", {"entities": MADE}).is_error
             assert not call("create_relations", {"relations": [KNEW]}).is_error
         if "memory" in FAMILIES:
-            for memo in ("one", "two"):
-                assert not call("memory.save", {"content": f"memo {memo}", "memo_id": memo}).is_error
+            for memo in ("ONE", "TWO"):
+                ids[memo] = call("memory.save", {"content": f"memo {memo}"}).structured_content["memo_id"]
             assert not call("memory.relation.save", MEMOS).is_error
-        return lambda name: call(name, {k: own if v == "ID" else v for k, v in WALKED[name].items()})
+        return lambda name: call(name, WALKED[name])
 
     return prepared
 
