@@ -17,7 +17,7 @@ from index.gaps import UNSPACED as SCRIPTS
 from index.vertex import Vertex
 
 SPREAD: Final = 2.0  # a cluster is alike by so many deviations more than any two nodes are
-NEAR: Final = (0.3, 0.8)  # but by no less and no more than this
+NEAR: Final = 0.3  # but by no less than this, nor more than halfway from any two nodes to the same
 LARGEST: Final = 25  # nodes of a cluster
 SOME: Final = 4  # nodes in scripts without blanks, from which on they may be apart
 _UNSPACED = re.compile(rf"(?:[^{SCRIPTS}]*[{SCRIPTS}]){{10}}|(?:[^{SCRIPTS}]?[{SCRIPTS}])+[^{SCRIPTS}]?\Z")
@@ -47,7 +47,7 @@ class Part:
 
     def clusters(self) -> list[tuple[int, ...]]:
         """Groups of nodes that are alike."""
-        near = min(NEAR[1], max(NEAR[0], self.typical + SPREAD * self.spread))
+        near = max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
         found = similar.clusters(self.matrix, near=near, most=LARGEST)
         return [tuple(self.numbers[row] for row in group) for group in found]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
@@ -183,6 +183,10 @@ class Nodes:
             return {"summary": text or None, "summary_updated_at": iso(now) if text else None}
 
         return self._at(self._changed(redraft.describe, name=name, version=version, changes=changes))
+
+    def stamp(self, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]) -> None:
+        """Set properties of nodes that came from elsewhere, without its being a change of them."""
+        self._changed(redraft.stamp, stamps=stamps)
 
     def rename(self, name: str, new_name: str) -> Vertex:
         """Give a node another name; its file stays, and so every link to it. The old name remains an alias.

@@ -20,7 +20,7 @@ from syncd import entity
 from syncd.batch import Drafts
 from syncd.capture import MAX_CONTENT
 from syncd.newnode import link_to
-from syncd.note import FrontmatterError, PropertyValue, encode, properties, split
+from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
 
 T = TypeVar("T")
 
@@ -82,6 +82,14 @@ def describe(
     one = agreed(graph, drafts, name, version)
     _rewritten(drafts, one, partial(entity.describe, changes=changes(now), now=now))
     return one.path
+
+
+def stamp(graph: Graph, drafts: Drafts, now: int, *, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]) -> None:
+    """Set properties as they are given; neither version nor time of change moves."""
+    del now
+    for name, changes in stamps:
+        one = agreed(graph, drafts, name)
+        _rewritten(drafts, one, partial(edit, changes=changes))
 
 
 def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) -> str:
