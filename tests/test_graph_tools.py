@@ -429,3 +429,33 @@ def test_twenty_agents_at_once_lose_nothing(rim):
     )
     assert [one["ordinal"] for one in opened["entities"][0]["observations"]] == list(range(1, 21))
     assert len(opened["relations"]) == 20
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_prompts_name_the_tools_of_the_families_that_are_listed(rim, mode):
+    space = rim.space()
+
+    async def asked(path="/mcp", **headers):
+        async with client(rim, key=space.name, mode=mode, path=path, **headers) as mcp:
+            given = {"recall": {"question": "who?"}, "capture-session": {}, "consolidate": {}}
+            return [
+                (await mcp.get_prompt(name, arguments)).messages[0].content.text for name, arguments in given.items()
+            ]
+
+    own = {"X_Memory_Workspace": space.name}
+    notes = ("semantic_search", "capture_thought", "delete_thought")
+    graph = ("search_nodes", "create_entities", "get_consolidation_report")
+    for told, there, missing in (
+        (run(asked(**own)), notes + graph, ()),
+        (run(asked("/mcp/graph", **own)), graph, notes),
+        (run(asked("/mcp/thoughts", **own)), notes, graph),
+        (run(asked(X_MCP_Toolsets="thoughts", **own)), notes, graph),
+        (run(asked()), notes, graph),  # without the header no tool of the graph would answer
+    ):
+        for text, tool in zip(told * 2, there, strict=False):
+            assert tool in text
+        assert not [tool for tool in missing if tool in "".join(told)]
+        for text in told:
+            steps = [line for line in text.splitlines() if line[:1].isdigit()]
+            assert [line.partition(".")[0] for line in steps] == [str(n) for n in range(1, len(steps) + 1)]
+            assert len(steps) >= 3
