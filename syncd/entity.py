@@ -80,7 +80,7 @@ def add(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Obse
     new = [Observation(at, checked_content(content)) for at, content in enumerate(contents, first)]
     if not new:
         return text, []
-    lines = [line for one in new for line in written("-", one.content, one.ordinal)]
+    lines = [line for one in new for line in written(draft.lead(), one.content, one.ordinal)]
     draft.under("observations", lines)
     draft.found.highest += len(new)
     return draft.done(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
@@ -214,6 +214,13 @@ class _Draft:
     def splice(self, first: int, behind: int, lines: list[str]) -> None:
         """Put `lines` in place of `lines[first:behind]`; those without a line end get one."""
         self.splices.append((first, behind, lines))
+
+    def lead(self) -> str:
+        """The indentation and list mark of a further observation: those of the last one, if its list is not numbered."""
+        section = self.found.page.sections.get("observations")
+        leads = [item.lead for item in self.found.page.items if section and item.behind <= section.behind]
+        last = leads[-1] if leads else "-"
+        return last if last[-1] not in ".)" else last.rstrip("0123456789.)") + "-"
 
     def under(self, name: str, lines: list[str]) -> None:
         """Put `lines` at the end of the list in the section `name`, which is made if there is none."""

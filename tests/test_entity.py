@@ -370,7 +370,8 @@ def test_an_edit_adds_its_own_lines_and_no_other():
         pytest.param("## Observations\nProse.\n", "## Observations\n- x ^o1\n\nProse.\n", id="before prose"),
         pytest.param("## Relations\n- k:: [[B]]\n", "## Observations\n- x ^o1\n\n## Relations\n- k:: [[B]]\n", id="before relations"),
         pytest.param("a\n### Relations\n", "a\n\n### Observations\n- x ^o1\n\n### Relations\n", id="at their level"),
-        pytest.param("## Observations\n* a\n\n\n## More\n", "## Observations\n* a ^o1\n- x ^o2\n\n\n## More\n", id="behind the last"),
+        pytest.param("## Observations\n* a\n\n\n## More\n", "## Observations\n* a ^o1\n* x ^o2\n\n\n## More\n", id="behind the last"),
+        pytest.param("## Observations\n 1. a\n\n  2. b\n", "## Observations\n 1. a ^o1\n\n  2. b ^o2\n  - x ^o3\n", id="behind a numbered one"),
         pytest.param("## Observations\n- > a\n  > b\n", "## Observations\n- > a\n  > b\n\n  ^o1\n- x ^o2\n", id="behind the last one's id"),
     ],
 )  # fmt: skip
