@@ -15,7 +15,7 @@ from syncd import render
 from syncd.cli_complete import nodes
 from syncd.cli_exchange import kept
 from syncd.cli_frame import Command, answer, as_json, ask, color, out, talk
-from syncd.cli_node import WORKSPACE, arrow, relations, table
+from syncd.cli_node import WORKSPACE, arrow, moment, relations, table
 
 DRAWN = 100  # nodes, above which a drawing is no picture any more
 DRAWINGS = ("mermaid", "canvas", "graphml")
@@ -147,17 +147,13 @@ def _pending(found: Sequence[Mapping[str, Any]], colored: bool) -> str:
             one["name"],
             one["entity_type"],
             one["observation_count"],
-            _moment(one["last_observation_at"]),
-            _moment(one["summary_updated_at"]),
+            moment(one["last_observation_at"]),
+            moment(one["summary_updated_at"]),
         )
         for one in found
     ]
     head = ("name", "type", "facts", "last fact", "summary of")
     return render.table(rows, head, color=colored) if rows else "every summary is up to date"
-
-
-def _moment(text: str | None) -> str:
-    return text[:16].replace("T", " ") if text else "never"
 
 
 def _stats(found: Mapping[str, Any], colored: bool) -> str:
@@ -187,7 +183,7 @@ def _report(found: Mapping[str, Any], colored: bool) -> str:
         for one in found["cluster_summary"]
     ]
     events = found["event_summary"]
-    counts = f"{events['creates']} created, {events['updates']} changed, {events['deletes']} deleted since {_moment(events['since'])}"
+    counts = f"{events['creates']} created, {events['updates']} changed, {events['deletes']} deleted since {moment(events['since'])}"
     parts = (
         ("Summaries to write", drafts),
         ("Relations to consider", pairs),

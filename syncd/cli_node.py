@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import click
@@ -253,9 +254,7 @@ def opened(found: Mapping[str, Any], *, color: bool = False) -> str:
         lines += [render.line(one["summary"], 1000)] if one["summary"] else []
         lines += facts(one["observations"])
         lines.append(
-            render.painted(
-                f"{render.plain(one['path'])}, changed {one['updated_at'][:16].replace('T', ' ')}", render.DIM, color
-            )
+            render.painted(f"{render.plain(one['path'])}, changed {moment(one['updated_at'])}", render.DIM, color)
         )
         blocks.append("\n".join(lines))
     if found["relations"]:
@@ -283,6 +282,11 @@ def hits(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
             f"{score}  {name}  ({render.line(one['entity_type'])}){seen}\n{one['ordinal']:>4}  {render.line(one['matched_observation'])}"
         )
     return "\n".join(blocks) if blocks else "nothing found"
+
+
+def moment(text: str | None) -> str:
+    """A time as people here write it."""
+    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}" if text else "never"
 
 
 def _tags(one: Mapping[str, Any]) -> str:

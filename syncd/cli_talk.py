@@ -57,12 +57,26 @@ def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
             asked = {"query": query, "scope": "vault", "limit": 3}
             found = control.call(chosen.state, "search", asked, timeout=60)["hits"]
         out(render.hits(found))
-        out("\nCtrl-C stops.")
+        out(entities(chosen) + "\nCtrl-C stops.")
         sys.stdout.flush()
     except MemexError as error:
         talk(f"memex: {error.message}")
     except OSError as error:  # nobody reads this any more; the daemon goes on
         talk(f"memex: {error}")
+
+
+def entities(chosen: Settings) -> str:
+    """The lines that show the graph, begun at the node with the most relations; "" while there is none."""
+    asked = {"workspace": WORKSPACE, "limit": 1}
+    nodes = control.call(chosen.state, "graph.whole", asked, timeout=60)["nodes"]
+    if not nodes:
+        return ""
+    command, name = called(chosen), shlex.quote(render.line(nodes[0]["name"], 300))
+    return (
+        "\nThe graph of what agents learned:\n"
+        f"  {command} node show {name}\n"
+        f"  {command} graph {name} --depth 2 --format mermaid\n"
+    )
 
 
 def called(chosen: Settings) -> str:

@@ -19,6 +19,7 @@ from tests.test_cli import HEAVY
 
 ROOT = Path(__file__).parents[1]
 JOBS = [{"name": "listing"}, {"name": "deep check"}]
+NODES = {"default": ["Ada Lovelace", "Charles"], "work": ["Bernoulli"]}
 KEYS = [
     {"name": "claude", "scopes": ["read"], "revoked_at": None},
     {"name": "old", "scopes": ["read"], "revoked_at": 1},
@@ -43,6 +44,7 @@ def served(home):
     operations = {
         "workspace.list": lambda _, __: [{"name": "default"}, {"name": "work"}],
         "key.list": lambda _, __: KEYS,
+        "node.names": lambda given, __: [{"name": name, "entity_type": "person"} for name in NODES[given["workspace"]]],
         "job.list": lambda _, __: JOBS,
         "recent": lambda _, __: [
             {"id": "6f1c-1", "title": "Heat pump", "path": "x"},
@@ -105,6 +107,10 @@ def bash(home, *words):
         (("memex", "key", "revoke", "my"), ["'my $HOME key'"]),
         (("memex", "get", "6"), ["6f1c-1"]),
         (("memex", "job", "run", "d"), ["deep-check"]),
+        (("memex", "node", "show", "Charles", ""), ["'Ada Lovelace'", "Charles"]),
+        (("memex", "relation", "add", "-w", "work", ""), ["Bernoulli"]),
+        (("memex", "graph", "--path", "Ada", ""), ["'Ada Lovelace'", "Charles"]),
+        (("memex", "graph", "--format", "m"), ["mermaid"]),
         (("memex", "completion", "f"), ["fish"]),
     ],
 )

@@ -15,6 +15,9 @@ import pytest
 import yaml
 
 import vault_fixtures
+from index.graph import Graph
+from index.vertex import vertex
+from syncd.parse import parse
 
 DEMO = Path(vault_fixtures.__file__).parent / "demo"
 FILES = {path.relative_to(DEMO).as_posix(): path for path in sorted(DEMO.rglob("*")) if path.is_file()}
@@ -122,13 +125,30 @@ def test_captures_have_the_form_that_memex_gives_them():
         written = re.search(r"^created_at: (.+)$", NOTES[name], re.MULTILINE)[1]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", written)
         assert datetime.fromisoformat(written)
-        assert properties["collection"] in {"documents", "memory", "workspace"}
-        assert properties["source"]
+        if properties.get("type") != "entity":
+            assert properties["collection"] in {"documents", "memory", "workspace"}
+            assert properties["source"]
         assert not {"promote", "promote_to", "review"} & set(properties)
     assert len(set(ids)) == len(ids)
     assert {name.split("/")[1] for name in CAPTURES} == {"default", "work"}
     assert {"travel", "heron", "Entities"} <= {name.split("/")[2] for name in CAPTURES}
     assert not [name for name, text in NOTES.items() if name not in CAPTURES and "id" in front(text)]
+
+
+def test_entities_are_a_graph_without_loose_ends_in_each_workspace():
+    graphs = {"default": Graph(), "work": Graph()}
+    for name in CAPTURES:
+        document = parse(VISIBLE[name].read_bytes(), name, mtime_ms=0)
+        assert document.defects == ()
+        if one := vertex(document):
+            assert not one.unsettled
+            graphs[document.workspace].put(one)
+    for graph in graphs.values():
+        assert (graph.dangling(), graph.twins()) == ([], [])
+    assert [one.name for one in graphs["default"].orphans()] == ["Inspector"]
+    assert {one.name for one in graphs["default"].vertices()} >= {"Heron", "Odalys Brandt-Keane", "包灵犀"}
+    assert len(graphs["default"].path("Odalys Brandt-Keane", "Dario Venn")) == 4
+    assert graphs["work"].relations == 2
 
 
 def test_the_canvas_is_a_valid_one():
