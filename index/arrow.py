@@ -23,7 +23,9 @@ from index.rows import Match, Row
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
 PLAIN: Final = COLUMNS[:-1]  # all but the vector
 KEY: Final = ("doc_id", "ord")
-SHOWN: Final = (*KEY, "workspace", "heading", "cut", "text")
+PLACED: Final = (*KEY, "workspace", "heading")
+SHOWN: Final = (*PLACED, "cut", "text")
+_TEXTLESS: Final = {"cut": 0, "text": ""}
 LENGTH: Final = 1_000.0  # most of a vector's values: 16 bits hold them
 
 
@@ -60,12 +62,16 @@ def point(vector: np.ndarray, dimensions: int) -> np.ndarray:
 def matches(answer: pa.Table | None, restriction: Filter, rows: Rows | None = None) -> list[Match]:
     """The rows of one leg, best first, each once, and only those of the workspace that was asked.
 
-    With `rows`, the answer holds no more than `KEY`, and they fill in the rest."""
+    With `rows`, the answer holds no more than `KEY`, and they fill in the rest; of `PLACED` alone no text comes back."""
     found: dict[tuple[str, int], Match] = {}
     for values in answer.to_pylist() if answer is not None else ():
         score, distance = values.pop("_score", None), values.pop("_distance", None)
         value = max(-1.0, 1.0 - distance) if score is None else score
-        match = rows.match(values["doc_id"], values["ord"], value) if rows is not None else Match(**values, value=value)
+        match = (
+            rows.match(values["doc_id"], values["ord"], value)
+            if rows is not None
+            else Match(**_TEXTLESS | values, value=value)
+        )
         if restriction.workspace is None or match.workspace == restriction.workspace:
             found.setdefault((match.doc_id, match.ord), match)
     return sorted(found.values(), key=lambda match: (-match.value, match.doc_id, match.ord))

@@ -3,7 +3,7 @@
     doc_id      the key of the node's path: a node's rows come and go together
     ord         the observation's place in its node * 32 + the perspective's place in the table
     heading     the observation's ordinal
-    tags        the perspective's name
+    type        the perspective's name: of the columns with an index that fits few values, the one that is free
     text, cut   the node's name and the observation, under the first perspective only: so words are indexed once
     digest      of what was embedded, so that vectors are found again
 
@@ -81,9 +81,9 @@ def rows(document: Document, own: Sequence[Facet], vectors: Sequence[np.ndarray 
             workspace=document.workspace,
             namespace=document.namespace,
             collection=document.collection,
-            type=document.type,
+            type=facet.perspective,
             source=None,
-            tags=(facet.perspective,),
+            tags=(),
             created_at=document.created_at,
             digest=facet.digest,
             heading=str(facet.ordinal),

@@ -74,7 +74,7 @@ class Observations:
 
     def near(self, workspace: str, points: Sequence[Point], pool: int) -> list[list[Match]]:
         """For each perspective, the `pool` observations of a workspace that are nearest to its point, best first."""
-        asked = [(point, Filter(workspace=workspace, tags=(perspective.name,))) for perspective, point, _ in points]
+        asked = [(point, Filter(workspace=workspace, type=perspective.name)) for perspective, point, _ in points]
         return self._store.near(asked, pool) if self._store else [[] for _ in points]
 
     def worded(self, workspace: str, words: str, pool: int, key: str | None) -> list[Match]:
@@ -87,7 +87,7 @@ class Observations:
         """All observations of one node, each under each perspective: compared one and all."""
         rows = [row for row in self._store.whole(key) if row.workspace == workspace] if self._store else []
         for perspective, point, added in points:
-            own = [row for row in rows if row.tags == (perspective.name,) and row.vector is not None]
+            own = [row for row in rows if row.type == perspective.name and row.vector is not None]
             if own:
                 matrix = np.array([row.vector for row in own], np.float32)
                 lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(point)
@@ -99,7 +99,7 @@ class Observations:
         """The mean direction of each node's observations under these perspectives: unit vectors, by key."""
         totals: dict[str, NDArray[np.float32]] = {}
         for perspective in perspectives if self._store else ():
-            asked = Filter(workspace=workspace, tags=(perspective.name,))
+            asked = Filter(workspace=workspace, type=perspective.name)
             for store in self.opened:
                 for key, total in store.pooled(asked).items():
                     totals[key] = totals[key] + total if key in totals else total

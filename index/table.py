@@ -23,7 +23,7 @@ from lancedb.table import AsyncTable
 from lancedb.util import value_to_sql
 
 from index import heal, upkeep
-from index.arrow import COLUMNS, KEY, PLAIN, SHOWN, schema, tally
+from index.arrow import COLUMNS, KEY, PLACED, PLAIN, SHOWN, schema, tally
 from index.heal import StoreDamaged
 from index.model import Filter
 from index.resident import Rows
@@ -40,6 +40,7 @@ INDICES: Final[dict[str, Any]] = {
     "doc_id": BTree(),
     "digest": BTree(),
     "workspace": Bitmap(),
+    "type": Bitmap(),
     "tags": LabelList(),
     "text": WORDS,
 }
@@ -51,6 +52,7 @@ VECTORS: Final[
 }
 KINDS: Final[dict[str, upkeep.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
 NPROBES: Final = 20
+FEWER: Final = 8  # where several points are asked that are near to the same rows: what one misses another finds
 
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
@@ -171,21 +173,26 @@ class Table:
         columns = SHOWN if seen.rows is None else KEY
         legs: dict[str, Any] = {}
         if point is not None:
-            near = reader.query().nearest_to(point).column("vector").distance_type("cosine")
-            legs["_distance"] = near.nprobes(NPROBES).refine_factor(upkeep.refine(self.kind, pool))
+            legs["_distance"] = self._nearest(reader, point, pool, NPROBES)
         if words and words.strip():
             legs["_score"] = reader.query().nearest_to_text(words, columns="text")
-        asked = [
-            (leg.where(condition) if condition else leg).select([*columns, value]).limit(pool).to_arrow()
-            for value, leg in legs.items()
-        ]
+        asked = [_answered(leg, condition, [*columns, value], pool) for value, leg in legs.items()]
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
 
     async def near(self, seen: Seen, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
-        """The rows nearest to each of these points, side by side."""
-        legs = [self.legs(seen, point, None, restriction, pool) for point, restriction in asked]
-        return [near for near, _ in await asyncio.gather(*legs)]
+        """The rows nearest to each of these points, which are points of one query, side by side and without their text."""
+        legs = [
+            (self._nearest(seen.reader, point, pool, FEWER), where(restriction, value_to_sql))
+            for point, restriction in asked
+        ]
+        return await asyncio.gather(
+            *(_answered(leg, condition, [*PLACED, "_distance"], pool) for leg, condition in legs)
+        )
+
+    def _nearest(self, reader: AsyncTable, point: np.ndarray, pool: int, nprobes: int) -> Any:
+        near = reader.query().nearest_to(point).column("vector").distance_type("cosine")
+        return near.nprobes(nprobes).refine_factor(upkeep.refine(self.kind, pool))
 
     async def select(self, columns: Sequence[str], condition: str | None = None) -> Any:
         """These columns of the rows for which `condition` holds."""
@@ -279,6 +286,10 @@ class Table:
             await _went_back(table)
         await _indexed(table, probe=local)
         return torn or back
+
+
+async def _answered(query: Any, condition: str | None, columns: Sequence[str], pool: int) -> Any:
+    return await (query.where(condition) if condition else query).select(list(columns)).limit(pool).to_arrow()
 
 
 def tallied(uri: str, options: Mapping[str, str]) -> dict[str, int]:

@@ -72,7 +72,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Report(Generic[E]):
-    """All of it; `of` counts what there was before the lists were cut."""
+    """All of it; `of` counts what there was before the lists were cut, `degraded` says what kept it from being whole."""
 
     stale: tuple[Stale, ...]
     candidates: tuple[Candidate, ...]
@@ -80,6 +80,7 @@ class Report(Generic[E]):
     clusters: tuple[Cluster, ...]
     events: E
     of: Mapping[str, int]
+    degraded: tuple[str, ...] = ()
 
 
 def pending(vertices: Sequence[Vertex]) -> list[Pending]:

@@ -4,7 +4,7 @@ Law: it reads the index and the audit log, and writes nothing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from index import similar
@@ -13,6 +13,7 @@ from index.gaps import Gap
 from index.vertex import Vertex
 from syncd import consolidate
 from syncd.audit import Events
+from syncd.summaries import Asking
 
 if TYPE_CHECKING:
     from index.index import Index
@@ -71,7 +72,8 @@ def report(index: Index, workspace: str, tools: Tools) -> consolidate.Report[Eve
     graph = index.graph(workspace)
     vertices = graph.vertices()
     events = tools.audit.events(workspace, tools.now() - WEEK_MS, {one.id for one in vertices})
-    return consolidate.report(
+    asking = Asking(tools.enricher, tools.drafted, tools.inbox)
+    found = consolidate.report(
         vertices,
         _said(index, vertices),
         graph.edges(),
@@ -79,7 +81,15 @@ def report(index: Index, workspace: str, tools: Tools) -> consolidate.Report[Eve
         perspectives={one.name: index.aggregates(workspace, one.name) for one in index.perspectives(workspace)},
         events=events,
         places=places(),
+        drafter=asking,
     )
+    return replace(found, degraded=(*_partly(index, workspace), *asking.degraded))
+
+
+def _partly(index: Index, workspace: str) -> tuple[str, ...]:
+    """That some observations have no vectors yet."""
+    share = index.coverage(workspace)
+    return () if share == 1 else (f"{share:.0%} of the observations can be compared by meaning so far",)
 
 
 def _said(index: Index, vertices: list[Vertex]) -> dict[str, list[str]]:

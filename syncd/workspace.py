@@ -69,6 +69,7 @@ class Tools:
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
+    drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
 
 
 class Workspace:

@@ -99,7 +99,7 @@ def test_what_is_read_of_a_row_is_what_was_written():
     own = facets.facets(document, DEFAULTS)
     written = list(facets.rows(document, own, [None] * len(own)))
     assert len(written) == len({row.ord for row in written}) == 15
-    read = [facets.seen(row, row.tags[0], 0.5) for row in written]
+    read = [facets.seen(row, row.type, 0.5) for row in written]
     assert {(one.key, one.ordinal, one.perspective) for one in read} == {
         (path_id(ADA), ordinal, look.name) for ordinal in (2, 7, 9_000_000_000) for look in DEFAULTS
     }

@@ -328,6 +328,7 @@ class ConsolidationReport(Returned):
     cluster_summary: list[Cluster]
     event_summary: EventSummary
     totals: dict[str, int] = Field(description="How many of each there are; a list has the first ones")
+    degraded: list[str] = Field(description="What kept it from being whole")
 
 
 class PendingNode(Returned):

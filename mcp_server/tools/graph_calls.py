@@ -261,6 +261,7 @@ def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Setting
             deletes=found.events.deletes,
         ),
         totals=dict(found.of),
+        degraded=list(found.degraded),
     )
 
 

@@ -1,0 +1,72 @@
+"""Drafts of summaries from the endpoint that enriches captures: a few for each report, kept while a node stays as it is.
+
+Law, tested: whatever the endpoint does, a report is made in time; where a draft is not the endpoint's, the report says so."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from index.errors import Unavailable
+from index.vertex import Vertex
+from syncd.enrich import Enricher
+from syncd.parse import parse
+
+ASKED: Final = 5  # nodes that the endpoint is asked about for one report
+ENOUGH_S: Final = 15.0  # seconds after which it is asked no more; the answer under way is waited for
+KEPT: Final = 1_000  # drafts
+
+
+@dataclass(slots=True)
+class Asking:
+    """Asks for the drafts of one report; `kept` holds those of earlier ones, by what was asked about."""
+
+    enricher: Enricher
+    kept: dict[str, str]
+    inbox: str
+    clock: Callable[[], float] = time.monotonic
+    failed: bool = False
+    asked: int = 0
+    left: int = 0
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = self.clock() + ENOUGH_S
+
+    def __call__(self, one: Vertex, contents: Sequence[str]) -> str | None:
+        """What the endpoint says of a node; None when it is not asked, or says nothing."""
+        if self.enricher.by != "endpoint":
+            return None
+        text = "\n".join(
+            [f"# {one.name}", "", *(f"- {'  '.join(said.splitlines(keepends=True))}" for said in contents)]
+        )
+        key = hashlib.sha256(text.encode()).hexdigest()
+        if key in self.kept:
+            return self.kept[key]
+        if self.failed or self.asked >= ASKED or self.clock() > self._until:
+            self.left += 1
+            return None
+        self.asked += 1
+        try:
+            found = self.enricher.find(parse(text.encode(), one.path, mtime_ms=0, inbox=self.inbox), {})
+        except Unavailable:  # the enricher has logged it
+            self.failed, self.left = True, self.left + 1
+            return None
+        if found.summary:
+            while len(self.kept) >= KEPT:
+                self.kept.pop(next(iter(self.kept)), None)
+            self.kept[key] = found.summary
+        return found.summary
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """What kept drafts from being the endpoint's."""
+        if self.failed:
+            return (f"the endpoint for summaries fails, so {self.left} drafts are drawn from the observations alone",)
+        if self.left:
+            few = "as the endpoint is asked about few nodes at a time; ask again for more"
+            return (f"{self.left} drafts are drawn from the observations alone, {few}",)
+        return ()
