@@ -12,6 +12,7 @@ import itertools
 import json
 import logging
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -20,8 +21,9 @@ from typing import Any, Final
 
 from index.errors import InvalidArgument, Unavailable
 from index.identity import fold, path_id
-from index.model import Defect, Document, Entry, Record, Stat
+from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
 from index.schema import RECORD, SCHEMA, VERSION, record, row, signed, unsigned
+from index.vertex import Vertex
 
 TERMS: Final = 500  # values in one IN list
 IDLE: Final = 4  # connections that are kept for the next reader
@@ -136,6 +138,46 @@ class Catalog:
         )
         return [path for (path,) in rows]
 
+    def vertices(self) -> Iterator[tuple[str, Vertex]]:
+        """The workspace and the node of every note of one."""
+        stated: dict[str, list[Statement]] = {}
+        for path, kind, target in self._all("select path, type, target from relations order by path, ord"):
+            stated.setdefault(path, []).append(Statement(sys.intern(kind), target))
+        rows = self._all(
+            """select workspace, path, coalesce(claimed, key), name, entity_type, summary, tags, aliases, created_at, updated_at,
+            version, observations, last_ordinal, unsettled, summary_updated_at, observed_at from nodes join documents using (path)"""
+        )
+        for workspace, path, id, name, kind, summary, tags, aliases, *numbers in rows:
+            created, updated, version, observations, last, unsettled, summarised, observed = numbers
+            yield (
+                workspace,
+                Vertex(
+                    path=path,
+                    id=id,
+                    name=name,
+                    entity_type=kind,
+                    summary=summary,
+                    tags=tuple(json.loads(tags)),
+                    aliases=tuple(json.loads(aliases)),
+                    created_at=created,
+                    updated_at=updated,
+                    version=version,
+                    observations=observations,
+                    last_ordinal=last,
+                    unsettled=bool(unsettled),
+                    summary_updated_at=summarised,
+                    observed_at=observed,
+                    relations=tuple(stated.get(path, ())),
+                ),
+            )
+
+    def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
+        """The observations of the nodes at these paths, in order of their ordinals."""
+        found: dict[str, list[Observation]] = {path: [] for path in paths}
+        for path, ordinal, content in self._in("select path, ordinal, content from observations where path in", paths):
+            found[path].append(Observation(ordinal, content))
+        return {path: tuple(sorted(own, key=lambda one: one.ordinal)) for path, own in found.items()}
+
     def counts(self) -> tuple[int, int]:
         """How many documents and chunks there are."""
         [(documents, chunks)] = self._all("select count(*), coalesce(sum(chunks), 0) from documents")
@@ -151,6 +193,9 @@ class Catalog:
             "documents": "select * from records order by path",
             "tags": "select path, workspace, key, tag from tags order by path, key, tag",
             "links": "select * from links order by path, ord",
+            "nodes": "select * from nodes order by path",
+            "observations": "select * from observations order by path, ordinal",
+            "relations": "select * from relations order by path, ord",
             "skipped": "select * from skipped order by path",
         }
         return {name: list(map(tuple, self._all(query))) for name, query in queries.items()}
@@ -334,6 +379,18 @@ def _insert(writer: sqlite3.Connection, document: Document, stat: Stat, chunks: 
     writer.execute(f"insert into documents ({', '.join(values)}) values ({names})", values)  # noqa: S608 - our columns
     tags = {(document.workspace, fold(tag), tag, document.path) for tag in document.tags}
     writer.executemany("insert into tags values (?, ?, ?, ?)", tags)
+    if node := document.node:
+        writer.execute(
+            "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                document.path, node.name, node.entity_type, len(node.observations), node.last_ordinal, node.unsettled,
+                node.summary_updated_at, node.observed_at,
+            ),
+        )  # fmt: skip
+        facts = [(document.path, one.ordinal, one.content) for one in node.observations]
+        writer.executemany("insert into observations values (?, ?, ?)", facts)
+        stated = [(document.path, n, one.type, one.target) for n, one in enumerate(node.relations)]
+        writer.executemany("insert into relations values (?, ?, ?, ?)", stated)
     links = [
         (document.path, n, link.kind, link.target, link.subpath, link.display, link.line)
         for n, link in enumerate(document.links)

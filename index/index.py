@@ -21,13 +21,15 @@ from index.chunk import Sizes, chunks
 from index.embed import Embedder
 from index.errors import Unavailable
 from index.examine import differing
+from index.graph import Graph, Graphs
 from index.identity import path_id, stem
 from index.memory import give_back
-from index.model import Answer, Document, Entry, Query, Record, Scope, Stat
+from index.model import Answer, Document, Entry, Observation, Query, Record, Scope, Stat
 from index.prepared import Prepared, estimate, fingerprint, rows_of
 from index.search import search
 from index.store import Row, Store
 from index.trace import span
+from index.vertex import vertex
 
 LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
 
@@ -167,10 +169,12 @@ class Index:
             self._orphans = set()
             for path in gone:
                 self._unknow(path)
+                self._graphs.drop(path)
             for one in ready:
                 path = one.document.path
                 own = one.document.claimed_id or path_id(path)
                 self._know(Entry(path, own, one.document.digest, one.stat, one.vectors is not None))
+                self._graphs.put(one.document.workspace, vertex(one.document), path)
             if self.on_commit:
                 self.on_commit([*gone, *(one.document.path for one in ready)])
             return stale
@@ -256,6 +260,9 @@ class Index:
     def _load(self) -> None:
         self.manifest: dict[str, Entry] = self._catalog.manifest()
         self.names = Counter(stem(path) for path in self.manifest)  # of the files, as links name them
+        self._graphs = Graphs()
+        for workspace, node in self._catalog.vertices():
+            self._graphs.put(workspace, node, node.path)
         self._wordbound = {path for path, entry in self.manifest.items() if not entry.embedded}
 
     def _know(self, entry: Entry) -> None:
@@ -302,6 +309,14 @@ class Index:
     def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
         """The tags most used in `workspace`, with the number of documents that have each."""
         return self._catalog.vocabulary(workspace, limit)
+
+    def graph(self, workspace: str) -> Graph:
+        """The graph of a workspace, as it is now and will be."""
+        return self._graphs.of(workspace)
+
+    def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
+        """The observations of the nodes at these paths, in order of their ordinals."""
+        return self._catalog.observations(paths)
 
     def unlabelled(self, workspace: str | None = None) -> list[str]:
         """The paths of the notes that lack a summary or tags, the oldest first."""

@@ -18,7 +18,7 @@ from index.model import Chunk, Document, Stat
 from index.query import tag_keys
 from index.rows import Row
 
-LAYOUT = 2  # grows when what is stored, or how a note is read, changes: the index is then built anew
+LAYOUT = 3  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
 
 def fingerprint(identity: str, sizes: Sizes) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.identity import path_id
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 3  # of what follows
+VERSION: Final = 4  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -45,6 +45,16 @@ create table links (
   path text not null references documents (path) on delete cascade, ord integer not null,
   kind text not null, target text not null, subpath text not null, display text, line integer not null,
   primary key (path, ord)) without rowid;
+create table nodes (
+  path text primary key references documents (path) on delete cascade, name text not null, entity_type text not null,
+  observations integer not null, last_ordinal integer not null, unsettled integer not null,
+  summary_updated_at integer, observed_at integer) without rowid;
+create table observations (
+  path text not null references nodes (path) on delete cascade, ordinal integer not null, content text not null,
+  primary key (path, ordinal)) without rowid;
+create table relations (
+  path text not null references nodes (path) on delete cascade, ord integer not null,
+  type text not null, target text not null, primary key (path, ord)) without rowid;
 create table skipped (path text primary key, workspace text not null, reason text not null) without rowid;
 create table meta (name text primary key, value text not null) without rowid;
 """

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from index.catalog import Catalog
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.identity import owner, path_id
-from index.model import Defect, Document, Entry, Link, Record, Stat
+from index.model import Defect, Document, Entry, Link, Node, Observation, Record, Stat, Statement
+from index.vertex import vertex
 
 STAT = Stat(size=10, mtime_ns=20, ino=30)
 
@@ -372,3 +373,25 @@ def test_many_threads_may_read_and_write(catalog):
         thread.join()
     assert failures == [] and catalog.counts()[0] == 120 and catalog.generation == 120
     assert len(catalog._idle) <= 4
+
+
+def test_a_node_comes_back_whole_and_goes_with_its_note(catalog):
+    path = "Captures/default/Entities/Ada.md"
+    node = Node(
+        name="Ada",
+        entity_type="person",
+        observations=(Observation(2, "b\n  c"), Observation(10, "a")),
+        relations=(Statement("knows", "Bob"), Statement("knows", "A/b")),
+        last_ordinal=12,
+        unsettled=True,
+        summary_updated_at=5,
+        observed_at=None,
+    )
+    made = document(path, type="entity", node=node, tags=("t",), aliases=("x",), summary="s", updated_at=7, version=3)
+    write(catalog, made)
+    [(workspace, found)] = catalog.vertices()
+    assert (workspace, found) == ("default", vertex(made))
+    assert catalog.observations([path, "none"]) == {path: node.observations, "none": ()}
+    write(catalog, document(path, type="entity"))
+    assert list(catalog.vertices()) == []
+    assert not any(catalog.dump()[table] for table in ("nodes", "observations", "relations"))

@@ -1,0 +1,360 @@
+"""The graph of a workspace in memory: its nodes by name, and the relations between them, walked in both directions.
+
+A relation is kept as its source states it and resolved when it is read, so a note that comes, goes or is renamed changes
+no other. Law, tested: what it answers depends on the notes and not on the order in which they were put."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from index.identity import owner
+from index.model import Statement
+from index.vertex import Edge, Neighbourhood, Vertex, keys, lies, name_key, order, target_key
+
+MOST: Final = 1_000  # nodes of one neighbourhood
+
+
+@dataclass(slots=True)
+class _Names:
+    """Who goes by which key; of several, the one with the best right."""
+
+    paths: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, key: str, path: str) -> None:
+        self.paths.setdefault(key, set()).add(path)
+
+    def remove(self, key: str, path: str) -> None:
+        own = self.paths.get(key, set())
+        own.discard(path)
+        if not own:
+            self.paths.pop(key, None)
+
+    def get(self, key: str) -> set[str]:
+        return self.paths.get(key, set())
+
+
+class Graph:
+    """The graph of one workspace. Safe from any thread; a question takes the lock for about as long as it computes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._notes: dict[str, Vertex] = {}  # by path; of twins all, though only one is the node
+        self._named, self._stems, self._aliases, self._pointing = _Names(), _Names(), _Names(), _Names()
+        self._near: dict[
+            str, tuple[tuple[str, str, bool], ...]
+        ] = {}  # path → (neighbour, type, outward); filled as asked
+
+    # Changing it
+
+    def put(self, one: Vertex) -> None:
+        """Take in the note of a node, in place of what its path held before."""
+        with self._lock:
+            before = self._notes.get(one.path)
+            if before and (before.name, before.aliases) == (one.name, one.aliases):
+                self._restate(before, one)
+                return
+            self._drop(one.path)
+            self._stir(one)  # as links led before, and as they lead now
+            self._notes[one.path] = one
+            self._known(one, _Names.add)
+            self._stir(one)
+
+    def drop(self, path: str) -> None:
+        """Forget the note at `path`."""
+        with self._lock:
+            self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        if before := self._notes.get(path):
+            self._stir(before)
+            self._known(before, _Names.remove)
+            del self._notes[path]
+            self._stir(before)
+
+    def _known(self, one: Vertex, change: Callable[[_Names, str, str], None]) -> None:
+        change(self._named, name_key(one.name), one.path)
+        change(self._stems, target_key(one.path), one.path)
+        for alias in {name_key(alias) for alias in one.aliases}:
+            change(self._aliases, alias, one.path)
+        for key in {target_key(stated.target) for stated in one.relations}:
+            change(self._pointing, key, one.path)
+
+    def _stir(self, one: Vertex) -> None:
+        """Forget what stands near all whose relations may lead elsewhere with or without this note, or its twin."""
+        twins = self._named.get(name_key(one.name)) - {one.path}
+        for note in (one, *(self._notes[path] for path in twins)):
+            path, own = note.path, keys(note)
+            pointing = [
+                (source, stated)
+                for key in own
+                for source in self._pointing.get(key)
+                for stated in self._notes[source].relations
+                if target_key(stated.target) in own
+            ]
+            for source, stated in [*((path, stated) for stated in note.relations), *pointing, (path, None)]:
+                self._near.pop(source, None)
+                self._near.pop((stated and self._resolved(stated.target)) or "", None)
+
+    def _restate(self, before: Vertex, one: Vertex) -> None:
+        """Nothing by which others know it has changed: only what it states may have."""
+        if before.relations != one.relations:
+            for stated in {*before.relations} ^ {*one.relations}:
+                self._near.pop(self._resolved(stated.target) or "", None)
+            for key in {target_key(stated.target) for stated in before.relations}:
+                self._pointing.remove(key, one.path)
+            for key in {target_key(stated.target) for stated in one.relations}:
+                self._pointing.add(key, one.path)
+            self._near.pop(one.path, None)
+        self._notes[one.path] = one
+
+    # Its nodes
+
+    def get(self, name: str) -> Vertex | None:
+        """The node of that name; else the one whose file, else the only one whose alias is called so."""
+        key = name_key(name)
+        with self._lock:
+            if named := self._named.get(key):
+                return self._notes[owner(named)]
+            return self._notes.get(self._called(key) or "")
+
+    def at(self, path: str) -> Vertex | None:
+        """The node whose note is at `path`."""
+        with self._lock:
+            return self._notes[path] if path in self._notes and self._is_node(path) else None
+
+    def vertices(self) -> list[Vertex]:
+        """All nodes, by name."""
+        with self._lock:
+            found = [self._notes[owner(paths)] for paths in self._named.paths.values()]
+        return sorted(found, key=lambda one: name_key(one.name))
+
+    def twins(self) -> list[list[str]]:
+        """The notes that share a name, the one that is the node first."""
+        with self._lock:
+            shared = [sorted(paths, key=_right) for paths in self._named.paths.values() if len(paths) > 1]
+        return sorted(shared)
+
+    def __len__(self) -> int:
+        return len(self._named.paths)
+
+    # Its relations
+
+    @property
+    def relations(self) -> int:
+        """How many relations there are between nodes."""
+        with self._lock:
+            return sum(outward for path in self._nodes() for _, _, outward in self._neighbours(path))
+
+    def edges(self, names: Iterable[str] | None = None) -> list[Edge]:
+        """The relations that have one of these nodes at either end (None: all), in order of their ends and type."""
+        with self._lock:
+            asked = None if names is None else [self.get(name) for name in names]
+            paths = set(self._nodes()) if asked is None else {one.path for one in asked if one}
+            found = {edge for path in paths for edge in self._edges(path)}
+        return sorted(found, key=order)
+
+    def between(self, a: str, b: str) -> list[Edge]:
+        """The relations from one of two nodes to the other, in both directions."""
+        with self._lock:
+            one, other = self.get(a), self.get(b)
+            if one is None or other is None:
+                return []
+            own, far = (
+                (one, other) if len(self._neighbours(one.path)) <= len(self._neighbours(other.path)) else (other, one)
+            )
+            found = {edge for path, edge in self._outgoing(own.path) if path == far.path}
+        return sorted(found, key=order)
+
+    def degree(self, name: str) -> int:
+        """How many relations a node has; one to itself counts once."""
+        with self._lock:
+            one = self.get(name)
+            return len({edge for _, edge in self._outgoing(one.path)}) if one else 0
+
+    def orphans(self) -> list[Vertex]:
+        """The nodes without a relation, by name."""
+        with self._lock:
+            return [one for one in self.vertices() if not self._neighbours(one.path)]
+
+    def dangling(self) -> list[tuple[str, Statement]]:
+        """What notes state about what is no node here, by path."""
+        with self._lock:
+            found = [
+                (path, stated)
+                for path, one in self._notes.items()
+                if self._is_node(path)
+                for stated in one.relations
+                if self._resolved(stated.target) is None
+            ]
+        return sorted(found, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
+
+    def sources(self, name: str) -> list[tuple[str, Statement]]:
+        """The paths of the notes that point to a node, itself included, and how they say it."""
+        with self._lock:
+            one = self.get(name)
+            found = [] if one is None else [(path, stated) for path, stated in self._pointers(one)]
+        return sorted(found, key=lambda pair: (pair[0], pair[1].type, pair[1].target))
+
+    def resolved(self, target: str) -> Vertex | None:
+        """The node that a link with this path part leads to."""
+        with self._lock:
+            return self._notes.get(self._resolved(target) or "")
+
+    # Walking it
+
+    def neighbourhood(self, name: str, depth: int, limit: int = MOST) -> Neighbourhood | None:
+        """The nodes within `depth` hops of one, whichever way relations point; None without that node."""
+        with self._lock:
+            start = self.get(name)
+            if start is None:
+                return None
+            found, frontier, truncated = {start.path: 0}, [start.path], False
+            for hop in range(1, depth + 1):
+                reached = {near for path in frontier for near, _, _ in self._neighbours(path)} - found.keys()
+                frontier = sorted(reached, key=lambda path: name_key(self._notes[path].name))
+                truncated = truncated or len(found) + len(frontier) > limit
+                frontier = frontier[: limit - len(found)]
+                found.update(dict.fromkeys(frontier, hop))
+                if not frontier or truncated:
+                    break
+            edges = {edge for path in found for near, edge in self._outgoing(path) if near in found}
+            vertices = tuple(self._notes[path] for path in found)
+        return Neighbourhood(vertices, tuple(sorted(edges, key=order)), truncated)
+
+    def path(self, a: str, b: str) -> list[Edge] | None:
+        """The relations of a shortest way from one node to another, whichever way they point; None when there is none.
+
+        Searched from both ends at once, so that a dense graph is not walked whole."""
+        with self._lock:
+            start, end = self.get(a), self.get(b)
+            if start is None or end is None:
+                return None
+            way = self._way(start.path, end.path)
+            if way is None:
+                return None
+            return [min((e for near, e in self._outgoing(p) if near == q), key=order) for p, q in pairwise(way)]
+
+    def _way(self, start: str, end: str) -> list[str] | None:
+        if start == end:
+            return [start]
+        sides: tuple[dict[str, str], dict[str, str]] = ({start: ""}, {end: ""})
+        waves = (deque([start]), deque([end]))
+        while waves[0] and waves[1]:
+            side = 0 if len(waves[0]) <= len(waves[1]) else 1
+            own, other, wave = sides[side], sides[1 - side], waves[side]
+            met = []
+            for _ in range(len(wave)):
+                path = wave.popleft()
+                for near in sorted({near for near, _, _ in self._neighbours(path)}):
+                    if near not in own:
+                        own[near] = path
+                        wave.append(near)
+                        if near in other:
+                            met.append(near)
+            if met:
+                middle = min(met)
+                return [*reversed(list(_trail(sides[0], middle))), *list(_trail(sides[1], middle))[1:]]
+        return None
+
+    # What stands behind the answers; the lock is held
+
+    def _nodes(self) -> Iterator[str]:
+        return (owner(paths) for paths in self._named.paths.values())
+
+    def _is_node(self, path: str) -> bool:
+        return owner(self._named.get(name_key(self._notes[path].name))) == path
+
+    def _called(self, key: str, within: str = "") -> str | None:
+        """The node whose file is called `key` (and lies in the folder that the link names), else whose alias is."""
+        own = [path for path in self._stems.get(key) if self._is_node(path) and lies(path, within)]
+        if own or within:
+            return owner(own) if own else None
+        named = [path for path in self._aliases.get(key) if self._is_node(path)]
+        return named[0] if len(named) == 1 else None
+
+    def _resolved(self, target: str) -> str | None:
+        key, within = target_key(target), target if "/" in target else ""
+        stems = self._stems.get(key)
+        if len(stems) == 1 and not within:  # as it is nearly always
+            (path,) = stems
+            if self._is_node(path):
+                return path
+        own = [path for path in stems if self._is_node(path) and lies(path, within)]
+        if own or within:
+            return owner(own) if own else None
+        named = self._named.get(key)
+        return owner(named) if named else self._called(key)
+
+    def _pointers(self, one: Vertex) -> Iterator[tuple[str, Statement]]:
+        own = keys(one)
+        for path in {path for key in own for path in self._pointing.get(key)}:
+            if self._is_node(path):
+                for stated in self._notes[path].relations:
+                    if target_key(stated.target) in own and self._resolved(stated.target) == one.path:
+                        yield path, stated
+
+    def _neighbours(self, path: str) -> tuple[tuple[str, str, bool], ...]:
+        """(path, type, whether it points there) of all that a node is related to."""
+        if path not in self._near:
+            one = self._notes[path]
+            away = {(to, stated.type, True) for stated in one.relations if (to := self._resolved(stated.target))}
+            here = {(source, stated.type, False) for source, stated in self._pointers(one)}
+            self._near[path] = tuple(sorted(away | here))
+        return self._near[path]
+
+    def _outgoing(self, path: str) -> Iterator[tuple[str, Edge]]:
+        """What a node is related to, and by which relation, either way."""
+        own = self._notes[path].name
+        for near, kind, outward in self._neighbours(path):
+            far = self._notes[near].name
+            yield near, Edge(own, far, kind) if outward else Edge(far, own, kind)
+
+    def _edges(self, path: str) -> Iterator[Edge]:
+        return (edge for _, edge in self._outgoing(path))
+
+
+class Graphs:
+    """The graphs of all workspaces."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[str, Graph] = {}
+        self._where: dict[str, str] = {}  # path → workspace
+
+    def of(self, workspace: str) -> Graph:
+        """The graph of a workspace; an empty one if it has no node."""
+        return self._graphs.setdefault(workspace, Graph())
+
+    def put(self, workspace: str, one: Vertex | None, path: str) -> None:
+        """Take in what the note at `path` is now: a node, or (None) none."""
+        if one is None:
+            self.drop(path)
+            return
+        if self._where.get(path, workspace) != workspace:
+            self.drop(path)
+        self._where[path] = workspace
+        self.of(workspace).put(one)
+
+    def drop(self, path: str) -> None:
+        """Forget the note at `path`."""
+        if (workspace := self._where.pop(path, None)) is not None:
+            self._graphs[workspace].drop(path)
+
+    @property
+    def nodes(self) -> int:
+        """How many notes of nodes there are, twins included."""
+        return len(self._where)
+
+
+def _right(path: str) -> tuple[int, str]:
+    return len(path), path
+
+
+def _trail(back: dict[str, str], path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = back[path]

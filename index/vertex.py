@@ -1,0 +1,105 @@
+"""A node as the graph has it, and the forms in which names and links are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from index.identity import fold, path_id, stem
+from index.model import Document, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """A node without the text of its observations."""
+
+    path: str
+    id: str
+    name: str
+    entity_type: str
+    summary: str | None
+    tags: tuple[str, ...]
+    aliases: tuple[str, ...]
+    created_at: int
+    updated_at: int | None
+    version: int
+    observations: int  # how many
+    last_ordinal: int
+    unsettled: bool
+    summary_updated_at: int | None
+    observed_at: int | None
+    relations: tuple[Statement, ...]  # as stated, whether or not they lead to a node
+
+    @property
+    def changed_at(self) -> int:
+        """When it was last changed, or made."""
+        return self.created_at if self.updated_at is None else self.updated_at
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A relation between two nodes, by their names."""
+
+    source: str
+    target: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """The nodes within some hops of one, nearest first, and all relations between them."""
+
+    vertices: tuple[Vertex, ...]
+    edges: tuple[Edge, ...]
+    truncated: bool  # there are more nodes than were asked for
+
+
+def name_key(name: str) -> str:
+    """The form in which names of nodes are compared: letter case, normal form and runs of blanks don't count."""
+    return fold(" ".join(name.split()))
+
+
+def vertex(document: Document) -> Vertex | None:
+    """The node that `document` is; None for any other note."""
+    node = document.node
+    if node is None:
+        return None
+    return Vertex(
+        path=document.path,
+        id=document.claimed_id or path_id(document.path),
+        name=node.name,
+        entity_type=node.entity_type,
+        summary=document.summary,
+        tags=document.tags,
+        aliases=document.aliases,
+        created_at=document.created_at,
+        updated_at=document.updated_at,
+        version=document.version,
+        observations=len(node.observations),
+        last_ordinal=node.last_ordinal,
+        unsettled=node.unsettled,
+        summary_updated_at=node.summary_updated_at,
+        observed_at=node.observed_at,
+        relations=node.relations,
+    )
+
+
+def order(edge: Edge) -> tuple[str, str, str]:
+    """Edges sort by their ends and type."""
+    return edge.source, edge.target, edge.type
+
+
+def target_key(target: str) -> str:
+    """What a link says of the file it leads to, as names are compared."""
+    return " ".join(stem(target).split())
+
+
+def keys(one: Vertex) -> set[str]:
+    """By which a link may lead to it."""
+    return {target_key(one.path), name_key(one.name), *map(name_key, one.aliases)}
+
+
+def lies(path: str, within: str) -> bool:
+    """Whether a link that names folders can mean `path`."""
+    if not within:
+        return True
+    return f"/{fold(path.removesuffix('.md'))}".endswith(f"/{fold(within.removesuffix('.md').lstrip('/'))}")
