@@ -89,9 +89,7 @@ GRAPH: Final[dict[str, Schema]] = {
     ),
     "get_consolidation_report": of(
         stale_summaries=many(
-            of(
-                name=TEXT, entity_type=TEXT, last_modified=WHEN, observation_count=WHOLE, draft_summary=some(TEXT)
-            )
+            of(name=TEXT, entity_type=TEXT, last_modified=WHEN, observation_count=WHOLE, draft_summary=some(TEXT))
         ),
         relation_candidates=many(of(node_a=TEXT, node_b=TEXT, similarity_score=NUMBER, rationale=some(TEXT))),
         orphaned_nodes=many(of(name=TEXT, entity_type=TEXT, updated_at=WHEN)),
@@ -99,7 +97,11 @@ GRAPH: Final[dict[str, Schema]] = {
         event_summary=of(since=WHEN, creates=WHOLE, updates=WHOLE, deletes=WHOLE),
     ),
     "get_pending_consolidation": results(
-        name=TEXT, entity_type=TEXT, observation_count=WHOLE, last_observation_at=some(WHEN), summary_updated_at=some(WHEN)
+        name=TEXT,
+        entity_type=TEXT,
+        observation_count=WHOLE,
+        last_observation_at=some(WHEN),
+        summary_updated_at=some(WHEN),
     ),
     "get_stats": of(
         node_count=WHOLE, observation_count=WHOLE, relation_count=WHOLE, embedding_coverage=NUMBER, workspace=TEXT
@@ -120,13 +122,9 @@ RELATION: Final = of(
 MEMO: Final = of(memo_id=TEXT)
 
 MEMORY: Final[dict[str, Schema]] = {
-    "memory.save": of(
-        memo_id=TEXT, namespace=TEXT, metadata=OPEN, created_at=WHEN, updated_at=WHEN, version=WHOLE
-    ),
+    "memory.save": of(memo_id=TEXT, namespace=TEXT, metadata=OPEN, created_at=WHEN, updated_at=WHEN, version=WHOLE),
     "memory.search": of(
-        items=many(
-            of(memo_id=TEXT, content=TEXT, score=some(NUMBER), metadata=OPEN, created_at=WHEN, updated_at=WHEN)
-        )
+        items=many(of(memo_id=TEXT, content=TEXT, score=some(NUMBER), metadata=OPEN, created_at=WHEN, updated_at=WHEN))
     ),
     "memory.delete": of(memo_id=TEXT, deleted=YES),
     "memory.relation.save": RELATION,

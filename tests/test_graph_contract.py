@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import time
@@ -236,7 +237,11 @@ def test_deleting_a_node_takes_its_observations_and_relations_with_it(graph, spa
 
 
 def test_a_type_lists_its_nodes(graph):
-    assert [node["name"] for node in graph.listed("get_nodes_by_type", entity_type="person")] == ["Ada", "Babbage", "Loner"]
+    assert [node["name"] for node in graph.listed("get_nodes_by_type", entity_type="person")] == [
+        "Ada",
+        "Babbage",
+        "Loner",
+    ]
     assert graph.listed("get_nodes_by_type", entity_type="dragon") == []
 
 
@@ -313,7 +318,10 @@ def test_relations_are_unique_directed_and_deleted_one_by_one(graph):
     ]
     told = graph.good("create_relations", relations=new)
     assert [triple(edge) for edge in told["created"]] == [("Babbage", "knew", "Ada"), ("Ada", "admires", "Ada")]
-    assert {triple(edge) for edge in told["already_existed"]} == {("Ada", "knew", "Babbage"), ("Babbage", "knew", "Ada")}
+    assert {triple(edge) for edge in told["already_existed"]} == {
+        ("Ada", "knew", "Babbage"),
+        ("Babbage", "knew", "Ada"),
+    }
     assert sorted(set(told["not_found"])) == ["nobody", "nowhere"]
     between = {triple(edge) for edge in graph.listed("get_relations_between", entity_a="Babbage", entity_b="ada")}
     assert between == {("Ada", "knew", "Babbage"), ("Babbage", "knew", "Ada")}
@@ -355,7 +363,11 @@ def test_a_path_is_the_shortest_and_its_relations_join_its_nodes(graph):
     assert [triple(edge) for edge in told["relations"]] == [("Ada", "knew", "Babbage"), ("Babbage", "built", "Engine")]
     graph.good("create_relations", relations=[{"from_entity": "Ada", "to_entity": "Engine", "relation_type": "saw"}])
     assert graph.good("get_path", from_entity="Ada", to_entity="Engine")["path"] == ["Ada", "Engine"]
-    assert graph.good("get_path", from_entity="Ada", to_entity="Ada") == {"found": True, "path": ["Ada"], "relations": []}
+    assert graph.good("get_path", from_entity="Ada", to_entity="Ada") == {
+        "found": True,
+        "path": ["Ada"],
+        "relations": [],
+    }
     assert graph.good("get_path", from_entity="Ada", to_entity="Loner") == {"found": False, "path": [], "relations": []}
 
 
@@ -363,7 +375,9 @@ def test_gaps_are_names_in_observations_without_a_relation(graph):
     gaps = {(gap["node"], gap["referenced_name"]): gap["reference_count"] for gap in graph.listed("get_relation_gaps")}
     assert gaps == {("Ada", "Engine"): 1, ("Babbage", "Loner"): 1}
     graph.good("create_relations", relations=[{"from_entity": "Loner", "to_entity": "Babbage", "relation_type": "r"}])
-    assert ("Babbage", "Loner") not in {(gap["node"], gap["referenced_name"]) for gap in graph.listed("get_relation_gaps")}
+    assert ("Babbage", "Loner") not in {
+        (gap["node"], gap["referenced_name"]) for gap in graph.listed("get_relation_gaps")
+    }
 
 
 def test_similar_nodes_are_unrelated_pairs_above_the_score(empty):
@@ -376,7 +390,9 @@ def test_similar_nodes_are_unrelated_pairs_above_the_score(empty):
     assert (pair["node_a_type"], pair["node_b_type"]) == ("ship", "ship")
     assert pair["similarity"] == pytest.approx(1.0, abs=1e-3)
     assert len(empty.listed("find_similar_nodes", min_score=-1.0, limit=2)) == 2
-    empty.good("create_relations", relations=[{"from_entity": "Beagle", "to_entity": "Argo", "relation_type": "sister"}])
+    empty.good(
+        "create_relations", relations=[{"from_entity": "Beagle", "to_entity": "Argo", "relation_type": "sister"}]
+    )
     assert empty.listed("find_similar_nodes", min_score=0.95) == []
 
 
@@ -447,7 +463,9 @@ def test_the_numbers_add_up(graph, space):
 
 
 def test_an_observation_comes_back_as_it_was_given(empty, space):
-    empty.good("create_entities", entities=[{"name": "Ada", "entity_type": "x"}, {"name": "Babbage", "entity_type": "x"}])
+    empty.good(
+        "create_entities", entities=[{"name": "Ada", "entity_type": "x"}, {"name": "Babbage", "entity_type": "x"}]
+    )
     wanted = {}
     for text in NASTY:
         code, told = empty.ask("add_observations", observations=[{"entity_name": "Ada", "contents": [text]}])
@@ -463,7 +481,9 @@ def test_an_observation_comes_back_as_it_was_given(empty, space):
     space[0].rim.world.run()
     assert empty.facts("Ada") == wanted
     for ordinal in list(wanted)[::3]:
-        empty.good("replace_observation", entity_name="Ada", ordinal=ordinal, new_content=wanted[ordinal] + "\nand more")
+        empty.good(
+            "replace_observation", entity_name="Ada", ordinal=ordinal, new_content=wanted[ordinal] + "\nand more"
+        )
         wanted[ordinal] += "\nand more"
     for ordinal in list(wanted)[1::3]:
         empty.good("delete_observations", deletions=[{"entity_name": "Ada", "ordinals": [ordinal]}])
@@ -473,16 +493,20 @@ def test_an_observation_comes_back_as_it_was_given(empty, space):
 
 
 def test_any_name_is_created_opened_related_and_deleted(empty, space):
-    made = [name for name in NAMES if empty.ask("create_entities", entities=[{"name": name, "entity_type": "x"}])[0] == "ok"]
+    made = [
+        name for name in NAMES if empty.ask("create_entities", entities=[{"name": name, "entity_type": "x"}])[0] == "ok"
+    ]
     assert len(made) >= len(NAMES) - 2
     files = list(space[0].folder.rglob("*.md"))
     assert len(files) == len(made)
     assert {file.parent for file in files} == {space[0].folder / "Entities"}
-    for one, other in zip(made, made[1:], strict=False):
-        told = empty.good("create_relations", relations=[{"from_entity": one, "to_entity": other, "relation_type": "next"}])
+    for one, other in itertools.pairwise(made):
+        told = empty.good(
+            "create_relations", relations=[{"from_entity": one, "to_entity": other, "relation_type": "next"}]
+        )
         assert told["not_found"] == []
     space[0].rim.world.run()
-    for one, other in zip(made, made[1:], strict=False):
+    for one, other in itertools.pairwise(made):
         assert empty.node(one)["name"] == one.strip()
         assert (one.strip(), "next", other.strip()) in empty.edges(one)
     assert len(empty.good("get_path", from_entity=made[0], to_entity=made[-1])["path"]) == len(made)
@@ -601,7 +625,10 @@ def test_lists_and_numbers_may_come_as_text(graph):
 def test_nothing_crosses_the_wall_between_workspaces(rim):
     mine, theirs = rim.space(), rim.space()
     with filled(mine) as one, filled(theirs) as other:
-        other.good("create_entities", entities=[{"name": "Quokka", "entity_type": "secret", "observations": ["quokkas engine Ada"]}])
+        other.good(
+            "create_entities",
+            entities=[{"name": "Quokka", "entity_type": "secret", "observations": ["quokkas engine Ada"]}],
+        )
         other.good("add_observations", observations=[{"entity_name": "Ada", "contents": ["Feeds a quokka"]}])
         other.good("set_summary", name="Ada", summary="quokka keeper")
         new = {"from_entity": "Ada", "to_entity": "Quokka", "relation_type": "feeds_quokka"}
@@ -612,7 +639,9 @@ def test_nothing_crosses_the_wall_between_workspaces(rim):
         heard.append(one.listed("query_observations", entity_name="Ada", query="quokka"))
         assert "quokka" not in json.dumps(heard).casefold()
         assert one.good("open_nodes", names=["Quokka"])["not_found"] == ["Quokka"]
-        asked = one.good("create_relations", relations=[{"from_entity": "Ada", "to_entity": "Quokka", "relation_type": "r"}])
+        asked = one.good(
+            "create_relations", relations=[{"from_entity": "Ada", "to_entity": "Quokka", "relation_type": "r"}]
+        )
         assert asked["not_found"] == ["Quokka"]
         for tool, given in WRITES.items():
             one.good(tool, **given)
@@ -649,7 +678,12 @@ def test_a_key_does_what_its_scopes_and_workspaces_allow(rim, mode):
                 for tool, given, scope in everything():
                     if scope == forbidden:
                         assert one.refused(tool, **given) == "PERMISSION_DENIED", (key, tool)
-        for key, workspace in (("work", space.name), ("full", "no such space"), ("gone", "nowhere"), ("full", "Reports")):
+        for key, workspace in (
+            ("work", space.name),
+            ("full", "no such space"),
+            ("gone", "nowhere"),
+            ("full", "Reports"),
+        ):
             with agent(rim, key=key, workspace=workspace, mode=mode) as one:
                 told = {json.dumps(one.ask(tool, **given)[1]["message"]) for tool, given, _ in everything()}
                 assert len(told) == 1
@@ -693,7 +727,12 @@ def test_ten_hits_of_a_search_cost_a_model_little(rim):
         one.good(
             "create_entities",
             entities=[
-                {"name": f"Station {n}", "entity_type": "place", "observations": [f"{text} {n}"], "summary": f"{text} {text}"}
+                {
+                    "name": f"Station {n}",
+                    "entity_type": "place",
+                    "observations": [f"{text} {n}"],
+                    "summary": f"{text} {text}",
+                }
                 for n in range(12)
             ],
         )

@@ -78,7 +78,9 @@ class Items:
                 self.items[-1].append(line)
 
     def text(self) -> str:
-        return "\n".join([*self.lines[: self.start], *(line for item in self.items for line in item), *self.lines[self.end :]])
+        return "\n".join(
+            [*self.lines[: self.start], *(line for item in self.items for line in item), *self.lines[self.end :]]
+        )
 
     def at(self, ordinal: int) -> int:
         return next(n for n, item in enumerate(self.items) if item[-1].endswith(f"^o{ordinal}"))
@@ -139,7 +141,13 @@ class Graph(RuleBasedStateMachine):
 
     # What agents do
 
-    @rule(name=NAMES, entity_type=TYPES, facts=st.lists(FACTS, max_size=3), summary=st.none() | LINES, tags=st.sets(st.sampled_from(["a", "b/c"])))
+    @rule(
+        name=NAMES,
+        entity_type=TYPES,
+        facts=st.lists(FACTS, max_size=3),
+        summary=st.none() | LINES,
+        tags=st.sets(st.sampled_from(["a", "b/c"])),
+    )
     def create(self, name, entity_type, facts, summary, tags):
         self.created([(name, entity_type, facts, summary, sorted(tags))])
 
@@ -282,10 +290,21 @@ class Graph(RuleBasedStateMachine):
     def fail(self, name, ordinal):
         """What is refused changes nothing: the invariant looks."""
         if self.known(name):
-            assert self.ask("create_entities", entities=[{"name": "Fresh", "entity_type": "x"}, {"name": name, "entity_type": "x"}]) == "CONFLICT"
+            assert (
+                self.ask(
+                    "create_entities",
+                    entities=[{"name": "Fresh", "entity_type": "x"}, {"name": name, "entity_type": "x"}],
+                )
+                == "CONFLICT"
+            )
             assert self.ask("set_summary", name=name, summary="late", version=10**6) == "CONFLICT"
-            assert self.ask("replace_observation", entity_name=name, ordinal=ordinal + 500, new_content="x") == "NOT_FOUND"
-            assert self.ask("add_observations", observations=[{"entity_name": name, "contents": ["fine", " "]}]) == "INVALID_ARGUMENT"
+            assert (
+                self.ask("replace_observation", entity_name=name, ordinal=ordinal + 500, new_content="x") == "NOT_FOUND"
+            )
+            assert (
+                self.ask("add_observations", observations=[{"entity_name": name, "contents": ["fine", " "]}])
+                == "INVALID_ARGUMENT"
+            )
         else:
             assert self.ask("set_tags", name=name, tags=["x"]) == "NOT_FOUND"
             assert self.ask("get_neighborhood", name=name) == "NOT_FOUND"
@@ -398,7 +417,9 @@ class Graph(RuleBasedStateMachine):
         assume(self.known(stem) is None)
         old = thing.stem
         pointing = [one for one in self.things.values() if any(self.linked(to) is thing for _, to in one.relations)]
-        told = {id(one): [self.linked(to) is thing and key(to) == key(old) for _, to in one.relations] for one in pointing}
+        told = {
+            id(one): [self.linked(to) is thing and key(to) == key(old) for _, to in one.relations] for one in pointing
+        }
         self.file(thing).rename(self.entities / f"{stem}.md")
         thing.stem = stem
         if not thing.named:
@@ -433,7 +454,9 @@ class Graph(RuleBasedStateMachine):
             f"---\nentity_type: place\n---\nHello.\n\n## Observations\n{items}\n## Relations\n- {kind}:: [[{target}]]\n",
         )
         facts = dict(enumerate(lines, 1))
-        self.things[key(name)] = Thing(name, name, False, "place", facts=facts, last=len(facts), relations=[(kind, target)])
+        self.things[key(name)] = Thing(
+            name, name, False, "place", facts=facts, last=len(facts), relations=[(kind, target)]
+        )
         self.world.run()
 
     # What the machine does
@@ -475,7 +498,10 @@ class Graph(RuleBasedStateMachine):
             for at, edge in enumerate(told["relations"]):
                 assert triple(edge) in edges
                 assert {edge["from"], edge["to"]} == set(told["path"][at : at + 2])
-        between = {triple(edge) for edge in self.ask("get_relations_between", entity_a=start.name, entity_b=end.name)["results"]}
+        between = {
+            triple(edge)
+            for edge in self.ask("get_relations_between", entity_a=start.name, entity_b=end.name)["results"]
+        }
         assert between == {edge for edge in edges if {edge[0], edge[2]} == {start.name, end.name}}
 
     def far(self, start: str, end: str) -> float:
@@ -491,7 +517,9 @@ class Graph(RuleBasedStateMachine):
         assert {hit["ordinal"]: hit["content"] for hit in hits} == thing.facts
         found = {hit["name"]: hit for hit in self.ask("search_nodes", query=text, limit=50)["results"]}
         assert set(found) == {one.name for one in self.things.values() if one.facts}
-        assert all(found[one.name]["matched_observation"] in one.facts.values() for one in self.things.values() if one.facts)
+        assert all(
+            found[one.name]["matched_observation"] in one.facts.values() for one in self.things.values() if one.facts
+        )
 
     @invariant()
     def the_graph_is_the_model(self):

@@ -45,7 +45,8 @@ def agrees(space):
             stats = one.good("get_stats")
         assert told["not_found"] == []
         facts = {
-            node["name"]: {fact["ordinal"]: fact["content"] for fact in node["observations"]} for node in told["entities"]
+            node["name"]: {fact["ordinal"]: fact["content"] for fact in node["observations"]}
+            for node in told["entities"]
         }
         assert facts == {name: node.facts for name, node in names.items()}
         assert {triple(edge) for edge in told["relations"]} == edges
@@ -70,7 +71,9 @@ def test_different_entities_made_at_once_are_all_kept(space):
 def test_one_name_is_given_once(space):
     def work(agent, number):
         spelt = ("The Same", "the same", "THE  SAME")[number % 3]
-        return agent.ask("create_entities", entities=[{"name": spelt, "entity_type": "x", "observations": [f"by {number}"]}])[0]
+        return agent.ask(
+            "create_entities", entities=[{"name": spelt, "entity_type": "x", "observations": [f"by {number}"]}]
+        )[0]
 
     assert Counter(at_once(space, work)) == {"ok": 1, "CONFLICT": MANY - 1}
     names, _ = agrees(space)
@@ -128,18 +131,29 @@ def test_relations_made_at_once_on_one_node_are_all_kept_and_none_twice(space):
 def test_all_kinds_of_writes_at_once_end_in_one_truth(space):
     with member(space) as one:
         facts = [f"fact {n}" for n in range(1, MANY + 1)]
-        one.good("create_entities", entities=[{"name": "Hub", "entity_type": "x", "observations": facts}, {"name": "Other", "entity_type": "x"}])
+        one.good(
+            "create_entities",
+            entities=[
+                {"name": "Hub", "entity_type": "x", "observations": facts},
+                {"name": "Other", "entity_type": "x"},
+            ],
+        )
 
     def work(agent, number):
         match number % 5:
             case 0:
                 agent.good("add_observations", observations=[{"entity_name": "Hub", "contents": [f"new {number}"]}])
             case 1:
-                agent.good("replace_observation", entity_name="Hub", ordinal=number + 1, new_content=f"changed {number}")
+                agent.good(
+                    "replace_observation", entity_name="Hub", ordinal=number + 1, new_content=f"changed {number}"
+                )
             case 2:
                 agent.good("delete_observations", deletions=[{"entity_name": "Hub", "ordinals": [number + 1]}])
             case 3:
-                agent.good("create_relations", relations=[{"from_entity": "Hub", "to_entity": "Other", "relation_type": f"r{number}"}])
+                agent.good(
+                    "create_relations",
+                    relations=[{"from_entity": "Hub", "to_entity": "Other", "relation_type": f"r{number}"}],
+                )
             case _:
                 agent.good("set_summary", name="Hub", summary=f"by {number}")
 
@@ -174,7 +188,9 @@ def test_a_person_who_edits_while_agents_write_loses_nothing(space):
     def work(agent, number):
         if number < MANY // 2:
             for turn in range(3):
-                agent.good("add_observations", observations=[{"entity_name": "Hub", "contents": [f"agent {number} {turn}"]}])
+                agent.good(
+                    "add_observations", observations=[{"entity_name": "Hub", "contents": [f"agent {number} {turn}"]}]
+                )
             return
         # Obsidian writes what it last read with the person's change; here the reading is a moment old at most.
         with space.rim.world.app.shelf.slots["captures"].index.still():
