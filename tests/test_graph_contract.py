@@ -368,6 +368,9 @@ def test_a_path_is_the_shortest_and_its_relations_join_its_nodes(graph):
         "path": ["Ada"],
         "relations": [],
     }
+    for ends in (("Ada", "nobody"), ("nobody", "Ada"), ("nobody", "nobody")):
+        assert graph.refused("get_path", from_entity=ends[0], to_entity=ends[1]) == "NOT_FOUND"
+        assert graph.refused("get_relations_between", entity_a=ends[0], entity_b=ends[1]) == "NOT_FOUND"
     assert graph.good("get_path", from_entity="Ada", to_entity="Loner") == {"found": False, "path": [], "relations": []}
 
 
@@ -383,13 +386,13 @@ def test_gaps_are_names_in_observations_without_a_relation(graph):
 def test_similar_nodes_are_unrelated_pairs_above_the_score(empty):
     facts = ["keel of lead", "sails of hemp", "rows of oars"]
     same = [{"name": name, "entity_type": "ship", "observations": facts} for name in ("Argo", "Beagle")]
-    other = {"name": "Soup", "entity_type": "dish", "observations": ["leek and potato"]}
+    other = {"name": "Soup", "entity_type": "dish", "observations": ["keel of potato"]}
     empty.good("create_entities", entities=[*same, other])
     (pair,) = empty.listed("find_similar_nodes", min_score=0.95)
     assert {pair["node_a"], pair["node_b"]} == {"Argo", "Beagle"}
     assert (pair["node_a_type"], pair["node_b_type"]) == ("ship", "ship")
     assert pair["similarity"] == pytest.approx(1.0, abs=1e-3)
-    assert len(empty.listed("find_similar_nodes", min_score=-1.0, limit=2)) == 2
+    assert len(empty.listed("find_similar_nodes", min_score=0.0, limit=2)) == 2
     empty.good(
         "create_relations", relations=[{"from_entity": "Beagle", "to_entity": "Argo", "relation_type": "sister"}]
     )

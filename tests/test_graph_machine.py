@@ -167,7 +167,7 @@ class Graph(RuleBasedStateMachine):
         if len(set(keys)) < len(keys):
             assert told == "INVALID_ARGUMENT"
             return
-        if any(self.known(name) for name, *_ in asked):
+        if any(one in self.things for one in keys):
             assert told == "CONFLICT"
             return
         assert [one["name"] for one in told["results"]] == [name for name, *_ in asked]
@@ -290,7 +290,7 @@ class Graph(RuleBasedStateMachine):
     def fail(self, name, ordinal):
         """What is refused changes nothing: the invariant looks."""
         if self.known(name):
-            assert (
+            assert key(name) not in self.things or (
                 self.ask(
                     "create_entities",
                     entities=[{"name": "Fresh", "entity_type": "x"}, {"name": name, "entity_type": "x"}],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from index.encoders import Bundled
+from index.encoders.bundled import BundledEncoder
 from tests.agent import agent
 from tests.rim import running
 
@@ -20,8 +22,9 @@ NODES = {
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory, bundled):
-    with running(tmp_path_factory.mktemp("meaning"), encoder=bundled) as rim, agent(rim, workspace="work") as made:
+def one(tmp_path_factory, models):
+    encoder = BundledEncoder(Bundled(), cache=models, threads=2)
+    with running(tmp_path_factory.mktemp("meaning"), encoder=encoder) as rim, agent(rim, workspace="work") as made:
         made.good(
             "create_entities",
             entities=[{"name": name, "entity_type": "x", "observations": facts} for name, facts in NODES.items()],

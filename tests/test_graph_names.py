@@ -20,7 +20,7 @@ from tests.world import World
 TOOLS = {one.name: one for one in FAMILIES["graph"]}
 NAMES = st.one_of(
     st.text(min_size=1, max_size=256),
-    st.text(st.sampled_from("/:\\#^[]|?*\"<>%.~- aB日é\u0301🍀\u200d\u202e\u3000ßİıſﬀ"), min_size=1, max_size=40),
+    st.text(st.sampled_from('/:\\#^[]|?*"<>%.~- aB日é\u0301🍀\u200d\u202e\u3000ßİıſﬀ'), min_size=1, max_size=40),
     st.sampled_from(["nul", "COM1.txt", "日" * 256, "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 40, "a" * 256, "null", "~", "- x", "1.0"]),
 )  # fmt: skip
 OFTEN = settings(
@@ -136,12 +136,10 @@ def test_two_names_are_one_when_they_fold_alike(world, one, other):
         second = ask(world, "create_entities", entities=[{"name": other, "entity_type": "x"}])
         if key(one) == key(other):
             assert second == "CONFLICT"
-        elif second not in ("INVALID_ARGUMENT", "CONFLICT"):
+        elif second != "INVALID_ARGUMENT":
+            assert second != "CONFLICT", ascii((one, other))
             assert opened(world, one)[0]["name"] == one.strip()
             assert opened(world, other)[0]["name"] == other.strip()
-        if second == "CONFLICT":  # the name, or what its file is called
-            stems = {key(file.stem) for file in (world.vault / "Captures/default/Entities").glob("*.md")}
-            assert key(other) in stems | {key(one)}
     finally:
         for file in (world.vault / "Captures/default").rglob("*.md"):
             file.unlink()
