@@ -66,9 +66,9 @@ faults: setup
 bench: setup
 	$(PY) -m tests.bench $(ARGS)
 
-# Public MCP clients of both protocol eras, on a running daemon; needs npm, and brings its own Node.
+# Public MCP clients of both protocol eras, on a running daemon, and Mermaid on what is drawn; needs npm, and brings its own Node.
 clients: setup npm
-	$(PY) -m pytest tests/test_clients.py $(ARGS)
+	$(PY) -m pytest tests/test_clients.py tests/test_drawing.py $(ARGS)
 
 # The manual page: man -l build/memex.1
 man: setup

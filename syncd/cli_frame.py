@@ -11,14 +11,17 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from index.errors import Conflict, MemexError, NotFound
+from index.errors import Conflict, NotFound
 from syncd import cli_help, control, log, render
 from syncd.config import Settings, load
 from syncd.state import remembered
+
+if TYPE_CHECKING:
+    from syncd.app import App
 
 STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
 EMBEDDING = (
@@ -30,6 +33,13 @@ EMBEDDING = (
     "check",
     "status",
     "job.run",
+    "node.create",
+    "node.observe",
+    "node.replace",
+    "node.search",
+    "graph.import",
+    "graph.similar",
+    "graph.report",
 )  # what waits for the encoder, where no daemon has it loaded
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]
@@ -206,57 +216,50 @@ def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) ->
     """The answer of the running daemon, or of this process with the stores opened when none runs.
 
     `fresh`: a vault that Memex has never seen is set up first."""
-    chosen = settings()
-    given = {name: value for name, value in arguments.items() if value is not None}
-    with shown() as progress:
-        try:
-            return control.call(chosen.state, operation, given, on_progress=progress)
-        except control.NoDaemon:
-            pass
-        try:
-            return _alone(chosen, operation, given, progress, fresh=fresh)
-        except Conflict as error:
-            if "pid" not in error.details:
-                raise
-            return _patiently(chosen, operation, given, progress, error)
+    with asking(fresh=fresh) as one:
+        return one(operation, arguments)
 
 
-def _alone(
-    chosen: Settings, operation: str, given: dict[str, Any], progress: Callable[[Event], None], *, fresh: bool
-) -> Any:
+@contextlib.contextmanager
+def asking(*, fresh: bool = False) -> Iterator[Callable[[str, Mapping[str, Any]], Any]]:
+    """Ask several things in a row; where no daemon runs, the stores are opened once for all of them."""
+    chosen, app = settings(), None
+    with shown() as progress, contextlib.ExitStack() as kept:
+
+        def one(operation: str, arguments: Mapping[str, Any]) -> Any:
+            nonlocal app
+            given = {name: value for name, value in arguments.items() if value is not None}
+            end = time.monotonic() + STARTING_S
+            while app is None:
+                with contextlib.suppress(control.NoDaemon):
+                    return control.call(chosen.state, operation, given, on_progress=progress)
+                try:
+                    app = kept.enter_context(_opened(chosen, fresh=fresh))
+                except Conflict as error:  # a daemon is starting, or another command holds the lock
+                    if "pid" not in error.details or time.monotonic() > end:
+                        raise
+                    time.sleep(0.2)
+            if operation in EMBEDDING:
+                app.shelf.recalled()
+            return app.operations[operation](given, progress)
+
+        yield one
+
+
+def _opened(chosen: Settings, *, fresh: bool) -> contextlib.AbstractContextManager[App]:
     if not fresh and remembered(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init(chosen)}`")
     from syncd.adopt import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
     from syncd.app import App  # noqa: PLC0415 - as above
 
     adopt(chosen, now=now())
-    with App.open(chosen) as app:
-        if operation in EMBEDDING:
-            app.shelf.recalled()
-        return app.operations[operation](given, progress)
+    return App.open(chosen)
 
 
 def _init(chosen: Settings) -> str:
     """The command that sets this vault up where it was looked for."""
     named = chosen.origins.keys() & {"state"}
     return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])
-
-
-def _patiently(
-    chosen: Settings, operation: str, given: dict[str, Any], progress: Callable[[Event], None], error: MemexError
-) -> Any:
-    """Ask again while a daemon is starting, or another command holds the lock."""
-    until = time.monotonic() + STARTING_S
-    while time.monotonic() < until:
-        time.sleep(0.2)
-        with contextlib.suppress(control.NoDaemon):
-            return control.call(chosen.state, operation, given, on_progress=progress)
-        try:
-            return _alone(chosen, operation, given, progress, fresh=False)
-        except Conflict as still:
-            if "pid" not in still.details:
-                raise
-    raise error
 
 
 def now() -> int:

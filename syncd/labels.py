@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
-from index.model import Document
+from index.model import Document, Record
 from index.tags import key_of
 from syncd.enrich import Enricher, lacking
 from syncd.parse import parse
@@ -166,11 +166,14 @@ class Labels:
         """The job: try the notes again that a failure left without summary and tags, until it fails again."""
         if self._enricher.by == "off":
             return
-        for id, failures in self._enricher.owed(_now()):
+        owing: list[tuple[Record, str, int]] = []
+        for id, failures in self._enricher.owed(_now()):  # all of them first: what needs nobody waits for nobody
             record = self._captures.index.record(id)
             if record is None or (record.summary and record.tags):
                 self._enricher.settle(id)
-                continue
+            else:
+                owing.append((record, id, failures))
+        for record, id, failures in owing:
             try:
                 found = self._enricher.find(self._read(record.path), self._enricher.vocabulary(record.workspace))
                 self._desk.workspace(record.workspace).enrich(record.path, found)

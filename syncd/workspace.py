@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,33 +16,21 @@ from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Query, Record, Stat
-from index.trace import span
-from syncd.capture import (
-    checked,
-    composed,
-    free_name,
-    iso,
-    metadata_of,
-    namespace_path,
-    properties_of,
-    title_of,
-    workspace_name,
-)
-from syncd.enrich import Enricher, Found, filled, lacking
+from index.model import Answer, Query, Record
+from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
+from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
 from syncd.naming import addresses, bare
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
 from syncd.place import place
 from syncd.pushes import Pushes
-from syncd.secrets import redacted
 from syncd.shelf import Slot
 from syncd.telemetry import Sample
 from syncd.vault import Vault
+from syncd.writing import created, known, still, undoing, unnamed
 
 MAX_SOURCE = 500  # characters
-UNWRITTEN = Stat(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,52 +106,23 @@ class Workspace:
             tags=tags,
             metadata=rest,
         )
-        stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
-        wanted = free_name(stem_of, now, lambda _: False)
-        avoid: set[str] = set()
-        finding: Callable[[], Found] | None = None
-        while True:
-            name = free_name(stem_of, now, lambda folded: folded in avoid or self._tools.taken(folded))
-            # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
-            raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
-            document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=self._tools.inbox)
-            finding = finding or self._tools.enricher.begin(document)
-            # Cut and embed before anything is written: a capture that can't be made findable is refused.
-            index = self._index
-            with span("prepare") as timed:
-                (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=self._progress)
-                timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
-            with span("enrich"):
-                found = finding()
-            with suppress(FrontmatterError):
-                raw, document = filled(raw, document, found.enrichment, inbox=self._tools.inbox) or (raw, document)
-            ready = replace(ready, document=document)  # no passage shows summary or tags
-            with self._still() as current:
-                if again := self._again(content_hash, now):
-                    return again
-                if current is not index or self._tools.taken(fold(name)):
-                    continue  # the name went to another capture, or the index was switched, while this one was embedded
-                try:
-                    with _unnamed(document.path), span("write"):
-                        stat = self._tools.vault.create(document.path, raw)
-                except Conflict:
-                    avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
-                    continue
-                with (
-                    self._undoing(partial(self._tools.vault.remove, document.path, digest=document.digest)),
-                    span("commit"),
-                ):
-                    index.commit([replace(ready, stat=stat)])
-                record = _known(index.at(document.path))
-            if found.owed:
-                self._tools.enricher.owe(record.id, now)
-            return Captured(record, created=True)
+        made = created(
+            self._tools,
+            folder=folder,
+            title=title,
+            content=content,
+            own=own,
+            now=now,
+            instead=partial(self._again, content_hash, now),
+            progress=self._progress,
+        )
+        return made if isinstance(made, Captured) else Captured(made, created=True)
 
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        with self._still() as index:
+        with still(self._tools.captures) as index:
             raw, stat = self._tools.vault.read(path)
             now = self._tools.now()
             before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
@@ -179,9 +137,9 @@ class Workspace:
             assert made is not None, "it lacks something"
             changed, after = made
             stat = self._tools.vault.replace(path, changed, digest=before.digest)
-            with self._undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
+            with undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
                 index.commit(index.prepare([(after, stat)]))
-            return _known(index.at(path))
+            return known(index.at(path))
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
@@ -195,7 +153,7 @@ class Workspace:
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now."""
-        with _unnamed(record.path):
+        with unnamed(record.path):
             raw, _ = self._tools.vault.read(record.path)
         return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
@@ -252,33 +210,14 @@ class Workspace:
 
     def delete(self, id: str) -> Record:
         """Remove a document: its file, its chunks and their vectors."""
-        with self._still() as index:
+        with still(self._tools.captures) as index:
             record = self._record(id)
-            with _unnamed(record.path):
+            with unnamed(record.path):
                 raw, _ = self._tools.vault.read(record.path)
                 self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with self._undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
+            with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
                 index.commit([], [record.path])
             return record
-
-    @contextmanager
-    def _still(self) -> Iterator[Index]:
-        """The index in use, with every other commit held back."""
-        while True:
-            index = self._index
-            with index.still():
-                if index is self._index:  # else it was switched for another build while we waited
-                    yield index
-                    return
-
-    @contextmanager
-    def _undoing(self, undo: Callable[[], object]) -> Iterator[None]:
-        """What was written is taken back when it can't be made findable."""
-        try:
-            yield
-        except BaseException:
-            undo()
-            raise
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id)
@@ -288,12 +227,12 @@ class Workspace:
 
     def _again(self, content_hash: str, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
-        with self._still() as index:
+        with still(self._tools.captures) as index:
             record = index.captured(self.name, content_hash)
             if record is None:
                 return None
             try:
-                with _unnamed(record.path):
+                with unnamed(record.path):
                     raw, _ = self._tools.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
@@ -305,11 +244,11 @@ class Workspace:
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
             document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
-            with _unnamed(record.path):
+            with unnamed(record.path):
                 stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
-            with self._undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
+            with undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
-            return Captured(_known(index.at(record.path)), created=False)
+            return Captured(known(index.at(record.path)), created=False)
 
 
 class Desk:
@@ -370,18 +309,3 @@ class Desk:
             raise InvalidArgument(
                 f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
             ) from error
-
-
-@contextmanager
-def _unnamed(path: str) -> Iterator[None]:
-    """An error about a file, without the file's name, which tells what other notes the vault has."""
-    try:
-        yield
-    except MemexError as error:
-        words = error.message.replace(path, "the file of the note")
-        raise type(error)(words, retryable=error.retryable, **error.details) from error
-
-
-def _known(record: Record | None) -> Record:
-    assert record is not None, "a committed document has a row"
-    return record

@@ -26,9 +26,10 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
     "index/chunk.py", "index/enrich.py", "index/errors.py", "index/identity.py", "index/model.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
+    "index/gaps.py",
     "index/rows.py", "index/stops.py", "index/tags.py", "index/tokens.py", "index/vertex.py",
     "mcp_server/bucket.py", "mcp_server/excerpt.py", "syncd/capture.py", "syncd/cells.py", "syncd/debounce.py", "syncd/inline.py", "syncd/markdown.py", "syncd/names.py", "syncd/naming.py",
-    "syncd/note.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py",
+    "syncd/drawing.py", "syncd/note.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py",
     "syncd/standing.py",
 )  # fmt: skip
 DEVICES = frozenset(

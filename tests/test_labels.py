@@ -222,12 +222,24 @@ def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, 
     assert found.updated_at is None
 
 
-def test_what_is_owed_is_tried_less_and_less_and_let_go_when_the_note_has_gone(remote, chat):
+def test_what_is_owed_for_a_note_that_has_gone_is_let_go_while_the_endpoint_fails(remote, chat):
     chat.status = 500
-    record, gone = capture(remote), capture(remote, "soon deleted")
+    kept, *gone = [capture(remote, f"note {n}") for n in range(6)]
     ledger, enricher = remote.app.ledger, remote.app.enricher
-    assert {id for id, _ in enricher.owed()} == {record.id, gone.id}
-    remote.app.desk.workspace("default").delete(gone.id)
+    assert len(enricher.owed()) == 6
+    for record in gone:
+        remote.app.desk.workspace("default").delete(record.id)
+    with ledger.writing():
+        ledger.run("UPDATE enrichment SET due_at = 0")
+    enricher._resting_until = 0.0
+    remote.app.labels.pay()
+    assert enricher.owed() == [(kept.id, 1)]
+
+
+def test_what_is_owed_is_tried_less_and_less(remote, chat):
+    chat.status = 500
+    record = capture(remote)
+    ledger, enricher = remote.app.ledger, remote.app.enricher
     pauses = []
     for tries in range(12):
         with ledger.writing():

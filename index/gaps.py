@@ -1,0 +1,291 @@
+"""Which nodes are named in the observations of others without a relation between the two.
+
+A name is looked for word by word: letter case, normal form and the kind of blank count for nothing, a hyphen or an
+underscore between two letters is a blank, and other signs must stand as in the name. Where a script parts its words a
+name never is a piece of one (an ending of Korean grammar may follow); where it does not (Han, kana, Thai, Lao, Khmer ...)
+a name may stand anywhere. Of the names that begin at one place the longest wins, and what it covers names nothing else.
+
+Names that are words of everyday speech would be found everywhere, so the more common the word, the more is asked: of
+`Rust` or `Apple` the capitals; of `Go` or `May` also that it stands within a sentence, not at its beginning or in a
+compound; what is one character, a number or a function word without a capital counts as the target of a wikilink alone.
+
+Laws, tested: the time is linear in the text and the names; a node doesn't name itself; the order of nodes is of no matter."""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from index import stops
+from index.identity import fold
+
+# Scripts that write no blanks between words: kana, Han, Bopomofo, Thai, Lao, Tibetan, Burmese, Khmer, Tai.
+UNSPACED: Final = (
+    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3041-\u309f\u30a1-\u30fa\u30fc-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
+    "\u1950-\u19df\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"
+)
+_KATAKANA = re.compile(r"[\u30a1-\u30fa\u30fc\uff66-\uff9f]+")
+_PIPED = re.compile(r"\[\[([^\[\]|\n]*)\|[^\[\]\n]*\]\]")  # a link is named by its target, not twice
+_GLUE = re.compile(r"(?<=\w)[-_\u2010\u2011](?=\w)")
+_HYPHENS = frozenset("-_\u2010\u2011")
+_ENDED = re.compile(r"(?:\A|[.!?…:;\n•\"“„«(\[>*#-])\s*\Z")  # what stands before the first word of a sentence
+
+_Need: TypeAlias = Literal["words", "spelling", "sentence", "link", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """`node` speaks `count` times of `referenced`, and no relation says so."""
+
+    node: str
+    referenced: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """A node that a pattern may stand for, and what is asked of the place where it stands."""
+
+    node: int
+    spelling: str
+    need: _Need
+    alias: bool
+
+
+@dataclass(slots=True)
+class _Machine:
+    """All names, read backwards, as one automaton over words (Aho, Corasick 1975).
+
+    Read backwards over a text, the state at a place knows the longest name that begins there."""
+
+    steps: list[dict[int, int]] = field(default_factory=lambda: [{}])
+    back: list[int] = field(default_factory=lambda: [0])
+    found: list[int] = field(default_factory=lambda: [-1])  # by state: the longest name that it holds
+    shorter: list[int] = field(default_factory=list)  # by name: the next longest one that begins where it does
+    lengths: list[int] = field(default_factory=list)
+
+    def add(self, words: Sequence[int]) -> None:
+        """A name, as numbers of words."""
+        state = 0
+        for word in reversed(words):
+            following = self.steps[state].get(word)
+            if following is None:
+                following = self.steps[state][word] = len(self.steps)
+                self.steps.append({})
+                self.back.append(0)
+                self.found.append(-1)
+            state = following
+        self.found[state] = len(self.lengths)
+        self.lengths.append(len(words))
+        self.shorter.append(-1)
+
+    def link(self) -> None:
+        """Let every state know where to go on when the next word does not fit."""
+        waiting = list(self.steps[0].values())
+        for state in waiting:  # grows: by breadth
+            for word, following in self.steps[state].items():
+                at = self.back[state]
+                while at and word not in self.steps[at]:
+                    at = self.back[at]
+                self.back[following] = self.steps[at].get(word, 0)
+                waiting.append(following)
+            inherited = self.found[self.back[state]]
+            if self.found[state] < 0:
+                self.found[state] = inherited
+            else:
+                self.shorter[self.found[state]] = inherited
+
+    def begin(self, words: Sequence[int]) -> list[int]:
+        """By place: the longest name that begins there, or -1."""
+        steps, back, found = self.steps, self.back, self.found
+        state, names = 0, [-1] * len(words)
+        for at in range(len(words) - 1, -1, -1):
+            word = words[at]
+            if word < 0:
+                state = 0
+                continue
+            while state and word not in steps[state]:
+                state = back[state]
+            state = steps[state].get(word, 0)
+            names[at] = found[state]
+        return names
+
+
+class _Words(dict[str, int]):
+    """Numbers of words by how they are written; -1 = a word of no name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[str, int] = {}
+
+    def learn(self, word: str) -> int:
+        return self.known.setdefault(fold(word), len(self.known))
+
+    def __missing__(self, word: str) -> int:
+        folded = fold(word)
+        number = self.known.get(folded, -1)
+        if number < 0 and "\uac00" <= folded[0] <= "\ud7a3":
+            stems = (folded.removesuffix(end) for end in stops.KOREAN_ENDINGS if folded.endswith(end))
+            number = next((self.known[stem] for stem in stems if stem in self.known), -1)
+        self[word] = number
+        return number
+
+
+def find(
+    nodes: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+    related: Callable[[str, str], bool],
+    *,
+    ordinary: Container[str] = frozenset(),
+) -> list[Gap]:
+    """Names of nodes found in others' observations, most often named first.
+
+    `nodes`: name, aliases and observations of each; `related`: whether a relation leads from one to the other or back;
+    `ordinary`: words, in lower case, that are not names in themselves."""
+    nodes = sorted(nodes, key=lambda node: (fold(node[0]), node[0]))
+    words, machine = _Words(), _Machine()
+    owners = _owners(nodes, words, machine, ordinary)
+    machine.link()
+    gaps = []
+    for number, (name, _, contents) in enumerate(nodes):
+        named: Counter[int] = Counter()
+        for content in contents:
+            named.update(_named(content, number, words, machine, owners))
+        gaps += [
+            Gap(name, nodes[other][0], count)
+            for other, count in named.items()
+            if other != number and not related(name, nodes[other][0])
+        ]
+    return sorted(gaps, key=lambda gap: (-gap.count, fold(gap.node), gap.node, fold(gap.referenced), gap.referenced))
+
+
+def _owners(
+    nodes: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+    words: _Words,
+    machine: _Machine,
+    ordinary: Container[str],
+) -> list[tuple[_Owner, ...]]:
+    """By pattern: the nodes that it may stand for; names come before aliases."""
+    patterns: dict[tuple[int, ...], dict[int, _Owner]] = {}
+    for alias in (False, True):
+        for number, (name, aliases, _) in enumerate(nodes):
+            for spelling in aliases if alias else (name,):
+                text = unicodedata.normalize("NFC", spelling).strip()
+                tokens = _trimmed(_token().findall(_GLUE.sub(" ", text)))
+                if not tokens:
+                    continue
+                spelt = text if len(tokens) > 1 else tokens[0]
+                owner = _Owner(number, spelt, _need(tokens, ordinary), alias)
+                patterns.setdefault(tuple(words.learn(token) for token in tokens), {}).setdefault(number, owner)
+    for pattern in patterns:
+        machine.add(pattern)
+    return [_rightful(tuple(found.values())) for found in patterns.values()]
+
+
+def _rightful(found: tuple[_Owner, ...]) -> tuple[_Owner, ...]:
+    """Who of those that share a pattern may have it: names before aliases; an alias that two have is nobody's."""
+    names = tuple(owner for owner in found if not owner.alias)
+    return names or (found if len(found) == 1 else ())
+
+
+def _named(
+    content: str, own: int, words: _Words, machine: _Machine, owners: Sequence[tuple[_Owner, ...]]
+) -> Iterator[int]:
+    """The nodes that `content` names, one for each time."""
+    text = unicodedata.normalize("NFC", content)
+    if "[[" in text:
+        text = _PIPED.sub(r"[[\1]]", text)
+    parted = _GLUE.sub(" ", text)
+    numbers = [words[token] for token in _token().findall(parted)]
+    if max(numbers, default=-1) < 0:
+        return
+    names = machine.begin(numbers)
+    spans: list[tuple[int, int]] = []
+    at = 0
+    while at < len(names):
+        name, taken = names[at], 1
+        while name >= 0:
+            for owner in owners[name]:
+                if owner.need == "words" and len(owners[name]) == 1:
+                    break
+                spans = spans or [found.span() for found in _token().finditer(parted)]
+                start, end = spans[at][0], spans[at + machine.lengths[name] - 1][1]
+                if _fits(text, start, end, owner, sole=len(owners[name]) == 1):
+                    break
+            else:
+                name = machine.shorter[name]
+                continue
+            if owner.node != own:
+                yield owner.node
+            taken = machine.lengths[name]
+            break
+        at += taken
+
+
+def _fits(text: str, start: int, end: int, owner: _Owner, *, sole: bool) -> bool:
+    """Whether `text[start:end]`, which has the words of a name, may be taken for it."""
+    spelt = text[start:end]
+    if not sole and fold(spelt) != fold(owner.spelling):
+        return False  # `rain-gauge` and `rain gauge` are two nodes: each is named by its own spelling
+    if text.endswith("[[", 0, start) and text[end : end + 1] in ("]", "#", "|"):
+        return True
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if owner.need == "run":
+        return not _KATAKANA.match(before) and not _KATAKANA.match(after)
+    if owner.need == "sentence":
+        first = spelt[1:].islower() and _ENDED.search(text[max(0, start - 8) : start]) is not None
+        return spelt == owner.spelling and not first and before not in _HYPHENS and after not in _HYPHENS
+    return owner.need == "words" or (owner.need == "spelling" and spelt == owner.spelling)
+
+
+def _need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
+    """What is asked of a place where a name stands: the more, the more common the word is."""
+    if len(tokens) > 1:
+        whole = "".join(tokens)
+        if whole in stops.JAPANESE or whole in stops.CHINESE:
+            return "link"
+        return "run" if len(whole) <= 3 and _KATAKANA.fullmatch(whole) else "words"
+    word = tokens[0]
+    folded = fold(word)
+    if len(word) < 2 or not any(c.isalpha() for c in word) or word in stops.KOREAN:
+        return "link"
+    cased = word.lower() != word.upper()
+    if not cased or not word.isalpha():
+        return "words"
+    if len(folded) < 3 or folded in stops.ENGLISH or any(folded in known for known in stops.LANGUAGES.values()):
+        return "sentence" if word != word.lower() else "link"
+    return "spelling" if word != word.lower() and folded in ordinary else "words"
+
+
+def _trimmed(tokens: list[str]) -> list[str]:
+    """Signs at the ends of a name are left out, unless it has nothing else."""
+    said = [n for n, token in enumerate(tokens) if any(c.isalnum() for c in token)]
+    return tokens[said[0] : said[-1] + 1] if said else tokens
+
+
+@functools.cache
+def _token() -> re.Pattern[str]:
+    """What parts a text: addresses, words, characters of a script without blanks, ends of paragraphs, signs."""
+    marks = _ranges(code for code in range(0x300, 0x1E950) if unicodedata.category(chr(code))[0] == "M")
+    letter = rf"[^\W_{UNSPACED}]"
+    word = rf"{letter}+(?:[{marks}]+{letter}*)*"
+    return re.compile(
+        rf"[a-zA-Z][a-zA-Z0-9+]{{1,20}}://\S+|(?:(?<![\w.])\.)?{word}(?:\.{word})*(?:\+\+|#(?![\w^]))?"
+        rf"|[{UNSPACED}][{marks}]*|\n[^\S\n]*\n\s*|[^\s\w]|_"
+    )
+
+
+def _ranges(codes: Iterable[int]) -> str:
+    """Characters as they stand in a class of a pattern."""
+    runs: list[list[int]] = []
+    for code in codes:
+        if runs and code == runs[-1][1] + 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in runs)

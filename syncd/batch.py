@@ -1,0 +1,167 @@
+"""Notes of the inbox that are written, and made findable, together or not at all.
+
+Law, tested: what fails changed nothing. What somebody changed meanwhile is never overwritten: what to write is then
+decided anew, from what the files say now."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from index.errors import Conflict, NotFound
+from index.index import Index
+from index.model import Document, Stat
+from syncd.note import decode, encode
+from syncd.parse import parse
+from syncd.vault import Vault
+from syncd.writing import UNWRITTEN, still, unnamed
+
+if TYPE_CHECKING:
+    from syncd.workspace import Tools
+
+T = TypeVar("T")
+TRIES: Final = 8  # each is lost to somebody who writes the very file at the very moment
+UNDATED: Final = -1  # epoch ms: in place of the time of a file that is still to be written
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A file that is to be."""
+
+    path: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A file that is to say something else."""
+
+    path: str
+    before: bytes
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A file that is to go."""
+
+    path: str
+    before: bytes
+
+
+Change: TypeAlias = Made | Rewritten | Gone
+
+
+class Drafts:
+    """The texts of notes while an operation works on them: each is read once, and stands for itself from then on."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._before: dict[str, bytes] = {}
+        self._texts: dict[str, str | None] = {}
+
+    def text(self, path: str) -> str:
+        """What the note says by now. Raises NotFound when its file has gone."""
+        if path not in self._texts:
+            with unnamed(path):
+                self._before[path], _ = self._vault.read(path)
+            self._texts[path] = decode(self._before[path])
+        text = self._texts[path]
+        if text is None:
+            raise NotFound("the note has gone")
+        return text
+
+    def put(self, path: str, text: str) -> None:
+        """Let the note say `text`."""
+        self._texts[path] = text
+
+    def drop(self, path: str) -> None:
+        """Let the note go."""
+        self.text(path)
+        self._texts[path] = None
+
+    def changes(self) -> list[Change]:
+        """What is to be written."""
+        found: list[Change] = []
+        for path, text in self._texts.items():
+            before = self._before[path]
+            if text is None:
+                found.append(Gone(path, before))
+            elif (raw := encode(text)) != before:
+                found.append(Rewritten(path, before, raw))
+        return found
+
+
+def carried_out(
+    tools: Tools,
+    decide: Callable[[Index], tuple[Sequence[Change], T]],
+    progress: Callable[[int], None] | None = None,
+) -> T:
+    """Do what `decide` decides, and return what it answers. It is asked again when a file has changed meanwhile.
+
+    All is cut and embedded before anything is written. Raises Conflict when the files don't come to rest."""
+    for _ in range(TRIES):
+        index = tools.captures.index
+        changes, answer = decide(index)
+        if not changes:
+            return answer
+        documents = [
+            parse(change.raw, change.path, mtime_ms=UNDATED, inbox=tools.inbox)
+            for change in changes
+            if not isinstance(change, Gone)
+        ]
+        for document in documents:
+            if not document.writable:
+                raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
+        ready = index.prepare([(document, UNWRITTEN) for document in documents], urgent=True, progress=progress)
+        with still(tools.captures) as current:
+            if current is not index:
+                continue
+            with ExitStack() as undo:
+                try:
+                    stats = {}
+                    for change in changes:
+                        with unnamed(change.path):
+                            stats[change.path] = _written(tools.vault, change, undo)
+                except (Conflict, NotFound):
+                    continue
+                index.commit(
+                    [
+                        replace(one, document=_dated(one.document, stat), stat=stat)
+                        for one in ready
+                        if (stat := stats[one.document.path])
+                    ],
+                    [path for path, stat in stats.items() if stat is None],
+                )
+                undo.pop_all()
+            return answer
+    raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+
+
+def _written(vault: Vault, change: Change, undo: ExitStack) -> Stat | None:
+    match change:
+        case Made(path, raw):
+            stat = vault.create(path, raw)
+            undo.callback(partial(vault.remove, path, digest=_digest(raw)))
+            return stat
+        case Rewritten(path, before, raw):
+            stat = vault.replace(path, raw, digest=_digest(before))
+            undo.callback(partial(vault.replace, path, before, digest=_digest(raw)))
+            return stat
+        case Gone(path, before):
+            vault.remove(path, digest=_digest(before))
+            undo.callback(partial(vault.create, path, before, again=True))
+            return None
+
+
+def _dated(document: Document, stat: Stat) -> Document:
+    """A note that states no time of its own has its file's."""
+    return replace(document, created_at=stat.mtime_ns // 1_000_000) if document.created_at == UNDATED else document
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()

@@ -1,0 +1,271 @@
+"""A part of the graph as a picture: a Mermaid block, an Obsidian canvas, GraphML.
+
+Law, tested: whatever characters names hold, each drawing is well formed, says the same nodes and relations, and is the
+same text for the same graph."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from index.identity import fold
+from index.vertex import Edge
+
+# Above these Mermaid refuses a drawing instead of making it (`maxEdges`, `maxTextSize`).
+MERMAID_EDGES: Final = 500
+MERMAID_TEXT: Final = 50_000
+LABEL = 80  # characters of a name, and of a relation's type, in a Mermaid drawing
+
+WIDTH, HEIGHT, ROWS = 400, 240, 8  # of a card, in canvas units; and how many stand above each other
+ACROSS, DOWN, MARGIN, BANNER = 240, 80, 60, 40  # room for arrows with their types, between cards, and around all
+COLOURS = ("5", "3", "6", "2", "1")  # of Obsidian's six, by entity type; "4" (green) marks what was asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A node to draw."""
+
+    name: str
+    entity_type: str
+    path: str  # from the vault's root
+    summary: str | None = None
+    tags: tuple[str, ...] = ()
+    observations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What to draw. The first card is the middle of it; a relation whose ends are not both there is left out."""
+
+    title: str
+    cards: tuple[Card, ...]
+    arrows: tuple[Edge, ...]
+
+    @property
+    def inner(self) -> list[Edge]:
+        """The relations that can be drawn."""
+        names = {card.name for card in self.cards}
+        return [arrow for arrow in self.arrows if arrow.source in names and arrow.target in names]
+
+
+# Mermaid
+
+
+def mermaid(picture: Picture) -> str:
+    """A fenced Mermaid block, in which a click on a node opens its note where its name is its file's.
+
+    What Mermaid would refuse for its size is left out, and said so in a comment."""
+    ids = {card.name: f"n{number}" for number, card in enumerate(picture.cards)}
+    lines = ["flowchart LR", *(f'    {ids[card.name]}["{_label(card.name)}"]' for card in picture.cards)]
+    linked = [ids[card.name] for card in picture.cards if _stem(card.path) == card.name and len(card.name) <= LABEL]
+    lines += [f"    class {','.join(linked)} internal-link;"] if linked else []
+    room = MERMAID_TEXT - 200 - sum(len(line) + 1 for line in lines)
+    left_out = 0
+    for number, arrow in enumerate(picture.inner):
+        line = f'    {ids[arrow.source]} -->|"{_label(arrow.type)}"| {ids[arrow.target]}'
+        room -= len(line) + 1
+        if number < MERMAID_EDGES and room > 0:
+            lines.append(line)
+        else:
+            left_out += 1
+    lines += [f"    %% {left_out} more relations are left out"] if left_out else []
+    return "\n".join(["```mermaid", *lines, "```", ""])
+
+
+def _label(text: str) -> str:
+    """`text` as Mermaid takes it between quotation marks, shown as it is written."""
+    shown = text if len(text) <= LABEL else text[: LABEL - 1].rstrip() + "…"
+    return _NOT_PLAIN.sub(lambda found: _entities(found[0]), shown)
+
+
+def _entities(text: str) -> str:
+    return "".join(f"#{ord(char)};" for char in text)
+
+
+# What would be a list at the start, which Mermaid refuses; what ends the text, begins an entity, markup or an icon
+# (`fa:…`), or turns the writing round.
+_NOT_PLAIN = re.compile(
+    r"\A(?:[-+*]|\d+[.)])(?=\s)"
+    '|["#&;<>\\[\\]{}|\\\\`%*_~$@:^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]'
+)
+
+
+def _stem(path: str) -> str:
+    return unicodedata.normalize("NFC", path.rpartition("/")[2].removesuffix(".md"))
+
+
+# Canvas
+
+
+def canvas(picture: Picture) -> str:
+    """A JSON Canvas 1.0 with a card for each note, laid out as Obsidian itself writes it: tabs, one item a line.
+
+    What was asked for stands in the middle, what is a hop away beside it, and so on outwards to both sides."""
+    if not picture.cards:
+        return '{\n\t"nodes":[],\n\t"edges":[]\n}\n'
+    places = layout(picture)
+    colours = _colours(picture.cards)
+    cards = []
+    for number, card in enumerate(picture.cards):
+        x, y = places[card.name]
+        one = {"id": _id("node", card.path), "type": "file", "file": unicodedata.normalize("NFC", card.path)}
+        cards.append(
+            one | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT, "color": "4" if not number else colours[card.name]}
+        )
+    ids = {card.name: one["id"] for card, one in zip(picture.cards, cards, strict=True)}
+    arrows = []
+    for arrow in picture.inner:
+        out, into = _sides(places[arrow.source], places[arrow.target])
+        ends = {"fromNode": ids[arrow.source], "fromSide": out, "toNode": ids[arrow.target], "toSide": into}
+        arrows.append({"id": _id("edge", *ends.values(), arrow.type), **ends, "label": arrow.type})
+    nodes = [_group(picture.title, list(places.values())), *cards]
+    return "{\n" + ",\n".join((_listed("nodes", nodes), _listed("edges", arrows))) + "\n}\n"
+
+
+def _listed(key: str, items: Sequence[Mapping[str, Any]]) -> str:
+    lines = ",\n".join("\t\t" + json.dumps(item, ensure_ascii=False, separators=(",", ":")) for item in items)
+    return f'\t"{key}":[' + (f"\n{lines}\n\t]" if lines else "]")
+
+
+def _id(*parts: object) -> str:
+    """16 hexadecimal digits that follow from what they stand for, so that a second drawing is the same file."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _group(title: str, places: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    left, top = (min(place[axis] for place in places) for axis in (0, 1))
+    right, bottom = max(x for x, _ in places) + WIDTH, max(y for _, y in places) + HEIGHT
+    box = {"x": left - MARGIN, "y": top - MARGIN - BANNER}
+    size = {"width": right - left + 2 * MARGIN, "height": bottom - top + 2 * MARGIN + BANNER}
+    return {"id": _id("group", title), "type": "group", **box, **size, "label": title}
+
+
+def _colours(cards: Sequence[Card]) -> dict[str, str]:
+    types = sorted({fold(card.entity_type) for card in cards})
+    return {card.name: COLOURS[types.index(fold(card.entity_type)) % len(COLOURS)] for card in cards}
+
+
+def _sides(source: tuple[int, int], target: tuple[int, int]) -> tuple[str, str]:
+    """Where an arrow leaves one card and reaches the other."""
+    across, down = target[0] - source[0], target[1] - source[1]
+    if across:
+        return ("right", "left") if across > 0 else ("left", "right")
+    return ("bottom", "top") if down >= 0 else ("top", "bottom")
+
+
+def layout(picture: Picture) -> dict[str, tuple[int, int]]:
+    """The upper left corner of each card, by name; no two cards touch.
+
+    Each part that hangs together has its middle, and columns to its left and right by the number of hops."""
+    places: dict[str, tuple[int, int]] = {}
+    top = 0
+    for columns in _parts(picture):
+        tallest = max(len(column) for column in columns.values())
+        for number, names in columns.items():
+            gap = (tallest - len(names)) * (HEIGHT + DOWN) // 2
+            for row, name in enumerate(names):
+                places[name] = number * (WIDTH + ACROSS), top + gap // 20 * 20 + row * (HEIGHT + DOWN)
+        top += tallest * (HEIGHT + DOWN) + DOWN
+    return places
+
+
+def _parts(picture: Picture) -> Iterator[dict[int, list[str]]]:
+    """What hangs together: names by column, 0 the middle."""
+    near: dict[str, list[str]] = {card.name: [] for card in picture.cards}
+    for arrow in picture.inner:
+        near[arrow.source].append(arrow.target)
+        near[arrow.target].append(arrow.source)
+    alone = [name for name in near if not near[name]]
+    placed: set[str] = set()
+    for start, others in near.items():
+        if others and start not in placed:
+            hops = _hops(start, near)
+            placed.update(name for hop in hops for name in hop)
+            yield _columns(hops, near)
+    if alone:
+        wide = max(1, round(len(alone) ** 0.5))
+        yield {column: alone[column::wide] for column in range(wide)}
+
+
+def _hops(start: str, near: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """The names by their distance from `start`, each with its neighbours of the hop before in order."""
+    hops, seen = [[start]], {start}
+    while hops[-1]:
+        following = []
+        for name in hops[-1]:
+            for other in near[name]:
+                if other not in seen:
+                    seen.add(other)
+                    following.append(other)
+        hops.append(following)
+    return hops[:-1]
+
+
+def _columns(hops: Sequence[Sequence[str]], near: Mapping[str, Sequence[str]]) -> dict[int, list[str]]:
+    """Half of the first hop to the right, half to the left, what follows on the side it hangs from; none too tall."""
+    columns: dict[int, list[str]] = {0: list(hops[0])}
+    sides = {name: 1 if number % 2 == 0 else -1 for number, name in enumerate(hops[1] if len(hops) > 1 else ())}
+    for before, hop in pairwise(hops[1:]):
+        earlier = set(before)
+        sides |= {name: next(sides[other] for other in near[name] if other in earlier) for name in hop}
+    for side in (1, -1):
+        at = 0
+        for hop in hops[1:]:
+            own = [name for name in hop if sides[name] == side]
+            for first in range(0, len(own), ROWS):
+                at += side
+                columns[at] = own[first : first + ROWS]
+    return columns
+
+
+# GraphML
+
+
+_GRAPHML = "http://graphml.graphdrawing.org/xmlns"
+_KEYS = (
+    ("name", "node", "string"),
+    ("entity_type", "node", "string"),
+    ("summary", "node", "string"),
+    ("tags", "node", "string"),
+    ("path", "node", "string"),
+    ("observations", "node", "int"),
+    ("relation_type", "edge", "string"),
+)
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def graphml(picture: Picture) -> str:
+    """A GraphML document for programs that lay graphs out. Characters that XML can't hold become U+FFFD."""
+    root = ET.Element("graphml", {"xmlns": _GRAPHML})
+    for name, domain, kind in _KEYS:
+        ET.SubElement(root, "key", {"id": name, "for": domain, "attr.name": name, "attr.type": kind})
+    graph = ET.SubElement(root, "graph", {"id": "memex", "edgedefault": "directed"})
+    ids = {card.name: f"n{number}" for number, card in enumerate(picture.cards)}
+    for card in picture.cards:
+        told = {
+            "name": card.name,
+            "entity_type": card.entity_type,
+            "summary": card.summary or "",
+            "tags": ",".join(card.tags),
+            "path": card.path,
+            "observations": str(card.observations),
+        }
+        _data(ET.SubElement(graph, "node", {"id": ids[card.name]}), told)
+    for number, arrow in enumerate(picture.inner):
+        ends = {"id": f"e{number}", "source": ids[arrow.source], "target": ids[arrow.target]}
+        _data(ET.SubElement(graph, "edge", ends), {"relation_type": arrow.type})
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _data(parent: ET.Element, told: Mapping[str, str]) -> None:
+    for key, value in told.items():
+        if value:
+            ET.SubElement(parent, "data", {"key": key}).text = _NOT_XML.sub("\ufffd", value)

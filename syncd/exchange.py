@@ -1,0 +1,237 @@
+"""The graph as lines of JSON, as the public reference server of knowledge graphs keeps its `memory.json`.
+
+    {"type": "entity", "name": …, "entityType": …, "observations": [text, …]}
+    {"type": "relation", "from": …, "to": …, "relationType": …}
+
+What else Memex knows of a node stands beside these keys under the names of its properties, where other programs pass it
+over. Law, tested: what `written` makes of an entity or a relation, `records` reads back as the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from index.errors import MemexError
+from index.identity import ID
+from syncd.entity import checked_content, checked_kind, checked_name, checked_type
+
+MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
+MAX_ORDINAL: Final = 10**9
+TIMES = ("created_at", "updated_at", "observed_at", "summary_updated_at")
+_WHOLE = re.compile(rb'\s*\{\s*(?:"(?:entities|relations)"\s*:.*|\Z)', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A node as a file tells it."""
+
+    name: str
+    entity_type: str
+    observations: tuple[str, ...] = ()
+    ordinals: tuple[int, ...] = ()  # of the observations, one each; () = the file has none
+    properties: Mapping[str, Any] = field(default_factory=dict)  # of its note, as they are written there
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation as a file tells it, by the names of its ends."""
+
+    source: str
+    target: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What can't be taken as it stands."""
+
+    where: str  # "line 12", or "entities[3]" in a file that is one object
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+Record: TypeAlias = "tuple[str, Entity | Relation | None, list[Mistake]]"  # where, what is good of it, and what is not
+
+
+def written(one: Entity | Relation) -> str:
+    """One line, without its end. Bytes that are no UTF-8 become U+FFFD, as they do for agents."""
+    if isinstance(one, Relation):
+        told: dict[str, Any] = {"type": "relation", "from": one.source, "to": one.target, "relationType": one.type}
+    else:
+        told = {"type": "entity", "name": one.name, "entityType": one.entity_type}
+        told["observations"] = list(one.observations)
+        told |= {"ordinals": list(one.ordinals)} if one.ordinals else {}
+        told |= one.properties
+    text = json.dumps(told, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def whole(first: bytes) -> bool:
+    """Whether a file that begins with this line is the older form: one object with all entities and relations."""
+    return _WHOLE.fullmatch(first.removeprefix(b"\xef\xbb\xbf").rstrip()) is not None
+
+
+def records(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Record]:
+    """What numbered lines say, one record at a time; None stands for a line longer than `MAX_LINE`."""
+    for number, raw in lines:
+        where = f"line {number}"
+        if raw is None:
+            yield where, None, [Mistake(where, f"longer than {MAX_LINE:,} bytes")]
+        elif raw.strip(b" \t\r\n\xef\xbb\xbf"):
+            value, mistake = _json(raw, where)
+            yield (where, None, [mistake]) if mistake else _record(value, where)
+
+
+def records_of(raw: bytes) -> Iterator[Record]:
+    """The same of a file in the older form."""
+    value, mistake = _json(raw, "the file")
+    if mistake or not isinstance(value, dict):
+        yield "the file", None, [mistake or Mistake("the file", "no JSON object")]
+        return
+    for key, kind in (("entities", "entity"), ("relations", "relation")):
+        listed = value.get(key, [])
+        if not isinstance(listed, list):
+            yield key, None, [Mistake(key, "no list")]
+            continue
+        for at, one in enumerate(listed):
+            where = f"{key}[{at}]"
+            yield _record({**one, "type": kind} if isinstance(one, dict) else one, where)
+
+
+def _json(raw: bytes, where: str) -> tuple[Any, Mistake | None]:
+    try:
+        return json.loads(raw.decode("utf-8-sig")), None
+    except UnicodeDecodeError as error:
+        return None, Mistake(where, f"not UTF-8 at byte {error.start + 1}")
+    except json.JSONDecodeError as error:
+        return None, Mistake(where, f"no JSON at character {error.pos + 1}: {error.msg}")
+    except (RecursionError, ValueError):  # too deep, or a number with thousands of digits
+        return None, Mistake(where, "JSON that is too deep or has too long a number")
+
+
+def _record(value: Any, where: str) -> Record:
+    if not isinstance(value, dict):
+        return where, None, [Mistake(where, "no JSON object")]
+    match value.get("type"):
+        case "entity":
+            reading = _Reading(value, where)
+            entity = reading.entity()
+            return where, entity, reading.mistakes
+        case "relation":
+            reading = _Reading(value, where)
+            relation = reading.relation()
+            return where, relation, reading.mistakes
+        case other:
+            told = "no type" if other is None else f"an unknown type {str(other)[:40]!r}"
+            return where, None, [Mistake(where, f"{told}; entity and relation are known")]
+
+
+class _Reading:
+    """One object, read key by key; what is wrong is noted and left out."""
+
+    def __init__(self, value: Mapping[str, Any], where: str) -> None:
+        self._value, self._where = value, where
+        self.mistakes: list[Mistake] = []
+
+    def entity(self) -> Entity | None:
+        name = self._text(checked_name, "name")
+        kind = self._text(checked_kind, "entityType", "entity_type")
+        contents = self._observations()
+        ordinals = self._ordinals(contents)
+        properties = self._properties()
+        if name is None or kind is None:
+            return None
+        kept = [at for at, text in enumerate(contents) if text is not None]
+        texts = tuple(text for text in contents if text is not None)
+        return Entity(name, kind, texts, tuple(ordinals[at] for at in kept) if ordinals else (), properties)
+
+    def relation(self) -> Relation | None:
+        source, target = self._text(checked_name, "from"), self._text(checked_name, "to")
+        kind = self._text(checked_type, "relationType", "relation_type")
+        return None if source is None or target is None or kind is None else Relation(source, target, kind)
+
+    def _wrong(self, what: str) -> None:
+        self.mistakes.append(Mistake(self._where, what))
+
+    def _text(self, checked: Any, *keys: str) -> str | None:
+        value = next((self._value[key] for key in keys if key in self._value), None)
+        if not isinstance(value, str):
+            self._wrong(f"{keys[0]} is missing" if value is None else f"{keys[0]} is no text")
+            return None
+        return self._checked(checked, value, keys[0])
+
+    def _checked(self, checked: Any, value: str, key: str) -> str | None:
+        try:
+            return str(checked(value))
+        except MemexError as error:
+            self._wrong(f"{key}: {error.message}")
+            return None
+
+    def _observations(self) -> list[str | None]:
+        listed = self._value.get("observations") or []
+        if not isinstance(listed, list):
+            self._wrong("observations is no list")
+            return []
+        found: list[str | None] = []
+        for at, text in enumerate(listed):
+            if isinstance(text, str):
+                found.append(self._checked(checked_content, text, f"observations[{at}]"))
+            else:
+                self._wrong(f"observations[{at}] is no text")
+                found.append(None)
+        return found
+
+    def _ordinals(self, contents: list[str | None]) -> list[int]:
+        given = self._value.get("ordinals") or []
+        good = isinstance(given, list) and all(type(one) is int and 1 <= one <= MAX_ORDINAL for one in given)
+        if good and (not given or (len(given) == len(contents) and sorted(set(given)) == given)):
+            return list(given)
+        self._wrong("ordinals must be as many whole numbers as there are observations, each larger than the one before")
+        return []
+
+    def _properties(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, (fits, wanted) in _PROPERTIES.items():
+            value = self._value.get(key)
+            if value is None:
+                continue
+            if fits(value):
+                found[key] = value
+            else:
+                self._wrong(f"{key} must be {wanted}")
+        return found
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _time(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_ORDINAL
+
+
+# What is known of a node beside its observations and relations, by the name of the property in its note.
+_PROPERTIES: Mapping[str, tuple[Any, str]] = {
+    "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
+    "summary": (lambda value: isinstance(value, str), "text"),
+    "tags": (_texts, "a list of texts"),
+    "aliases": (_texts, "a list of texts"),
+    "source": (lambda value: isinstance(value, str), "text"),
+    **dict.fromkeys(TIMES, (_time, "a time such as 2026-11-20T14:32:05.120Z")),
+    "version": (_count, "a whole number"),
+    "last_ordinal": (_count, "a whole number"),
+    "metadata": (lambda value: isinstance(value, dict), "an object"),
+}

@@ -1,0 +1,120 @@
+"""Make, change and remove notes of the inbox, so that what was done is durable and findable when it returns.
+
+Law: a call that fails leaves files and index as they were; nothing is written over bytes that nobody has read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from index.errors import Conflict, MemexError
+from index.identity import fold
+from index.index import Index
+from index.model import Record, Stat
+from index.trace import span
+from syncd.capture import composed, free_name, title_of
+from syncd.enrich import Found, filled
+from syncd.note import FrontmatterError, encode
+from syncd.parse import parse
+from syncd.secrets import redacted
+from syncd.shelf import Slot
+
+if TYPE_CHECKING:
+    from syncd.workspace import Tools
+
+T = TypeVar("T")
+
+UNWRITTEN: Final = Stat(0, 0, 0)
+
+
+@contextmanager
+def still(captures: Slot) -> Iterator[Index]:
+    """The index in use, with every other commit held back."""
+    while True:
+        index = captures.index
+        with index.still():
+            if index is captures.index:  # else it was switched for another build while we waited
+                yield index
+                return
+
+
+@contextmanager
+def undoing(undo: Callable[[], object]) -> Iterator[None]:
+    """What was written is taken back when it can't be made findable."""
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
+
+
+@contextmanager
+def unnamed(path: str) -> Iterator[None]:
+    """An error about a file, without the file's name, which tells what other notes the vault has."""
+    try:
+        yield
+    except MemexError as error:
+        words = error.message.replace(path, "the file of the note")
+        raise type(error)(words, retryable=error.retryable, **error.details) from error
+
+
+def known(record: Record | None) -> Record:
+    """The row of a document that was committed."""
+    assert record is not None, "a committed document has a row"
+    return record
+
+
+def created(
+    tools: Tools,
+    *,
+    folder: str,
+    title: str | None,
+    content: str,
+    own: Callable[..., dict[str, Any]],
+    now: int,
+    instead: Callable[[], T | None],
+    progress: Callable[[int], None] | None = None,
+) -> Record | T:
+    """Make a note of `content` in `folder`, under a name that no note of the vault has; `own(title=…)` gives its properties.
+
+    Unless `instead` has something, which is asked last of all, while every other commit is held back."""
+    stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
+    wanted = free_name(stem_of, now, lambda _: False)
+    avoid: set[str] = set()
+    finding: Callable[[], Found] | None = None
+    while True:
+        name = free_name(stem_of, now, lambda folded: folded in avoid or tools.taken(folded))
+        # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
+        raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
+        document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=tools.inbox)
+        finding = finding or tools.enricher.begin(document)
+        # Cut and embed before anything is written: a capture that can't be made findable is refused.
+        index = tools.captures.index
+        with span("prepare") as timed:
+            (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=progress)
+            timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
+        with span("enrich"):
+            found = finding()
+        with suppress(FrontmatterError):
+            raw, document = filled(raw, document, found.enrichment, inbox=tools.inbox) or (raw, document)
+        ready = replace(ready, document=document)  # no passage shows summary or tags
+        with still(tools.captures) as current:
+            if (other := instead()) is not None:
+                return other
+            if current is not index or tools.taken(fold(name)):
+                continue  # the name went to another capture, or the index was switched, while this one was embedded
+            try:
+                with unnamed(document.path), span("write"):
+                    stat = tools.vault.create(document.path, raw)
+            except Conflict:
+                avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
+                continue
+            with undoing(partial(tools.vault.remove, document.path, digest=document.digest)), span("commit"):
+                index.commit([replace(ready, stat=stat)])
+            record = known(index.at(document.path))
+        if found.owed:
+            tools.enricher.owe(record.id, now)
+        return record
