@@ -595,11 +595,32 @@ def test_empty_lists_are_answered_and_change_nothing(graph, rim):
     assert rim.files() == before
 
 
-def test_half_a_character_is_refused(graph):
-    for text in ("\ud800", "a\udfff"):
-        told = json.loads(json.dumps(text))
-        with pytest.raises(Exception):  # noqa: B017 - no client of the ecosystem sends it
-            graph.good("add_observations", observations=[{"entity_name": "Ada", "contents": [told]}])
+@pytest.mark.parametrize(
+    "tool", ["create_entities", "add_observations", "set_summary", "create_relations", "search_nodes", "open_nodes"]
+)
+def test_half_a_character_is_refused(rim, tool):
+    space = rim.space()
+    with filled(space):
+        before = rim.files()
+        given = json.dumps((READS | WRITES)[tool])
+        for text in ("Ada", "engine", "New", "added"):
+            given = given.replace(f'"{text}', f'"{text}\\ud800', 1)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": "GIVEN"}}
+        call["params"]["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        headers = {
+            "content-type": "application/json", "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": tool,
+            "x-memory-workspace": space.name,
+        }  # fmt: skip
+        raw = json.dumps(call).replace('"GIVEN"', given).encode()
+        assert b"\\ud800" in raw
+        answer = space.rest("POST", "/mcp", content=raw, headers=headers)
+        assert answer.status_code in (200, 400)
+        assert '"isError":true' in answer.text or '"error"' in answer.text
+        assert rim.files() == before
 
 
 def test_a_version_that_is_not_current_is_a_conflict(graph):
