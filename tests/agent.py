@@ -85,8 +85,15 @@ def agent(
     """A client of `rim` for the time of a block."""
     headers = {"X_Memory_Workspace": workspace} if workspace else {}
     made: AbstractAsyncContextManager[Client] = client(rim, key=key, mode=mode, path=path, **headers)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(made) as mcp:
-        yield Agent(mcp, portal, names or {})
+    with start_blocking_portal() as portal:
+        opened = portal.wrap_async_context_manager(made)
+        mcp = opened.__enter__()
+        try:
+            yield Agent(mcp, portal, names or {})
+        finally:
+            opened.__exit__(
+                None, None, None
+            )  # what a test asserts is told as it is, not in a group of the connection's
 
 
 @contextmanager

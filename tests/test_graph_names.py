@@ -77,7 +77,7 @@ def test_a_name_and_facts_go_through_a_file_and_a_move(world, name, facts):
     try:
         (made,) = told["results"]
         wanted = dict(enumerate((fact.replace("\r\n", "\n").replace("\r", "\n").strip() for fact in facts), 1))
-        assert made["name"] == name.strip()
+        assert made["name"] == unicodedata.normalize("NFC", name.strip())
         ask(world, "create_entities", entities=[{"name": "Pointer", "entity_type": "x"}])
         edge = {"from_entity": "Pointer", "to_entity": name, "relation_type": "to"}
         assert ask(world, "create_relations", relations=[edge])["not_found"] == []
@@ -138,8 +138,8 @@ def test_two_names_are_one_when_they_fold_alike(world, one, other):
             assert second == "CONFLICT"
         elif second != "INVALID_ARGUMENT":
             assert second != "CONFLICT", ascii((one, other))
-            assert opened(world, one)[0]["name"] == one.strip()
-            assert opened(world, other)[0]["name"] == other.strip()
+            assert opened(world, one)[0]["name"] == unicodedata.normalize("NFC", one.strip())
+            assert opened(world, other)[0]["name"] == unicodedata.normalize("NFC", other.strip())
     finally:
         for file in (world.vault / "Captures/default").rglob("*.md"):
             file.unlink()
