@@ -397,17 +397,17 @@ class Graph(RuleBasedStateMachine):
         self.world.run()
 
     @precondition(lambda self: self.things)
-    @rule(data=st.data(), kind=KINDS, target=NAMES, bare=st.booleans())
-    def person_relates(self, data, kind, target, bare):
+    @rule(data=st.data(), kind=KINDS, towards=NAMES, bare=st.booleans())
+    def person_relates(self, data, kind, towards, bare):
         thing = self.pick(data)
-        assume(target not in UNLINKED)
+        assume(towards not in UNLINKED)
         file = self.file(thing)
         text = file.read_bytes().decode()
         head = "" if text.endswith("\n") else "\n"
-        line = f"{kind}:: [[{target}]]" if bare else f"- {kind}:: [[{target}|so called]]"
+        line = f"{kind}:: [[{towards}]]" if bare else f"- {kind}:: [[{towards}|so called]]"
         self.saved(file, f"{text}{head}\n## Seen\n{line}\n")
-        if (kind, key(target)) not in {(one, key(to)) for one, to in thing.relations}:
-            thing.relations.append((kind, target))
+        if (kind, key(towards)) not in {(one, key(to)) for one, to in thing.relations}:
+            thing.relations.append((kind, towards))
         self.world.run()
 
     @precondition(lambda self: self.things)
@@ -445,17 +445,19 @@ class Graph(RuleBasedStateMachine):
         self.things = {at: one for at, one in self.things.items() if one is not thing}
         self.world.run()
 
-    @rule(name=st.sampled_from(["Ada", "Grace", "手書き"]), lines=st.lists(LINES, max_size=3), kind=KINDS, target=NAMES)
-    def person_makes_a_note(self, name, lines, kind, target):
-        assume(self.known(name) is None and target not in UNLINKED)
+    @rule(
+        name=st.sampled_from(["Ada", "Grace", "手書き"]), lines=st.lists(LINES, max_size=3), kind=KINDS, towards=NAMES
+    )
+    def person_makes_a_note(self, name, lines, kind, towards):
+        assume(self.known(name) is None and towards not in UNLINKED)
         items = "".join(f"* {line}\n" for line in lines)
         self.world.write(
             f"Captures/default/Entities/{name}.md",
-            f"---\nentity_type: place\n---\nHello.\n\n## Observations\n{items}\n## Relations\n- {kind}:: [[{target}]]\n",
+            f"---\nentity_type: place\n---\nHello.\n\n## Observations\n{items}\n## Relations\n- {kind}:: [[{towards}]]\n",
         )
         facts = dict(enumerate(lines, 1))
         self.things[key(name)] = Thing(
-            name, name, False, "place", facts=facts, last=len(facts), relations=[(kind, target)]
+            name, name, False, "place", facts=facts, last=len(facts), relations=[(kind, towards)]
         )
         self.world.run()
 
@@ -571,8 +573,9 @@ def run_machine(examples: int, steps: int) -> None:
     case().runTest()
 
 
+@pytest.mark.timeout(900)
 def test_any_edits_by_agents_and_people_make_the_graph_that_a_plain_model_says():
-    run_machine(12, 20)
+    run_machine(8, 15)
 
 
 @pytest.mark.slow

@@ -130,7 +130,7 @@ def test_two_names_are_one_when_they_fold_alike(world, one, other):
             f" {one} ",
         ]
         for spelt in variants:
-            if key(spelt) == key(one) and not bad(spelt):
+            if key(spelt) == key(one) and not bad(spelt) and len(spelt) <= 256:
                 code = ask(world, "create_entities", entities=[{"name": spelt, "entity_type": "x"}])
                 assert code == "CONFLICT", ascii((one, spelt))
         second = ask(world, "create_entities", entities=[{"name": other, "entity_type": "x"}])
