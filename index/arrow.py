@@ -5,7 +5,7 @@ The only file that knows Arrow. A row that comes back is checked again for the w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from index.errors import InvalidArgument
 from index.model import Filter
-from index.resident import Rows
+from index.resident import Rows, units_of
 from index.rows import Match, Row
 
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
@@ -87,15 +87,40 @@ def whole(table: pa.Table) -> Iterator[Row]:
             yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(there) if has else None)
 
 
+def pooled(table: pa.Table) -> dict[str, np.ndarray]:
+    """The sum of each document's vectors, of a table that holds `doc_id` and `vector`."""
+    totals: dict[str, np.ndarray] = {}
+    for piece in table.to_batches(max_chunksize=10_000):
+        column = piece.column("vector")
+        ids = piece.column("doc_id").filter(column.is_valid()).dictionary_encode()
+        matrix = _matrix(column)
+        order = np.argsort(numbers := ids.indices.to_numpy(), kind="stable")
+        starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+        for doc_id, total in zip(ids.dictionary.to_pylist(), _sums(matrix[order], starts), strict=True):
+            totals[doc_id] = totals[doc_id] + total if doc_id in totals else total
+    return totals
+
+
 def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
     """The digests and vectors that `Table.with_vectors` found."""
     for piece in table.to_batches():
         yield from zip(piece.column("digest").to_pylist(), _matrix(piece.column("vector")), strict=True)
 
 
+def owned(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:
+    """The documents and, of unit length, the vectors that `Table.owned` found, some at a time."""
+    for table in tables:
+        for piece in table.to_batches(max_chunksize=4_000):
+            yield piece.column("doc_id").to_pylist(), units_of(_matrix(piece.column("vector")))
+
+
 def tally(table: pa.Table) -> dict[str, int]:
     """How many rows each document has."""
     return {item["values"]: item["counts"] for item in pc.value_counts(table["doc_id"]).to_pylist()}
+
+
+def _sums(matrix: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    return np.add.reduceat(matrix, starts, axis=0) if len(starts) else matrix
 
 
 def _matrix(column: pa.FixedSizeListArray) -> np.ndarray:

@@ -1,36 +1,26 @@
 """Keep what is known of each indexed file, its text aside, in one SQLite file of a scope.
 
 Rows are keyed by path. Law, tested: what the catalog holds, and so each answer, depends on the documents and not on the
-order in which they were written.
-
-All of it is derived from the files, so a damaged or outdated catalog is dropped and made again; for the same reason
-`synchronous=NORMAL` will do: a power cut may cost the newest rows, and the next listing finds those files changed."""
+order in which they were written."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import logging
-import sqlite3
 import sys
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from index.errors import InvalidArgument, Unavailable
-from index.identity import fold, path_id
+from index import database
+from index.database import Database
+from index.errors import InvalidArgument
+from index.identity import path_id
 from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
-from index.schema import RECORD, SCHEMA, VERSION, record, row, signed, unsigned
+from index.schema import RECORD, inserts, record, signed, unsigned
 from index.vertex import Vertex
 
-TERMS: Final = 500  # values in one IN list
-IDLE: Final = 4  # connections that are kept for the next reader
-DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
-
-log = logging.getLogger(__name__)
 
 
 class Catalog:
@@ -39,10 +29,8 @@ class Catalog:
     fresh: bool  # made just now: empty, whatever the store holds
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writing = threading.Lock()
-        self._idle: list[sqlite3.Connection] = []
-        self._writer, self.fresh = _opened(path)
+        self._db = Database(path)
+        self.fresh = self._db.fresh
 
     @classmethod
     def open(cls, path: Path) -> Catalog:
@@ -53,7 +41,9 @@ class Catalog:
 
     def manifest(self) -> dict[str, Entry]:
         """All indexed files by path."""
-        rows = self._all("select path, coalesce(claimed, key), digest, size, mtime_ns, ino, embedded from documents")
+        rows = self._db.rows(
+            "select path, coalesce(claimed, key), digest, size, mtime_ns, ino, embedded from documents"
+        )
         return {
             path: Entry(path, own, digest, Stat(size, mtime_ns, unsigned(ino)), bool(embedded))
             for path, own, digest, size, mtime_ns, ino, embedded in rows
@@ -70,7 +60,7 @@ class Catalog:
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:
         """The documents with these keys (`path_id` of their paths), by key."""
-        return {path_id(found.path): found for found in map(record, self._in(f"{RECORDS} where key in", keys))}
+        return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}
 
     def captured(self, workspace: str, content_hash: str) -> Record | None:
         """The document of `workspace` with exactly this content; the oldest, if there are several."""
@@ -99,28 +89,28 @@ class Catalog:
         asked = {condition: value for condition, value in given.items() if value is not None}
         condition = f"where {' and '.join(asked)}" if asked else ""
         query = f"{RECORDS} {condition} order by created_at desc, path limit ?"
-        return [record(values) for values in self._all(query, *asked.values(), limit)]
+        return [record(values) for values in self._db.rows(query, *asked.values(), limit)]
 
     def skipped(self) -> dict[str, str]:
         """The files that are not indexed, and why."""
-        return dict(self._all("select path, reason from skipped order by path"))
+        return dict(self._db.rows("select path, reason from skipped order by path"))
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, Defect]]:
         """What is wrong with which file, by path: in `workspace`, or everywhere."""
-        rows = self._all("select path, workspace, defects from documents where defects <> '[]'")
+        rows = self._db.rows("select path, workspace, defects from documents where defects <> '[]'")
         found = [
             (path, Defect(*defect))
             for path, where, defects in rows
             if workspace in (None, where)
             for defect in json.loads(defects)
         ]
-        rows = self._all("select path, workspace, reason from skipped")
+        rows = self._db.rows("select path, workspace, reason from skipped")
         found += [(path, Defect("not-indexed", reason)) for path, where, reason in rows if workspace in (None, where)]
         return sorted(found, key=lambda pair: (pair[0], pair[1].name, pair[1].detail))
 
     def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
         """The tags most used in `workspace`, as mostly written there, with the number of documents that have them."""
-        rows = self._all(
+        rows = self._db.rows(
             """select tag, max(written), sum(written) as used from (select key, tag, count(*) as written from tags
             where workspace = ? group by key, tag) group by key order by used desc, key limit ?""",
             workspace,
@@ -130,7 +120,7 @@ class Catalog:
 
     def unlabelled(self, workspace: str | None = None) -> list[str]:
         """The paths of the notes and files that lack a summary or tags and can be given them: in `workspace`, or everywhere."""
-        rows = self._all(
+        rows = self._db.rows(
             "select path from documents where (summary is null or tags = '[]') and type <> 'entity' and writable "
             "and claimed is not null and (? is null or workspace = ?) order by created_at, path",
             workspace,
@@ -141,9 +131,9 @@ class Catalog:
     def vertices(self) -> Iterator[tuple[str, Vertex]]:
         """The workspace and the node of every note of one."""
         stated: dict[str, list[Statement]] = {}
-        for path, kind, target in self._all("select path, type, target from relations order by path, ord"):
+        for path, kind, target in self._db.rows("select path, type, target from relations order by path, ord"):
             stated.setdefault(path, []).append(Statement(sys.intern(kind), target))
-        rows = self._all(
+        rows = self._db.rows(
             """select workspace, path, coalesce(claimed, key), name, entity_type, summary, tags, aliases, created_at, updated_at,
             version, observations, last_ordinal, unsettled, summary_updated_at, observed_at from nodes join documents using (path)"""
         )
@@ -174,18 +164,42 @@ class Catalog:
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
         """The observations of the nodes at these paths, in order of their ordinals."""
         found: dict[str, list[Observation]] = {path: [] for path in paths}
-        for path, ordinal, content in self._in("select path, ordinal, content from observations where path in", paths):
+        for path, ordinal, content in self._db.among(
+            "select path, ordinal, content from observations where path in", paths
+        ):
             found[path].append(Observation(ordinal, content))
         return {path: tuple(sorted(own, key=lambda one: one.ordinal)) for path, own in found.items()}
 
+    def facets(self) -> dict[str, tuple[str, str, int]]:
+        """The workspace of each node with observations, under which perspectives they are stored, and in how many rows, by key."""
+        found = self._db.rows(
+            "select key, facets.workspace, perspectives, rows from facets join documents using (path)"
+        )
+        return {key: (workspace, perspectives, rows) for key, workspace, perspectives, rows in found}
+
+    def nodes(self, workspace: str) -> dict[str, str]:
+        """The paths of the nodes of `workspace` that have observations, by key."""
+        found = "select key, path from facets join documents using (path) where facets.workspace = ?"
+        return dict(self._db.rows(found, workspace))
+
+    def embedded(self, workspace: str, perspectives: str) -> tuple[int, int]:
+        """How many observations of `workspace` are embedded under these perspectives, and how many there are."""
+        [(done, there)] = self._db.rows(
+            "select coalesce(sum(case when perspectives = ? then embedded end), 0), coalesce(sum(observations), 0) "
+            "from facets where workspace = ?",
+            perspectives,
+            workspace,
+        )
+        return done, there
+
     def counts(self) -> tuple[int, int]:
         """How many documents and chunks there are."""
-        [(documents, chunks)] = self._all("select count(*), coalesce(sum(chunks), 0) from documents")
+        [(documents, chunks)] = self._db.rows("select count(*), coalesce(sum(chunks), 0) from documents")
         return documents, chunks
 
     def chunks(self) -> dict[str, int]:
         """How many chunks each document has, by key: what `Store.documents` must say as well, but for zeros."""
-        return dict(self._all("select key, chunks from documents"))
+        return dict(self._db.rows("select key, chunks from documents"))
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """All that it holds of the documents (not of the files' times), in one order however it was written."""
@@ -196,26 +210,57 @@ class Catalog:
             "nodes": "select * from nodes order by path",
             "observations": "select * from observations order by path, ordinal",
             "relations": "select * from relations order by path, ord",
+            "facets": "select path, workspace, perspectives, observations, rows from facets order by path",
+            "memo_relations": "select * from memo_relations order by path, ord",
             "skipped": "select * from skipped order by path",
         }
-        return {name: list(map(tuple, self._all(query))) for name, query in queries.items()}
+        return {name: list(map(tuple, self._db.rows(query))) for name, query in queries.items()}
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """What another module of this package asks of the tables."""
+        return self._db.rows(query, *values)
+
+    def rows_in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
+        """The same, of a query that ends in `in`, for any number of values."""
+        return self._db.among(query, values)
 
     # Changing it
 
-    def write(self, *, upserts: Sequence[tuple[Document, Stat, int, bool]] = (), removes: Collection[str] = ()) -> int:
+    def write(
+        self,
+        *,
+        upserts: Sequence[tuple[Document, Stat, int, bool]] = (),
+        removes: Collection[str] = (),
+        facets: Mapping[str, tuple[str, int, int]] = MappingProxyType({}),
+    ) -> int:
         """Take in documents with their stat, number of chunks and whether these have vectors, and let paths go, as one step.
 
+        `facets` tell of nodes with observations, by path: under which perspectives they are stored, how many of them
+        have all their vectors, and how many rows there are.
         Returns the generation, which grows if there was anything to do."""
         if not upserts and not removes:
             return self.generation
-        with self._transaction() as writer:
+        with self._db.transaction() as writer:
             paths = [*removes, *(document.path for document, *_ in upserts)]
             writer.executemany("delete from documents where path = ?", [(path,) for path in paths])
             for document, stat, chunks, embedded in upserts:
                 try:
-                    _insert(writer, document, stat, chunks, embedded=embedded)
+                    for statement, values in inserts(document, stat, chunks, embedded=embedded):
+                        writer.executemany(statement, values)
                 except UnicodeEncodeError as error:
                     raise InvalidArgument(f"{document.path!a}: a property holds half a character") from error
+                if own := facets.get(document.path):
+                    assert document.node is not None, "facets of a note that is no node"
+                    perspectives, done, rows = own
+                    stored = (
+                        document.path,
+                        document.workspace,
+                        perspectives,
+                        len(document.node.observations),
+                        done,
+                        rows,
+                    )
+                    writer.execute("insert into facets values (?, ?, ?, ?, ?, ?)", stored)
             writer.execute(
                 "insert into meta values ('generation', '1') on conflict do update set value = cast(value as integer) + 1"
             )
@@ -223,7 +268,7 @@ class Catalog:
 
     def touch(self, stats: Mapping[str, Stat]) -> None:
         """Remember that these files have the same bytes and a new stat."""
-        with self._transaction() as writer:
+        with self._db.transaction() as writer:
             writer.executemany(
                 "update documents set size = ?, mtime_ns = ?, ino = ? where path = ?",
                 [(stat.size, stat.mtime_ns, signed(stat.ino), path) for path, stat in stats.items()],
@@ -231,7 +276,7 @@ class Catalog:
 
     def skip(self, skipped: Mapping[str, str], *, workspace: Callable[[str], str] = lambda _: "") -> None:
         """Remember which files are not indexed, and why, in place of the list before. `workspace` tells whose a path is."""
-        with self._transaction() as writer:
+        with self._db.transaction() as writer:
             writer.execute("delete from skipped")
             rows = [(path, workspace(path), reason) for path, reason in skipped.items()]
             writer.executemany("insert into skipped values (?, ?, ?)", rows)
@@ -239,7 +284,7 @@ class Catalog:
     def forget(self, keys: Iterable[str] | None = None) -> None:
         """Take the digests of these documents as unknown (None: of all): the next listing finds their files changed."""
         unknown = "update documents set digest = '', size = -1, mtime_ns = -1, ino = -1"
-        with self._transaction() as writer:
+        with self._db.transaction() as writer:
             if keys is None:
                 writer.execute(unknown)
             else:
@@ -265,134 +310,28 @@ class Catalog:
 
     def close(self) -> None:
         """Let go of the file; nobody may be reading."""
-        with self._writing:
-            for connection in (*self._idle, self._writer):
-                connection.close()
-            self._idle.clear()
+        self._db.close()
 
     # How
 
     def _meta(self, name: str, otherwise: str) -> str:
-        rows = self._all("select value from meta where name = ?", name)
+        rows = self._db.rows("select value from meta where name = ?", name)
         return str(rows[0][0]) if rows else otherwise
 
     def _note(self, name: str, value: str) -> None:
-        with self._transaction() as writer:
+        with self._db.transaction() as writer:
             writer.execute("insert or replace into meta values (?, ?)", (name, value))
 
     def _one(self, condition: str, *values: Any) -> Record | None:
-        rows = self._all(f"{RECORDS} where {condition}", *values)
+        rows = self._db.rows(f"{RECORDS} where {condition}", *values)
         return record(rows[0]) if rows else None
 
-    def _in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
-        remaining = iter(sorted(values))
-        while terms := list(itertools.islice(remaining, TERMS)):
-            yield from self._all(f"{query} ({','.join('?' * len(terms))})", *terms)
 
-    def _all(self, query: str, *values: Any) -> list[Any]:
-        try:
-            connection = self._idle.pop()  # atomic: no lock
-        except IndexError:
-            connection = _connection(self._path)
-        try:
-            return connection.execute(query, values).fetchall()
-        except UnicodeEncodeError:  # half a character: nothing that is stored equals it
-            return []
-        except sqlite3.Error as error:
-            raise unavailable(error) from error
-        finally:
-            if len(self._idle) < IDLE:
-                self._idle.append(connection)
-            else:
-                connection.close()
+def examined(path: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """How many chunks, and how many facets, each document of the catalog at `path` has, read without changing it.
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._writing:
-            try:
-                self._writer.execute("begin immediate")
-                try:
-                    yield self._writer
-                except BaseException:
-                    self._writer.rollback()
-                    raise
-                self._writer.commit()
-            except sqlite3.Error as error:
-                raise unavailable(error) from error
-
-
-def unavailable(error: sqlite3.Error) -> Unavailable:
-    """What callers are told of a failure in SQLite."""
-    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-        return Unavailable("the catalog can't be written: the disk is full; free some space and try again")
-    return Unavailable("the catalog can't be used; if it stays so, make it anew: memex index --full")
-
-
-def examined(path: Path) -> dict[str, int]:
-    """How many chunks each document of the catalog at `path` has, read without changing it; Unavailable says what is wrong."""
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:
-            [(version,)] = reader.execute("pragma user_version")
-            if version != VERSION:
-                raise Unavailable(f"the catalog {path.name} is of another version")
-            if reader.execute("pragma integrity_check(1)").fetchall() != [("ok",)]:
-                raise Unavailable(f"the catalog {path.name} is damaged")
-            return dict(reader.execute("select key, chunks from documents"))
-    except sqlite3.Error as error:
-        raise Unavailable(f"the catalog {path.name} can't be read: {error}") from error
-
-
-def _opened(path: Path) -> tuple[sqlite3.Connection, bool]:
-    try:
-        writer = _connection(path)
-        [(version,)] = writer.execute("pragma user_version").fetchall()
-        if version == VERSION and writer.execute("pragma quick_check(1)").fetchall() == [("ok",)]:
-            return writer, False
-        writer.close()
-        if version:
-            log.warning("%s is damaged or of another version, and made again from the files", path)
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode not in DAMAGE:
-            raise unavailable(error) from error
-        log.warning("%s is damaged, and made again from the files: %s", path, error)
-    for leftover in ("", "-wal", "-shm"):
-        path.with_name(path.name + leftover).unlink(missing_ok=True)
-    writer = _connection(path)
-    writer.executescript(f"begin; {SCHEMA} pragma user_version = {VERSION}; commit;")
-    return writer, True
-
-
-def _connection(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
-    try:
-        for pragma in ("journal_mode = wal", "synchronous = normal", "foreign_keys = on", "temp_store = memory"):
-            connection.execute(f"pragma {pragma}")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _insert(writer: sqlite3.Connection, document: Document, stat: Stat, chunks: int, *, embedded: bool) -> None:
-    values = row(document, stat, chunks, embedded=embedded)
-    names = ", ".join(f":{name}" for name in values)
-    writer.execute(f"insert into documents ({', '.join(values)}) values ({names})", values)  # noqa: S608 - our columns
-    tags = {(document.workspace, fold(tag), tag, document.path) for tag in document.tags}
-    writer.executemany("insert into tags values (?, ?, ?, ?)", tags)
-    if node := document.node:
-        writer.execute(
-            "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                document.path, node.name, node.entity_type, len(node.observations), node.last_ordinal, node.unsettled,
-                node.summary_updated_at, node.observed_at,
-            ),
-        )  # fmt: skip
-        facts = [(document.path, one.ordinal, one.content) for one in node.observations]
-        writer.executemany("insert into observations values (?, ?, ?)", facts)
-        stated = [(document.path, n, one.type, one.target) for n, one in enumerate(node.relations)]
-        writer.executemany("insert into relations values (?, ?, ?, ?)", stated)
-    links = [
-        (document.path, n, link.kind, link.target, link.subpath, link.display, link.line)
-        for n, link in enumerate(document.links)
-    ]
-    writer.executemany("insert into links values (?, ?, ?, ?, ?, ?, ?)", links)
+    Unavailable says what is wrong with it."""
+    chunks, facets = database.examined(
+        path, "select key, chunks from documents", "select key, rows from facets join documents using (path)"
+    )
+    return dict(chunks), dict(facets)

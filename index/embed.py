@@ -155,9 +155,18 @@ class Embedder:
 
     def query(self, text: str) -> np.ndarray:
         """The vector of a query: float32 [dimensions], unit length."""
-        with self._queue(1):
-            vector: np.ndarray = self._encode([_clean(text)], "query", urgent=True)[0]
+        vector: np.ndarray = self.queries([text])[0]
         return vector
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """The vectors of queries, in order: float32 [n, dimensions], unit length."""
+        batch = self._ready().batch
+        with self._queue(len(texts)):
+            found = [
+                self._encode([_clean(text) for text in texts[start : start + batch]], "query", urgent=True)
+                for start in range(0, len(texts), batch)
+            ]
+        return np.concatenate(found)
 
     def documents(
         self, texts: Sequence[str], *, urgent: bool = False, progress: Callable[[int], None] | None = None

@@ -14,21 +14,32 @@ from index.errors import MemexError
 def examined(folder: Path, scope: str, *, uri: str, options: Mapping[str, str] | None = None) -> str:
     """What is wrong with the index of `scope` in `folder`, whose chunks lie at `uri`; "" = nothing."""
     try:
-        known = catalog.examined(folder / f"{scope}.db")
-        stored = f"{uri}/{scope}.lance"
-        where = heal.folder(stored)
-        if where and heal.torn(where / f"{table.NAME}.lance"):
-            return "the newest manifest of the chunks is cut short"
-        held = table.tallied(stored, options or {})
+        known, seen = catalog.examined(folder / f"{scope}.db")
+        chunks, observations = stored(uri, scope)
+        told = _told(chunks, known, "chunks", options or {})
+        told += _told(observations, seen, "observations", options or {}) if seen else []
     except MemexError as error:
         return error.message
-    return differing(known, held)
+    return "; ".join(told)
 
 
-def differing(known: Mapping[str, int], held: Mapping[str, int]) -> str:
-    """How catalog (`known`) and store (`held`) differ in the chunks of each document; "" = not at all."""
+def stored(uri: str, scope: str) -> tuple[str, str]:
+    """Where at `uri` the chunks of `scope` are kept, and where its observations."""
+    return f"{uri}/{scope}.lance", f"{uri}/{scope}-observations.lance"
+
+
+def _told(uri: str, known: Mapping[str, int], what: str, options: Mapping[str, str]) -> list[str]:
+    where = heal.folder(uri)
+    if where and heal.torn(where / f"{table.NAME}.lance"):
+        return [f"the newest manifest of the {what} is cut short"]
+    wrong = differing(known, table.tallied(uri, options), what)
+    return [wrong] if wrong else []
+
+
+def differing(known: Mapping[str, int], held: Mapping[str, int], what: str = "chunks") -> str:
+    """How catalog (`known`) and store (`held`) differ in the rows of each document; "" = not at all."""
     fewer = sum(held.get(key, 0) != chunks for key, chunks in known.items())
     orphans = len(held.keys() - known.keys())
-    told = [f"{fewer:,} notes whose chunks are not those that the catalog counts"] if fewer else []
-    told += [f"{orphans:,} notes have chunks and no entry in the catalog"] if orphans else []
+    told = [f"{fewer:,} notes whose {what} are not those that the catalog counts"] if fewer else []
+    told += [f"{orphans:,} notes have {what} and no entry in the catalog"] if orphans else []
     return "; ".join(told)

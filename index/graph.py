@@ -329,6 +329,7 @@ class Graphs:
     def __init__(self) -> None:
         self._graphs: dict[str, Graph] = {}
         self._where: dict[str, str] = {}  # path → workspace
+        self.unsettled: set[str] = set()  # the paths of nodes whose notes don't state all of their ordinals
 
     def of(self, workspace: str) -> Graph:
         """The graph of a workspace; an empty one if it has no node."""
@@ -342,10 +343,12 @@ class Graphs:
         if self._where.get(path, workspace) != workspace:
             self.drop(path)
         self._where[path] = workspace
+        (self.unsettled.add if one.unsettled else self.unsettled.discard)(path)
         self.of(workspace).put(one)
 
     def drop(self, path: str) -> None:
         """Forget the note at `path`."""
+        self.unsettled.discard(path)
         if (workspace := self._where.pop(path, None)) is not None:
             self._graphs[workspace].drop(path)
 

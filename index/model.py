@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 Scope: TypeAlias = Literal["captures", "vault"]
 Mode: TypeAlias = Literal["hybrid", "vector", "text"]
+ObservationMode: TypeAlias = Literal["embedding", "text"]
 BlockKind: TypeAlias = Literal[
     "heading", "paragraph", "list", "code", "table", "quote", "callout", "html", "math", "rule"
 ]
@@ -105,9 +106,23 @@ class Node:
     observations: tuple[Observation, ...]  # in order of their ordinals
     relations: tuple[Statement, ...]  # in the order of their lines, without repeats
     last_ordinal: int  # the highest ever given, 0 = none
-    unsettled: bool  # some ordinals follow from the lines' order only, because the file does not state them yet
+    unsettled: bool  # the file does not state them all yet: some follow from the order of lines, or go beyond its `last_ordinal`
     summary_updated_at: int | None
     observed_at: int | None  # when an observation was last added or replaced
+
+
+@dataclass(frozen=True, slots=True)
+class MemoRelation:
+    """A relation of a memo as its note states it. It leads to the memo of that id, or where the link leads if it has none."""
+
+    target: str | None
+    link: str  # the path part of the wikilink, as written; "" = there is none
+    tag: str
+    weight: float  # 0..1, two decimals
+    reason: str | None
+    version: int
+    created_at: int | None  # None: its note does not say
+    updated_at: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +157,7 @@ class Document:
     defects: tuple[Defect, ...] = ()
     writable: bool = True  # False: its properties could not be read, so Memex never writes to it
     node: Node | None = None  # of a capture of type `entity`
+    memo_relations: tuple[MemoRelation, ...] = ()  # of a capture of any other type, in their order, without repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,4 +268,24 @@ class Answer:
 
     hits: tuple[Hit, ...]
     mode: Mode  # the mode that was used
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationHit:
+    """An observation that answers; `score` is its similarity, at most 1, or the weight of its words (BM25, from 0)."""
+
+    path: str  # of its node
+    ordinal: int
+    content: str
+    perspective: str | None  # under which it is the nearest; None: found by its words
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationAnswer:
+    """The observations that a search found, best first, and what kept it from being complete ("" = nothing did)."""
+
+    hits: tuple[ObservationHit, ...]
+    mode: ObservationMode  # the mode that was used
     degraded: tuple[str, ...] = ()

@@ -6,19 +6,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from index.chunk import CHUNKING, Sizes
+from index.chunk import CHUNKING, Sizes, chunks
+from index.embed import Embedder
+from index.facets import Facet, facets
 from index.identity import path_id
 from index.model import Chunk, Document, Stat
+from index.perspectives import Perspective, mark
 from index.query import tag_keys
 from index.rows import Row
+from index.vectors import Vectors
 
-LAYOUT = 3  # grows when what is stored, or how a note is read, changes: the index is then built anew
+LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
 
 def fingerprint(identity: str, sizes: Sizes) -> str:
@@ -45,8 +49,62 @@ class Prepared:
     stat: Stat
     chunks: tuple[Chunk, ...]
     vectors: NDArray[np.float32] | None  # [chunks, dimensions]; None = findable by words only, for now
-    embedded: int  # how many of them the encoder was asked for
+    embedded: int  # how many texts the encoder was asked for
     reused: int  # how many were known by their digest
+    facets: tuple[Facet, ...] = ()  # of a node's observations
+    views: tuple[NDArray[np.float32] | None, ...] = ()  # the vector of each facet
+    perspectives: str = ""  # `mark` of those that the facets are of
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it has vectors."""
+        return self.vectors is not None and all(view is not None for view in self.views)
+
+    @property
+    def seen(self) -> int:
+        """How many of the observations have all their vectors."""
+        lacking = {facet.ordinal for facet, view in zip(self.facets, self.views, strict=True) if view is None}
+        return len({facet.ordinal for facet in self.facets} - lacking)
+
+
+def prepared(
+    documents: Sequence[tuple[Document, Stat]],
+    *,
+    sizes: Sizes,
+    embedder: Embedder | None,
+    vectors: Vectors,
+    perspectives: Callable[[str], tuple[Perspective, ...]],
+    urgent: bool,
+    progress: Callable[[int], None] | None,
+) -> list[Prepared]:
+    """Cut `documents` and embed what is not known by its digest, all in one call; nothing is stored yet."""
+    count = embedder.count if embedder else estimate
+    cut = [
+        (
+            document,
+            stat,
+            tuple(chunks(document, sizes, count)),
+            perspectives(document.workspace) if document.node else (),
+        )
+        for document, stat in documents
+    ]
+    own = [facets(document, looks) for document, _, _, looks in cut]
+    digests = [[chunk.digest for chunk in pieces] for _, _, pieces, _ in cut]
+    texts: dict[str, str] = {}
+    for (_, _, pieces, _), row, seen in zip(cut, digests, own, strict=True):
+        texts.update((digest, chunk.embedded) for digest, chunk in zip(row, pieces, strict=True))
+        texts.update((facet.digest, facet.embedded) for facet in seen)
+    found = vectors.of(texts, embedder, urgent=urgent, progress=progress)
+    made = []
+    for (document, stat, pieces, looks), row, seen in zip(cut, digests, own, strict=True):
+        known = [found.vectors.get(digest) for digest in row]
+        views = tuple(found.vectors.get(facet.digest) for facet in seen)
+        every = [*row, *(facet.digest for facet in seen)]
+        fresh = sum(digest in found.fresh for digest in every)
+        reused = sum(digest in found.vectors for digest in every) - fresh
+        whole = None if any(vector is None for vector in known) else np.array(known, np.float32)
+        made.append(Prepared(document, stat, pieces, whole, fresh, reused, seen, views, mark(looks)))
+    return made
 
 
 def rows_of(one: Prepared) -> Iterator[Row]:

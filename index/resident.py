@@ -128,6 +128,16 @@ class Rows:
         )
         return [self._match(place, max(-1.0, -value)) for value, _, _, place in heapq.nsmallest(pool, ranked)]
 
+    def similar(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
+        """As `Store.similar` has it; `units` are of unit length."""
+        known = [(doc_id, places) for doc_id in doc_ids if (places := self.places.get(doc_id))]
+        at = np.array([place for _, places in known for place in places], np.int64)
+        owners = np.repeat(np.arange(len(known)), [len(places) for _, places in known])
+        near = self.near[at]
+        best = np.full(len(known), -np.inf, np.float32)
+        np.maximum.at(best, owners[near], nearness(self._memory.vectors[at[near]], units))
+        return {doc_id: value for (doc_id, _), value in zip(known, best.tolist(), strict=True) if value >= -1.0}
+
     def match(self, doc_id: str, ord: int, value: float) -> Match:
         """The match that this passage is; it must be there."""
         shown, place = self._memory.shown, self.places[doc_id]
@@ -168,6 +178,20 @@ class Rows:
         moved = (np.cumsum(self.live) - 1).tolist()
         places = {doc_id: tuple(moved[at] for at in own) for doc_id, own in self.places.items()}
         return Rows(self.dimensions, np.ones(count, np.bool_), self.near[kept], places, memory)
+
+
+def units_of(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same directions at unit length; a vector without a direction stays."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths == 0, 1, lengths), np.float32)
+
+
+def nearness(vectors: NDArray[np.float32], units: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The cosine similarity of each of `vectors` to the nearest of `units`; all are of unit length."""
+    best = np.full(len(vectors), -1.0, np.float32)
+    for unit in units:
+        np.maximum(best, np.einsum("rd,d->r", vectors, unit), out=best)  # not `@`: see `Rows.nearest`
+    return np.minimum(best, 1.0)
 
 
 def _room(rows: int) -> int:

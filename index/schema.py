@@ -7,13 +7,13 @@ path's own."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from index.identity import path_id
+from index.identity import fold, path_id, stem
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 4  # of what follows
+VERSION: Final = 5  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -55,6 +55,16 @@ create table observations (
 create table relations (
   path text not null references nodes (path) on delete cascade, ord integer not null,
   type text not null, target text not null, primary key (path, ord)) without rowid;
+create table facets (
+  path text primary key references nodes (path) on delete cascade, workspace text not null, perspectives text not null,
+  observations integer not null, embedded integer not null, rows integer not null) without rowid;
+create index facets_here on facets (workspace, perspectives, observations, embedded);
+create table memo_relations (
+  path text not null references documents (path) on delete cascade, ord integer not null,
+  target text, link text not null, stem text not null, tag text not null, weight real not null, reason text,
+  version integer not null, created_at integer, updated_at integer, primary key (path, ord)) without rowid;
+create index memo_relations_target on memo_relations (target);
+create index memo_relations_stem on memo_relations (stem) where target is null;
 create table skipped (path text primary key, workspace text not null, reason text not null) without rowid;
 create table meta (name text primary key, value text not null) without rowid;
 """
@@ -80,6 +90,35 @@ def row(document: Document, stat: Stat, chunks: int, *, embedded: bool) -> dict[
         "mtime_ns": stat.mtime_ns,
         "ino": signed(stat.ino),
     }
+
+
+def inserts(
+    document: Document, stat: Stat, chunks: int, *, embedded: bool
+) -> Iterator[tuple[str, list[dict[str, Any]] | list[tuple[Any, ...]]]]:
+    """The statements that put this document into the tables, each with the rows it is executed for."""
+    path, values = document.path, row(document, stat, chunks, embedded=embedded)
+    names = ", ".join(f":{name}" for name in values)
+    yield f"insert into documents ({', '.join(values)}) values ({names})", [values]  # noqa: S608 - our columns
+    tags = {(document.workspace, fold(tag), tag, path) for tag in document.tags}
+    yield "insert into tags values (?, ?, ?, ?)", list(tags)
+    if node := document.node:
+        numbers = (len(node.observations), node.last_ordinal, node.unsettled, node.summary_updated_at, node.observed_at)
+        yield "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?)", [(path, node.name, node.entity_type, *numbers)]
+        facts = [(path, one.ordinal, one.content) for one in node.observations]
+        yield "insert into observations values (?, ?, ?)", facts
+        stated = [(path, n, one.type, one.target) for n, one in enumerate(node.relations)]
+        yield "insert into relations values (?, ?, ?, ?)", stated
+    memo = [
+        (path, n, one.target, one.link, stem(one.link), one.tag, one.weight, one.reason, one.version, one.created_at,
+         one.updated_at)
+        for n, one in enumerate(document.memo_relations)
+    ]  # fmt: skip
+    yield "insert into memo_relations values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", memo
+    links = [
+        (path, n, link.kind, link.target, link.subpath, link.display, link.line)
+        for n, link in enumerate(document.links)
+    ]
+    yield "insert into links values (?, ?, ?, ?, ?, ?, ?)", links
 
 
 def record(values: Sequence[Any]) -> Record:

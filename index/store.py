@@ -20,7 +20,7 @@ from index.errors import InvalidArgument, Unavailable
 from index.gate import Gate
 from index.heal import StoreDamaged
 from index.model import Filter
-from index.resident import Rows
+from index.resident import Rows, nearness, units_of
 from index.rows import Match, Row, checked, encodable
 from index.table import discard
 from index.trace import span
@@ -66,6 +66,11 @@ class Store:
         return cls(uri, dimensions=dimensions, options=options)
 
     @property
+    def dimensions(self) -> int:
+        """Of its vectors."""
+        return self._table.dimensions
+
+    @property
     def fresh(self) -> bool:
         """Whether opening it made it: it is empty, whatever anybody remembers of it."""
         return self._table.fresh
@@ -103,10 +108,13 @@ class Store:
         words: str | None,
         filter: Filter,
         pool: int,
+        within: str | None = None,
     ) -> tuple[list[Match], list[Match]]:
-        """The `pool` chunks nearest to `vector`, and those that hold `words`, best first, of one state of the store."""
-        if not 1 <= pool <= MOST:
-            raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
+        """The `pool` chunks nearest to `vector`, and those that hold `words`, best first, of one state of the store.
+
+        `within`: words are looked for in this document alone."""
+        assert vector is None or within is None, "nearest in one document: compare `whole` of it"
+        _bounded(pool)
         encodable("the query", words or "")
         point = None if vector is None else arrow.point(vector, self._table.dimensions)
         with self._gate.entered():
@@ -114,23 +122,35 @@ class Store:
             if seen.rows is None:
                 self._recall()
                 with span("vector+words", pool=pool):
-                    answers = self._searched(seen, point, words, filter, pool)
+                    answers = self._searched(self._table.legs(seen, point, words, filter, pool, within=within))
                 return arrow.matches(answers[0], filter), arrow.matches(answers[1], filter)
             # One after the other: side by side they would keep each other waiting for longer than they take.
             with span("vector", pool=pool):
                 nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
             with span("words", pool=pool):
-                found = self._searched(seen, None, words, filter, pool)[1]
+                found = self._searched(self._table.legs(seen, None, words, filter, pool, within=within))[1]
         return nearest, arrow.matches(found, filter, seen.rows)
+
+    def near(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
+        """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
+        _bounded(pool)
+        points = [(arrow.point(vector, self._table.dimensions), filter) for vector, filter in asked]
+        with self._gate.entered(), span("near", points=len(points), pool=pool):
+            seen = self._table.seen
+            if seen.rows is not None:
+                return [seen.rows.nearest(point, filter, pool) for point, filter in points]
+            self._recall()
+            answers = self._searched(self._table.near(seen, points, pool))
+        return [arrow.matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
 
     @property
     def damaged(self) -> bool:
         """Whether searches fail again and again in a folder of ours; of a store elsewhere that may be the network."""
         return self._table.folder is not None and self._failures >= DAMAGED
 
-    def _searched(self, *asked: Any) -> Any:
+    def _searched(self, work: Coroutine[Any, Any, T]) -> T:
         try:
-            answers = self._ask(self._table.legs(*asked))
+            answers = self._ask(work)
         except Unavailable:
             self._failures += 1
             raise
@@ -142,9 +162,38 @@ class Store:
         answers = self._read(self._table.with_vectors(digests))
         return {digest: vector for answer in answers for digest, vector in arrow.vectors(answer)}
 
+    def vectors_of(self, doc_id: str) -> np.ndarray:
+        """The vectors of a document's chunks, one a row, of unit length."""
+        found = [matrix for _, matrix in arrow.owned(self._read(self._table.owned([doc_id])))]
+        return np.concatenate(found) if found else np.empty((0, self._table.dimensions), np.float32)
+
+    def similar(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
+        """The cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
+
+        Exact, all of one state of the store; what has no vector is left out."""
+        units = units_of(np.stack([arrow.point(point, self._table.dimensions) for point in points]))
+        with self._gate.entered():
+            rows = self._table.seen.rows
+            if rows is not None:
+                return rows.similar(units, doc_ids)
+            self._recall()
+            best: dict[str, float] = {}
+            for ids, matrix in arrow.owned(self._ask(self._table.owned(doc_ids))):
+                for doc_id, value in zip(ids, nearness(matrix, units).tolist(), strict=True):
+                    best[doc_id] = max(value, best.get(doc_id, -1.0))
+            return best
+
     def passages(self, doc_id: str) -> list[Row]:
         """The rows of one document in order, without their vectors."""
         return arrow.rows(self._read(self._table.of(doc_id)))
+
+    def whole(self, doc_id: str) -> list[Row]:
+        """The rows of one document in order, with their vectors."""
+        return sorted(arrow.whole(self._read(self._table.all_of(doc_id))), key=lambda row: row.ord)
+
+    def pooled(self, filter: Filter) -> dict[str, np.ndarray]:
+        """The sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
+        return arrow.pooled(self._read(self._table.vectors_of(filter)))
 
     def count(self) -> int:
         """How many chunks there are."""
@@ -291,6 +340,11 @@ class Loop:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
+
+
+def _bounded(pool: int) -> None:
+    if not 1 <= pool <= MOST:
+        raise InvalidArgument(f"a pool of {pool} is not between 1 and {MOST}")
 
 
 def unavailable(error: Exception) -> Unavailable:

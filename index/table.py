@@ -153,10 +153,21 @@ class Table:
             self._writer, self._undo = writer, None
 
     async def legs(
-        self, seen: Seen, point: np.ndarray | None, words: str | None, restriction: Filter, pool: int
+        self,
+        seen: Seen,
+        point: np.ndarray | None,
+        words: str | None,
+        restriction: Filter,
+        pool: int,
+        *,
+        within: str | None = None,
     ) -> tuple[Any, Any]:
-        """The rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand."""
+        """The rows nearest to `point` and those that hold `words`, side by side; their keys alone where rows are at hand.
+
+        `within`: of this one document."""
         reader, condition = seen.reader, where(restriction, value_to_sql)
+        if within is not None:
+            condition = " AND ".join(filter(None, (condition, _is_in("doc_id", [within]))))
         columns = SHOWN if seen.rows is None else KEY
         legs: dict[str, Any] = {}
         if point is not None:
@@ -170,6 +181,11 @@ class Table:
         ]
         answers = dict(zip(legs, await asyncio.gather(*asked), strict=True))
         return answers.get("_distance"), answers.get("_score")
+
+    async def near(self, seen: Seen, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[Any]:
+        """The rows nearest to each of these points, side by side."""
+        legs = [self.legs(seen, point, None, restriction, pool) for point, restriction in asked]
+        return [near for near, _ in await asyncio.gather(*legs)]
 
     async def select(self, columns: Sequence[str], condition: str | None = None) -> Any:
         """These columns of the rows for which `condition` holds."""
@@ -186,9 +202,23 @@ class Table:
         conditions = [f"{_is_in('digest', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("digest", "vector"), condition) for condition in conditions]
 
+    async def owned(self, doc_ids: Collection[str]) -> list[Any]:
+        """Document and vector of the rows of these documents that have one."""
+        known = [doc_id for doc_id in doc_ids if doc_id in self._counts]
+        conditions = [f"{_is_in('doc_id', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
+        return [await self.select(("doc_id", "vector"), condition) for condition in conditions]
+
     async def of(self, doc_id: str) -> Any:
         """The rows of one document, but for their vectors."""
         return await self.select(PLAIN, _is_in("doc_id", [doc_id]))
+
+    async def all_of(self, doc_id: str) -> Any:
+        """The rows of one document, vectors included."""
+        return await self.select(COLUMNS, _is_in("doc_id", [doc_id]))
+
+    async def vectors_of(self, restriction: Filter) -> Any:
+        """Document and vector of the rows that `restriction` lets pass."""
+        return await self.select(("doc_id", "vector"), where(restriction, value_to_sql))
 
     async def count(self) -> int:
         """How many rows readers see."""

@@ -34,6 +34,7 @@ class Caller:
     readonly: bool = False  # X-MCP-Readonly
     names: Names | None = None  # X-MCP-Tool-Names
     late: float = 0.0  # seconds to wait before the key's rate allows this request
+    surface: str = "rest"  # or "mcp": by which of the key's surfaces it came in
 
 
 CALLER: ContextVar[Caller] = ContextVar("caller")

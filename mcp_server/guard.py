@@ -105,7 +105,7 @@ class Guard:
             scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
             await refuse(refusal, receive, send)
             return
-        caller = None if key is None else _caller(key, headers, scope["query_string"], late)
+        caller = None if key is None else _caller(key, headers, scope, late)
         await self._through(scope, receive, with_headers(send), caller)
 
     async def watch(self) -> None:
@@ -195,7 +195,7 @@ class Guard:
                 return None, Refusal(403, error.code, error.message)
         if key is None:
             return None, self._nobody(scope)
-        surface = "mcp" if path.startswith(("/mcp", "/sse")) else "rest"
+        surface = _surface(path)
         if path not in OPEN and surface not in key.surfaces:
             return None, Refusal(403, PermissionDenied.code, f"this key is not meant for {surface.upper()}")
         return key, None
@@ -300,15 +300,20 @@ def _address(scope: Scope) -> str:
     return str(address) if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))
 
 
-def _caller(key: Key, headers: dict[bytes, bytes], query: bytes, late: float) -> Caller:
+def _surface(path: str) -> str:
+    return "mcp" if path.startswith(("/mcp", "/sse")) else "rest"
+
+
+def _caller(key: Key, headers: dict[bytes, bytes], scope: Scope, late: float) -> Caller:
     toolsets = headers.get(b"x-mcp-toolsets")
-    names = headers.get(b"x-mcp-tool-names", b"dotted" if b"names=dotted" in query.split(b"&") else b"")
+    names = headers.get(b"x-mcp-tool-names", b"dotted" if b"names=dotted" in scope["query_string"].split(b"&") else b"")
     return Caller(
         key=key,
         workspace=_text(headers[b"x-memory-workspace"]) if b"x-memory-workspace" in headers else None,
         toolsets=None if toolsets is None else frozenset(word.strip() for word in _text(toolsets).lower().split(",")),
         readonly=headers.get(b"x-mcp-readonly", b"").lower() == b"true",
         late=late,
+        surface=_surface(scope["path"]),
         names={b"dotted": "dotted", b"safe": "safe"}.get(names),  # type: ignore[arg-type]  # both are Names
     )
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
@@ -18,8 +19,9 @@ from pydantic import ValidationError
 from index.errors import MemexError, PermissionDenied, Unavailable
 from mcp_server.caller import Caller, allow, exhausted, workspace_of
 from mcp_server.metrics import Metrics
-from mcp_server.observed import calling
+from mcp_server.observed import calling, request_id
 from mcp_server.wire import Given, Returned, invalid
+from syncd.audit import Author, authored
 from syncd.config import Settings
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ class Operation:
     returned: type[Returned]
     run: Callable[[Workspace, Any, Settings], Returned]
     seconds: float  # after which the caller is told to try again
-    destructive: bool = False
+    destructive: bool = False  # it does more than add
+    idempotent: bool = True  # a second call with the same arguments changes nothing more
 
     @property
     def safe_name(self) -> str:
@@ -79,11 +82,15 @@ class Desktop:
         """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
-        with calling(operation.name, self._metrics) as outcome:
+        author = Author(caller.surface, operation.name, caller.key.id, caller.key.name, request_id())
+        with calling(operation.name, self._metrics) as outcome, authored(author):
             try:
                 returned = await self._run(operation, caller, arguments, progress)
             except MemexError as error:
                 outcome["code"] = error.code
+                if isinstance(error, PermissionDenied) and operation.scope == "write":
+                    denied = partial(self.desk.audit.denied, author, error.code, caller.workspace or "")
+                    await anyio.to_thread.run_sync(denied)
                 raise
             outcome["code"], outcome["degraded"] = "OK", bool(getattr(returned, "degraded", ()))
             return returned

@@ -217,7 +217,7 @@ def _listed(operation: Operation, names: str) -> ListedTool:
             title=operation.title,
             read_only_hint=reads,
             destructive_hint=operation.destructive,
-            idempotent_hint=not operation.destructive,
+            idempotent_hint=operation.idempotent,
             open_world_hint=False,
         ),
         _meta={"dev.memex/family": operation.family},

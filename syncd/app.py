@@ -24,6 +24,8 @@ from index.memory import frugal
 from index.model import Record
 from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER
+from syncd.audit import Audit, Author, authored
+from syncd.audited import Audited
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
@@ -46,8 +48,8 @@ from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
-from syncd.vault import Vault
 from syncd.watch import Watch
+from syncd.witness import Witness
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
@@ -78,11 +80,14 @@ class App:
         with ExitStack() as opened:
             self.lock = Lock.acquire(state)
             opened.callback(self.lock.release)
-            self.vault = Vault(settings.vault.path, ignore=settings.vault.ignore, max_bytes=settings.vault.max_bytes)
-            opened.callback(self.vault.close)
-            self.vault.sweep()
             self.ledger = Ledger.open(state / LEDGER)
             opened.callback(self.ledger.close)
+            self.audit = Audit(self.ledger, state)
+            opened.callback(self.audit.close)
+            own = settings.vault
+            self.vault = Audited(own.path, self.audit, inbox=own.inbox, ignore=own.ignore, max_bytes=own.max_bytes)
+            opened.callback(self.vault.close)
+            self.vault.sweep()
             self.keys = Keys(self.ledger, static=_static_keys())
             opened.callback(self.keys.flush)
             self.embedder = embedder or _embedder(settings)
@@ -93,12 +98,17 @@ class App:
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
             captures = self.shelf.slots["captures"]
+            self.witness = Witness(self.audit, self.vault, captures, inbox=own.inbox)
+            opened.callback(self.witness.look)
+            self.audit.look = self.witness.look
+            self.witness.settle()
             self.enricher = Enricher(settings.enrich, captures=captures, embedder=self.embedder, ledger=self.ledger)
             opened.callback(self.enricher.close)
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
             tools = Tools(
                 vault=self.vault,
+                audit=self.audit,
                 captures=captures,
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
@@ -218,7 +228,7 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
-        jobs.every("enrichment", 60.0, self.labels.pay)
+        jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
         return jobs
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
@@ -248,6 +258,7 @@ class App:
             log.info("leftovers removed: %d", len(gone))
 
     def _maintain(self) -> None:
+        self.witness.look()
         self.shelf.tidy()
         for slot in self.shelf.slots.values():
             slot.index.maintain()

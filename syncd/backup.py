@@ -30,6 +30,7 @@ from typing import IO, Any, Self
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import ledger
 from syncd.adopt import LEDGER, quoted
+from syncd.audit import HEAD
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
@@ -37,7 +38,19 @@ STATE = "state/"
 # Derived, or of a running process. `replaced.tar.gz` is what a restore puts aside.
 REPLACED = "replaced.tar.gz"
 DERIVED = frozenset(
-    ["index", "models", "bells", "lock", "vault", "head", "deep_check.json", "daemon.json", "control.sock", REPLACED]
+    [
+        "index",
+        "models",
+        "bells",
+        "lock",
+        "vault",
+        "head",
+        "deep_check.json",
+        "daemon.json",
+        "control.sock",
+        HEAD,
+        REPLACED,
+    ]
 )
 OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
 LARGEST_MANIFEST, LARGEST = 1 << 20, 1 << 30  # bytes; of a manifest, of all files together
@@ -250,7 +263,7 @@ def put_back(folder: Path, state: Path, contents: Contents) -> list[str]:
         target = state / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if name == LEDGER:  # a log of the old one must not be played into the new one
-            for old in OWN - {LEDGER}:
+            for old in {*OWN, HEAD} - {LEDGER}:  # nor be expected to end where the old one did
                 (state / old).unlink(missing_ok=True)
         with _fresh(target) as stream:
             stream.write((folder / STATE / name).read_bytes())

@@ -13,8 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from index.errors import Conflict, NotFound
+from index.identity import stem
 from index.index import Index
 from index.model import Document, Stat
+from syncd.audit import taken_back
 from syncd.note import decode, encode
 from syncd.parse import parse
 from syncd.vault import Vault
@@ -75,6 +77,18 @@ class Drafts:
             raise NotFound("the note has gone")
         return text
 
+    def holds(self, path: str) -> bool:
+        """Whether the note is there."""
+        try:
+            self.text(path)
+        except NotFound:
+            return False
+        return True
+
+    def version(self, path: str) -> int:
+        """The version that the note has by now."""
+        return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
+
     def put(self, path: str, text: str) -> None:
         """Let the note say `text`."""
         self._texts[path] = text
@@ -119,7 +133,8 @@ def carried_out(
                 raise Conflict(f"the properties of {document.title!r} can't be read; its owner must mend them first")
         ready = index.prepare([(document, UNWRITTEN) for document in documents], urgent=True, progress=progress)
         with still(tools.captures) as current:
-            if current is not index:
+            taken = any(tools.taken(stem(change.path)) for change in changes if isinstance(change, Made))
+            if current is not index or taken:
                 continue
             with ExitStack() as undo:
                 try:
@@ -146,15 +161,15 @@ def _written(vault: Vault, change: Change, undo: ExitStack) -> Stat | None:
     match change:
         case Made(path, raw):
             stat = vault.create(path, raw)
-            undo.callback(partial(vault.remove, path, digest=_digest(raw)))
+            undo.callback(taken_back, partial(vault.remove, path, digest=_digest(raw)))
             return stat
         case Rewritten(path, before, raw):
             stat = vault.replace(path, raw, digest=_digest(before))
-            undo.callback(partial(vault.replace, path, before, digest=_digest(raw)))
+            undo.callback(taken_back, partial(vault.replace, path, before, digest=_digest(raw)))
             return stat
         case Gone(path, before):
             vault.remove(path, digest=_digest(before))
-            undo.callback(partial(vault.create, path, before, again=True))
+            undo.callback(taken_back, partial(vault.create, path, before, again=True))
             return None
 
 

@@ -17,12 +17,16 @@ import click
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
 from syncd import (
     cli_access,
+    cli_audit,
     cli_backup,
     cli_complete,
     cli_doctor,
     cli_enrich,
+    cli_exchange,
+    cli_graph,
     cli_hook,
     cli_job,
+    cli_node,
     cli_notes,
     cli_serve,
     cli_service,
@@ -87,7 +91,8 @@ for command in (
         cli_access.workspace,
         cli_access.key,
     ),
-    *(cli_job.job, cli_service.service, cli_enrich.enrich),
+    *(cli_node.node, cli_node.relation, cli_graph.graph, cli_exchange.bring, cli_exchange.export),
+    *(cli_audit.audit, cli_job.job, cli_service.service, cli_enrich.enrich),
     *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):
     memex.add_command(command)

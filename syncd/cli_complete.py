@@ -85,6 +85,13 @@ def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[Complet
     return _fitting(((one["id"], render.line(str(one.get("title") or one["path"]), 60)) for one in found), typed)
 
 
+def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of nodes of the workspace that the line names; letter case does not count."""
+    asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}
+    found = _asked(ctx, "node.names", asked) or []
+    return [CompletionItem(one["name"], help=render.line(one["entity_type"], 60)) for one in found]
+
+
 def _fitting(words: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
     return [CompletionItem(word, help=about or None) for word, about in sorted(words) if word.startswith(typed)]
 

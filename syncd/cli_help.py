@@ -17,6 +17,18 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex search what did we decide about backups", "search notes and captures"),
         ("memex status", "see how it is"),
     ),
+    "audit export": (("memex audit export > audit.jsonl", "all of it, for another program"),),
+    "audit prune": (
+        ("memex audit prune --before 365d --to audit-2025.jsonl", "what is older than a year, into a file"),
+    ),
+    "audit verify": (
+        ("memex audit verify", "is the log whole, and which notes were changed by hand"),
+        ("memex audit verify --head $(cat head.txt)", "is it the one whose head was noted down"),
+    ),
+    "audit": (
+        ("memex audit --since 1d", "what was written since yesterday"),
+        ("memex audit --key claude --limit 1000 --json", "what one agent did, for a script"),
+    ),
     "backup": (
         ("memex backup", "into memex-VAULT-TIME.tar.gz in this folder"),
         ("memex backup --force ~/Backups/memex.tar.gz", "replace the one before, as a nightly job would"),
@@ -47,9 +59,20 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex enrich --backfill --dry-run", "what summaries and tags would be written"),
         ("memex enrich --backfill", "write them"),
     ),
+    "export": (
+        ("memex export > memory.json", "the graph of the workspace default"),
+        ("memex export --workspace work --output work.json", "of another, into a file"),
+    ),
     "get": (
         ("memex get 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "its content"),
         ("memex get --json 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "all that is known of it"),
+    ),
+    "graph": (
+        ("memex graph Heron --depth 2", "what lies around a node"),
+        ("memex graph Heron --output Heron.canvas", "as a canvas for Obsidian"),
+        ("memex graph --format mermaid --output Graph.md", "the whole graph, as a drawing in a note"),
+        ('memex graph --path "Ada Lovelace" Bernoulli', "how two nodes hang together"),
+        ("memex graph --report", "what wants attention"),
     ),
     "hook install": (
         ("memex hook install", "let a commit or a pull be indexed at once"),
@@ -58,6 +81,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "hook secret": (("memex hook secret", "for the webhook of a forge"), ("memex hook secret --rotate", "another one")),
     "hook status": (("memex hook status", "which hooks are there"),),
     "hook uninstall": (("memex hook uninstall", "your own hooks stay"),),
+    "import": (
+        ("memex import memory.json --dry-run", "what it would bring"),
+        ("memex import --workspace work memory.json", "into another workspace"),
+    ),
     "index": (
         ("memex index", "what changed since"),
         ("memex index --full", "all of it, beside the index that answers"),
@@ -84,10 +111,43 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex mcp --workspace work", "as the command of a client that speaks stdio"),
         ("memex mcp --key-file ~/.memex-key", "with another key than your own"),
     ),
+    "node add": (
+        ('memex node add "Ada Lovelace" --type person', "a name is enough"),
+        (
+            'memex node add Heron -t project -o "Runs on sunlight" --tag hardware',
+            "with facts",
+        ),
+    ),
+    "node forget": (('memex node forget "Ada Lovelace" 2 5', "the others keep their numbers"),),
+    "node list": (
+        ("memex node list", "all of them"),
+        ("memex node list --type person --days 7", "people of whom something changed this week"),
+    ),
+    "node observe": (
+        ('memex node observe Heron "Passed the salt test"', "one fact more"),
+        ("memex node observe Heron < minutes.txt", "one of several lines"),
+    ),
+    "node remove": (("memex node remove Heron", "after a question"),),
+    "node rename": (('memex node rename Ada "Ada Lovelace"', "links to it stay as they are"),),
+    "node replace": (('memex node replace Heron 3 "Reports every five minutes"', "it keeps its number"),),
+    "node search": (
+        ("memex node search who knows about salt", "by meaning"),
+        ("memex node search --mode text --in Heron salt", "by words, among the facts of one node"),
+    ),
+    "node show": (('memex node show Heron "Ada Lovelace"', "facts, and relations either way"),),
+    "node summary": (('memex node summary Heron "A water level station that lives on sunlight"', "in a sentence"),),
+    "node tag": (("memex node tag Heron hardware field", "in place of those it had"), ("memex node tag Heron", "none")),
     "recent": (
         ("memex recent", "the newest twenty"),
         ("memex recent --limit 5 --workspace work", "five of a workspace"),
     ),
+    "relation add": (('memex relation add "Ada Lovelace" collaborated_with "Charles Babbage"', "as a sentence"),),
+    "relation list": (
+        ("memex relation list Heron", "at either end of it"),
+        ('memex relation list "Ada Lovelace" "Charles Babbage"', "between two, either way"),
+    ),
+    "relation remove": (('memex relation remove "Ada Lovelace" knew "Charles Babbage"', "the nodes stay"),),
+    "relation rename": (('memex relation rename "Ada Lovelace" knew "Charles Babbage" worked_with', "another type"),),
     "restore": (
         ("memex restore memex-MyVault-20261120-143205.tar.gz", "for the vault that it was made of"),
         ("memex restore backup.tar.gz --vault ~/Moved", "for a vault that lies elsewhere now"),

@@ -111,7 +111,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
     properties |= {"title": title} if title else {}
     properties |= {"tags": list(tags)} if tags else {}
     made = ask(
-        "capture", {**rest, "content": _stdin() if content in (None, "-") else content, "metadata": properties or None}
+        "capture", {**rest, "content": stdin() if content in (None, "-") else content, "metadata": properties or None}
     )
     for one in made.get("defects", ()):
         if one.startswith(f"{SECRET}: "):
@@ -170,7 +170,8 @@ def _object(text: str | None) -> dict[str, Any]:
     return found
 
 
-def _stdin() -> str:
+def stdin() -> str:
+    """What somebody types or pipes in."""
     if sys.stdin.isatty():
         talk("memex: type the note, then Ctrl-D")
     try:

@@ -111,7 +111,11 @@ class SyncSettings:
     listing_s: float = setting(
         600.0, "Seconds between two listings of the whole vault, for what the watcher missed.", least=1
     )
-    adopt_s: float = setting(3.0, "Seconds of quiet after which a note dropped into the inbox gets its id.", least=0)
+    adopt_s: float = setting(
+        3.0,
+        "Seconds of quiet after which a note dropped into the inbox gets its id, and a new observation its ordinal.",
+        least=0,
+    )
     removal_share: float = setting(0.5, "Share of the notes whose removal at once must be confirmed.", least=0, most=1)
 
 

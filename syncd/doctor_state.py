@@ -11,9 +11,10 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, Unavailable
 from syncd import control
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from syncd.app import App
 
 # ruff: noqa: PLC0415 - stores and encoders take longer to import than most checks to run
-SECRETS = ("key", "ledger.db", "ledger.db-wal", "ledger.db-shm", control.DAEMON, control.NAME, "lock")
+SECRETS = ("key", "audit.head", "ledger.db", "ledger.db-wal", "ledger.db-shm", control.DAEMON, control.NAME, "lock")
 ANSWER_S = 10.0
 PROBE = "A note about nothing."
 
@@ -151,6 +152,39 @@ def ledger(patient: Patient) -> Iterator[Finding]:
         yield Finding("ledger", "ok", f"{path.name} is whole")
 
 
+def audit(patient: Patient) -> Iterator[Finding]:
+    """The log of every write: whether each entry is as it was written, and none missing."""
+    from syncd.adopt import LEDGER
+    from syncd.ledger import examined
+
+    path = patient.state / LEDGER
+    if mine(path) is None or examined(path):
+        return  # and that is a finding already
+    try:
+        asked = patient.daemon is not None
+        found = control.call(patient.state, "audit.verify", {"files": False}) if asked else _chain(path)
+    except MemexError as error:
+        yield Finding("audit", "advice", f"its log can't be looked through: {error.message}", "memex audit verify")
+        return
+    if found["broken"]:
+        says = f"the log is broken in {found['broken']:,} places: {found['breaks'][0]}"
+        yield Finding("audit", "wrong", says, "memex audit verify; compare with a backup")
+    else:
+        yield Finding("audit", "ok", f"{found['entries']:,} entries, each as it was written")
+
+
+def _chain(path: Path) -> dict[str, Any]:
+    from syncd.audit import HEAD
+    from syncd.chain import Entry, Head, base_of, checked
+    from syncd.ledger import peeked
+
+    pruned = (Entry(*row) for row in peeked(path, "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"))
+    noted = path.with_name(HEAD)
+    head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
+    entries = (Entry(*row) for row in peeked(path, "SELECT * FROM audit ORDER BY seq"))
+    return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
+
+
 def index(patient: Patient) -> Iterator[Finding]:
     """The build that answers: it is derived, so all that ails it is mended by making it anew."""
     if mine(patient.state) is None:
@@ -239,4 +273,4 @@ def encoder(patient: Patient) -> Iterator[Finding]:
             yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
 
 
-STATE_CHECKS = (settings, state, daemon, ledger, index, encoder)
+STATE_CHECKS = (settings, state, daemon, ledger, audit, index, encoder)

@@ -17,7 +17,10 @@ from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError
 from index.identity import ID
-from syncd.entity import checked_content, checked_kind, checked_name, checked_type
+from index.vertex import Edge
+from syncd.capture import metadata_of
+from syncd.entity import checked_content, checked_name, checked_type
+from syncd.newnode import checked_kind
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
 MAX_ORDINAL: Final = 10**9
@@ -37,15 +40,6 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
-    """A relation as a file tells it, by the names of its ends."""
-
-    source: str
-    target: str
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
 class Mistake:
     """What can't be taken as it stands."""
 
@@ -56,12 +50,12 @@ class Mistake:
         return f"{self.where}: {self.what}"
 
 
-Record: TypeAlias = "tuple[str, Entity | Relation | None, list[Mistake]]"  # where, what is good of it, and what is not
+Record: TypeAlias = "tuple[str, Entity | Edge | None, list[Mistake]]"  # where, what is good of it, and what is not
 
 
-def written(one: Entity | Relation) -> str:
+def written(one: Entity | Edge) -> str:
     """One line, without its end. Bytes that are no UTF-8 become U+FFFD, as they do for agents."""
-    if isinstance(one, Relation):
+    if isinstance(one, Edge):
         told: dict[str, Any] = {"type": "relation", "from": one.source, "to": one.target, "relationType": one.type}
     else:
         told = {"type": "entity", "name": one.name, "entityType": one.entity_type}
@@ -151,10 +145,10 @@ class _Reading:
         texts = tuple(text for text in contents if text is not None)
         return Entity(name, kind, texts, tuple(ordinals[at] for at in kept) if ordinals else (), properties)
 
-    def relation(self) -> Relation | None:
+    def relation(self) -> Edge | None:
         source, target = self._text(checked_name, "from"), self._text(checked_name, "to")
         kind = self._text(checked_type, "relationType", "relation_type")
-        return None if source is None or target is None or kind is None else Relation(source, target, kind)
+        return None if source is None or target is None or kind is None else Edge(source, target, kind)
 
     def _wrong(self, what: str) -> None:
         self.mistakes.append(Mistake(self._where, what))
@@ -219,6 +213,13 @@ def _time(value: Any) -> bool:
         return False
 
 
+def _metadata(value: Any) -> bool:
+    try:
+        return isinstance(value, dict) and metadata_of(value)[1:] == (None, ())
+    except MemexError:
+        return False
+
+
 def _count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MAX_ORDINAL
 
@@ -233,5 +234,5 @@ _PROPERTIES: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(TIMES, (_time, "a time such as 2026-11-20T14:32:05.120Z")),
     "version": (_count, "a whole number"),
     "last_ordinal": (_count, "a whole number"),
-    "metadata": (lambda value: isinstance(value, dict), "an object"),
+    "metadata": (_metadata, "an object without keys that are Memex's own"),
 }

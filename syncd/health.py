@@ -68,6 +68,7 @@ class Health:
             "deep_check": asdict(self._app.check.last),
             "removals_held": self._app.sync.held,
             "keys": self._key_facts(),
+            "audit": self._audit_facts(),
             "flagged": flagged(self._app.shelf.slots["captures"].index.defects()),
             "pid": os.getpid(),
             "since": self._app.since,
@@ -95,6 +96,12 @@ class Health:
             "live": len(live),
             "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
         }
+
+    def _audit_facts(self) -> dict[str, Any]:
+        audit = self._app.audit
+        with suppress(Unavailable):  # of the ledger, as above
+            return {"entries": audit.count, "head": str(audit.head), "problem": audit.problem}
+        return {"entries": None, "head": str(audit.head), "problem": audit.problem}
 
     def background(self) -> dict[str, Any]:
         """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
@@ -125,7 +132,8 @@ class Health:
             told.append(f"watch: {unwell}")
         if self._app.watch and not self._app.alone():
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
-        told += [text for text in (self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem) if text]
+        parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
+        told += [text for text in parts if text]
         return told + self._app.sync.degraded + self._app.jobs.troubles()
 
     def _git(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The ledger: the small SQLite file that holds what is not in the notes (keys, runs of jobs; later events, audit).
+"""The ledger: the small SQLite file that holds what is not in the notes (keys, runs of jobs, the audit log).
 
 Law: it is truth, not a cache. A commit is on disk when it returns, a newer schema is never opened, and nobody but
 the owner can read the file."""
@@ -11,7 +11,7 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,30 @@ SCHEMA: tuple[str, ...] = (
     """
     CREATE TABLE enrichment (id TEXT PRIMARY KEY, failures INTEGER NOT NULL, due_at INTEGER NOT NULL) STRICT;
     """,
+    """
+    CREATE TABLE audit (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        surface TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        request TEXT NOT NULL,
+        key TEXT NOT NULL,
+        name TEXT NOT NULL,
+        workspace TEXT NOT NULL,
+        type TEXT NOT NULL,
+        id TEXT NOT NULL,
+        path TEXT NOT NULL,
+        bytes INTEGER NOT NULL,
+        before TEXT NOT NULL,
+        after TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        undoes INTEGER NOT NULL,
+        seal TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX audit_path ON audit (path, seq);
+    CREATE INDEX audit_nodes ON audit (workspace, at) WHERE type = 'entity';
+    """,
 )
 
 
@@ -95,7 +119,7 @@ class Ledger:
             ) from error
         return cls(path, connection)
 
-    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """What a query answers."""
         with self._reading():
             return self._connection.execute(statement, parameters).fetchall()
@@ -109,11 +133,18 @@ class Ledger:
                 try:
                     yield
                 except BaseException:
-                    self._connection.execute("ROLLBACK")
+                    self._rolled_back()
                     raise
                 self._connection.execute("COMMIT")
-            except sqlite3.OperationalError as error:
+            except sqlite3.DatabaseError as error:
+                self._rolled_back()
                 raise Unavailable(f"the ledger could not be written ({error}); nothing was changed") from error
+
+    def _rolled_back(self) -> None:
+        """A commit that failed may leave its transaction open, and a full disk may have ended it already."""
+        with contextlib.suppress(sqlite3.DatabaseError):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Run one statement (inside `writing`); the number of rows it changed."""
@@ -153,6 +184,16 @@ def examined(path: Path) -> str:
     except sqlite3.Error as error:
         return str(error)
     return "" if found == ["ok"] else "; ".join(found)
+
+
+def peeked(path: Path, statement: str) -> Iterator[tuple[Any, ...]]:
+    """What a query answers of the ledger at `path`, looked at without changing it; nothing where it has no such table."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as reader:
+            yield from reader.execute(statement)
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise Unavailable(f"the ledger {path.name} can't be read: {error}", retryable=False) from error
 
 
 def copied(path: Path, target: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,9 +58,11 @@ class Outline:
     defects: list[Defect] = field(default_factory=list)
 
 
-def outline(body: str) -> Outline:
-    """Everything the body holds. Never raises: what the grammar can't read is outlined as paragraphs."""
-    reader = _Reader(body)
+def outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
+    """Everything the body holds; what is `hidden` (spans) is left out of its text, as comments are.
+
+    Never raises: what the grammar can't read is outlined as paragraphs."""
+    reader = _Reader(body, hidden)
     try:
         tokens = _GRAMMAR.parse(body) if len(reader.starts) <= MOST_LINES else None
         why = f"it has more than {MOST_LINES:,} lines"
@@ -87,11 +90,11 @@ def _paragraphs(body: str) -> list[Token]:
 class _Reader:
     """Reads one body's tokens into an outline."""
 
-    def __init__(self, body: str) -> None:
+    def __init__(self, body: str, hidden: Sequence[tuple[int, int]]) -> None:
         self.body = body
         self.starts = _starts(body)
         self.out = Outline(body)
-        self.hidden: list[tuple[int, int]] = []
+        self.hidden = list(hidden)
         self.pieces: list[tuple[BlockKind, int, int, Heading | None]] = []  # top-level: kind, first line, line behind
         self.quotes = 0
 

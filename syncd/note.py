@@ -20,11 +20,13 @@ __all__ = [
     "decode",
     "edit",
     "encode",
+    "item",
     "properties",
     "read",
     "reserved",
     "split",
     "unclosed",
+    "verify",
 ]
 
 PropertyValue: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
@@ -72,7 +74,7 @@ def compose(properties: Mapping[str, PropertyValue], body: str) -> str:
     if not properties and split(body) == ("", body):
         return body
     front = "---\n" + "".join(_lines(_key(key), value, "", "\n") for key, value in properties.items()) + "---\n"
-    _check(front, dict(properties))
+    verify(front, dict(properties))
     return front + body
 
 
@@ -98,7 +100,7 @@ def edit(text: str, changes: Mapping[str, PropertyValue]) -> str:
     inner = _changed(text[start:end], found, changed, newline)
     front = text[:start] + inner + text[end:cut] if start else f"{text[:cut]}---{newline}{inner}---{newline}"
     expected = {key: value for key, value in {**found.values, **changed}.items() if changed.get(key, "") is not None}
-    _check(front, expected)
+    verify(front, expected)
     return front + text[cut:]
 
 
@@ -168,8 +170,8 @@ def _differs(key: str, value: PropertyValue, values: Mapping[str, Any]) -> bool:
     return _json(value) != _json(values[key])
 
 
-def _check(front: str, expected: Mapping[str, Any]) -> None:
-    """Refuse to return what would not be read back as it was meant."""
+def verify(front: str, expected: Mapping[str, Any]) -> None:
+    """Refuse a front matter that would not be read back as it was meant. Raises FrontmatterError."""
     if split(front) != (front, "") or _json(properties(front)) != _json(expected):
         raise FrontmatterError("the properties can't be written so that they read back the same")
 
@@ -182,12 +184,19 @@ def _json(value: Any) -> str:
 
 
 def _lines(key: str, value: PropertyValue, comment: str, newline: str, indent: str = "") -> str:
-    """The lines of one property, its own indentation left out: lists in block form, what is nested as JSON."""
+    """The lines of one property, its own indentation left out: lists in block form, what is nested deeper as JSON."""
     if isinstance(value, (list, tuple)) and value:
-        items = "".join(f"{indent}  - {_scalar(item)}{newline}" for item in value)
-        return f"{key}:{comment}{newline}{items}"
+        return f"{key}:{comment}{newline}" + "".join(item(part, indent + "  ", newline) for part in value)
     text = "" if value is None else " " + _scalar(value)
     return f"{key}:{text}{comment}{newline}"
+
+
+def item(value: PropertyValue, indent: str, newline: str) -> str:
+    """The lines of one item of a list; a mapping has a line for each of its keys."""
+    if not isinstance(value, dict) or not value:
+        return f"{indent}- {_scalar(value)}{newline}"
+    lines = [f"{_key(key)}:{'' if part is None else ' ' + _scalar(part)}{newline}" for key, part in value.items()]
+    return f"{indent}- " + f"{indent}  ".join(lines)
 
 
 def _key(key: str) -> str:

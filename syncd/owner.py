@@ -4,6 +4,7 @@ Law: no network door leads here; only who may open the state folder reaches the 
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_jobs
+from syncd import owner_audit, owner_exchange, owner_graph, owner_jobs
 from syncd.adopt import KEY_FILE
+from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
 from syncd.state import private
 from syncd.workspace import Kept
@@ -21,6 +23,7 @@ from syncd.workspace import Kept
 if TYPE_CHECKING:
     from syncd.app import App
     from syncd.keys import Key
+    from syncd.nodes import Nodes
     from syncd.sync import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
@@ -31,7 +34,7 @@ Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 def operations(app: App) -> dict[str, Operation]:
     """Every operation by its name; each takes its arguments as JSON values and answers with one."""
     owner = _Owner(app)
-    return {
+    own = {
         "search": owner.search,
         "capture": owner.capture,
         "get": owner.get,
@@ -53,12 +56,30 @@ def operations(app: App) -> dict[str, Operation]:
         "key.rotate": owner.rotate_key,
         "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
+        **owner_graph.operations(owner.nodes),
+        **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
+        **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
     }
+    return {name: _signed(name, operation) for name, operation in own.items()}
+
+
+def _signed(name: str, operation: Operation) -> Operation:
+    """An operation whose writes are logged as the owner's, done by this command."""
+
+    def signed(given: Arguments, progress: Progress) -> Any:
+        with authored(Author("cli", name, request=secrets.token_hex(8))):
+            return operation(given, progress)
+
+    return signed
 
 
 class _Owner:
     def __init__(self, app: App) -> None:
         self._app = app
+
+    def nodes(self, workspace: str) -> Nodes:
+        """The graph of a workspace, which must exist."""
+        return self._app.desk.workspace(workspace).nodes
 
     def search(self, given: Arguments, _: Progress) -> dict[str, Any]:
         scope = given.get("scope") or "captures"

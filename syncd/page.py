@@ -163,7 +163,7 @@ def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterato
 
 
 def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
-    for name in ("encoder", "git", "watch", "enrichment", "names", "deep_check"):
+    for name in ("encoder", "git", "watch", "enrichment", "names", "deep_check", "audit"):
         if name in now and (told := _part(name, now[name])):
             yield name.replace("_", " "), told
     if held := now.get("removals_held"):
@@ -213,12 +213,17 @@ def _deep_check(told: Mapping[str, Any]) -> list[str]:
     )
 
 
+def _audit(told: Mapping[str, Any]) -> list[str]:
+    return [_many(told["entries"], "entry"), f"head {told['head']}"] if told.get("entries") else []
+
+
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "git": _git,
     "watch": _watch,
     "enrichment": _enrichment,
     "names": _names,
     "deep_check": _deep_check,
+    "audit": _audit,
 }
 
 

@@ -6,20 +6,22 @@ it, and no text is left out of the search without one (comments, which are hidde
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from index.identity import ID
 from index.model import COLLECTIONS, Defect, Document, Link
+from syncd.entity_lines import ids
+from syncd.entity_lines import read as page_of
+from syncd.entity_node import OWN, node_of
 from syncd.inline import is_tag, wikilinks
 from syncd.markdown import outline
+from syncd.memo_relations import relations
 from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
 from syncd.place import INBOX, Place, place
-from syncd.properties import Properties
+from syncd.properties import Properties, as_text, as_time
 from syncd.secrets import defects as secrets_in
 
 TYPES = frozenset({"note", "file", "entity"})
@@ -34,10 +36,6 @@ CONFLICT_COPY = re.compile(
 _CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_EARLIEST, _LATEST = 100_000_000_000, 253_402_300_799_999  # as a number: 1973, so no year is taken for a time; 9999
 
 
 def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Document:
@@ -50,19 +48,24 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     own = _Owned(said.values if said else {}, where, defects)
     collection, tags = own.collection_and_tags(front)
     created_at = own.time("created_at")
-    found = outline(body)
+    kind = own.text("type")
+    kind = kind if kind in TYPES else where.type
+    page = page_of(body) if kind == "entity" and where.scope == "captures" else None
+    node, wrong = node_of(own.values, page, path) if page else (None, [])
+    found = outline(body, ids(page) if page else ())
+    stated, faulty = relations(own.get("relations")) if where.scope == "captures" and not node else ((), [])
+    defects += [*wrong, *faulty]
     _look_for_conflicts(front, body, defects)
     if where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
         defects += secrets_in(front + body)
-    kind = own.text("type")
     return Document(
         path=path,
         scope=where.scope,
         workspace=where.workspace,
         namespace=where.namespace,
         claimed_id=own.id(),
-        type=kind if kind in TYPES else where.type,
-        title=own.title(path, entity=(kind if kind in TYPES else where.type) == "entity"),
+        type=kind,
+        title=own.title(path, entity=kind == "entity"),
         content=body,
         text=found.text,
         digest=hashlib.sha256(raw).hexdigest(),
@@ -72,7 +75,9 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         aliases=own.aliases(),
         summary=own.text("summary"),
         source=own.text("source"),
-        metadata={key: value for key, value in own.values.items() if not reserved(key)},
+        metadata={
+            key: value for key, value in own.values.items() if not (reserved(key) or (node and key.casefold() in OWN))
+        },
         created_at=mtime_ms if created_at is None else created_at,
         updated_at=own.time("updated_at"),
         version=own.version(),
@@ -83,6 +88,8 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         blocks=tuple(found.blocks),
         defects=(*defects, *found.defects),
         writable=writable,
+        memo_relations=stated,
+        node=node,
     )
 
 
@@ -150,13 +157,13 @@ class _Owned:
 
     def text(self, name: str) -> str | None:
         """A scalar's text as it is written; None for nothing, a list or a mapping."""
-        return _text(self.get(name))
+        return as_text(self.get(name))
 
     def id(self) -> str | None:
         value = self.get("id")
         if value is None:
             return None
-        text = _text(value)
+        text = as_text(value)
         if text is not None and ID.match(text):
             return text
         self._defect("bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; the note goes by its path")
@@ -171,7 +178,7 @@ class _Owned:
         value = self.get(name)
         if value is None:
             return None
-        time = _time(value)
+        time = as_time(value)
         if time is None:
             self._defect("bad-date", f"`{name}` is not a date that can be read, such as 2026-11-20T14:32:05Z")
         return time
@@ -230,29 +237,10 @@ class _Owned:
             value = self.values[deprecated]
             self._defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
         items = value if isinstance(value, list) else [value]
-        return [text for item in items if (text := _text(item)) is not None]
+        return [text for item in items if (text := as_text(item)) is not None]
 
     def _defect(self, name: str, detail: str) -> None:
         self.defects.append(Defect(name, detail))
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value
-    return None if value is None or isinstance(value, (list, dict)) else json.dumps(value)
-
-
-def _time(value: Any) -> int | None:
-    """Epoch milliseconds of an ISO date or time (without a zone: UTC), or of such a number."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return int(value) if _EARLIEST <= value <= _LATEST else None
-    if not isinstance(value, str) or not _DATE.fullmatch(value.strip()):
-        return None
-    try:
-        time = datetime.fromisoformat(value.strip())
-        return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
-    except ValueError:  # 2026-13-45
-        return None
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:

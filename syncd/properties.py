@@ -5,8 +5,10 @@ expanded, nested or constructed before the parser's events show that it is harml
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import frontmatter
@@ -42,6 +44,11 @@ _CLOSE = re.compile(r"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,3999}")
 _DECIMAL = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[-+][0-9]{1,3})?")
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_EARLIEST, _LATEST = 100_000_000_000, 253_402_300_799_999  # as a number: 1973, so no year is taken for a time; 9999
 
 
 class FrontmatterError(ValueError):
@@ -108,6 +115,26 @@ def scan(inner: str) -> Properties:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not valid YAML"
         raise FrontmatterError(f"line {mark.line + 2}: {problem}" if mark else problem) from error
+
+
+def as_text(value: Any) -> str | None:
+    """A scalar's text as it is written; None for nothing, a list or a mapping."""
+    if isinstance(value, str):
+        return value
+    return None if value is None or isinstance(value, (list, dict)) else json.dumps(value)
+
+
+def as_time(value: Any) -> int | None:
+    """Epoch milliseconds of an ISO date or time (without a zone: UTC), or of such a number."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value) if _EARLIEST <= value <= _LATEST else None
+    if not isinstance(value, str) or not _DATE.fullmatch(value.strip()):
+        return None
+    try:
+        time = datetime.fromisoformat(value.strip())
+        return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+    except ValueError:  # 2026-13-45
+        return None
 
 
 class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc, name-defined]  # python-frontmatter has no types

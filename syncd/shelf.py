@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import shutil
 import threading
 import time
@@ -19,15 +18,20 @@ from typing import get_args
 from index.chunk import Sizes, sizes
 from index.embed import Embedder, EncoderSettings
 from index.errors import Unavailable
+from index.examine import stored
 from index.index import Index
 from index.model import Scope
+from index.perspectives import DEFAULTS
 from index.prepared import fingerprint
+from index.reader import Looks
 from index.store import StoreDamaged, discard
 from syncd.former import missed, settings_of, table
+from syncd.state import private
 
 log = logging.getLogger(__name__)
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+MENDING = "index: it was not whole, and the notes are read again; until then searches miss some"
 NO_ENCODER = 384, 256  # dimensions and window of an index that is made while no encoder can be had
 
 
@@ -95,6 +99,7 @@ class ShelfSettings:
     options: Mapping[str, str] = field(default_factory=dict)
     tokens: int | None = None  # of a chunk; None = what the model reads
     overlap: int | None = None
+    perspectives: Looks = lambda _: DEFAULTS
 
 
 class Shelf:
@@ -292,9 +297,7 @@ class Shelf:
             self._drop(folder)
             return None
         if any(index.mending for index in build.indexes.values()):
-            self.rebuilt_because = (
-                "index: it was not whole, and the notes are read again; until then searches miss some"
-            )
+            self.rebuilt_because = MENDING
             log.warning("%s", self.rebuilt_because)
         return build
 
@@ -322,26 +325,31 @@ class Shelf:
                     embedder=self._embedder,
                     sizes=made.sizes,
                     made_by=made.made_by,
+                    perspectives=self._settings.perspectives,
                 )
         except BaseException:
             for index in indexes.values():
                 index.close()
             raise
         own = [folder, *(folder / f"{scope}.db" for scope in SCOPES)]
-        own += [] if self._settings.uri else [folder / f"{scope}.lance" / "chunks.lance" for scope in SCOPES]
+        own += [] if self._settings.uri else [Path(uri) / "chunks.lance" for uri in _stores(str(folder))]
         return Build(folder, made, indexes, {path: mark for path in own if (mark := _mark(path))})
 
     def _name_current(self, build: Build) -> None:
-        _write(self._root / "current", build.folder.name)
+        private(self._root / "current", build.folder.name)
 
     def _drop(self, folder: Path) -> None:
         if self._settings.uri:
-            for scope in SCOPES:
-                discard(f"{self._uri(folder)}/{scope}.lance", self._settings.options)
+            for uri in _stores(self._uri(folder)):
+                discard(uri, self._settings.options)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _uri(self, folder: Path) -> str:
         return f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
+
+
+def _stores(uri: str) -> list[str]:
+    return [one for scope in SCOPES for one in stored(uri, scope)]
 
 
 def build_in_use(root: Path) -> tuple[Path | None, bool]:
@@ -354,7 +362,7 @@ def _note(build: Build) -> None:
     """Write down what a build was made with."""
     made = build.made
     told = {"identity": made.identity, "dimensions": made.dimensions, "sizes": _numbers(made.sizes)}
-    _write(build.folder / "made.json", json.dumps(told | ({"encoder": table(made.encoder)} if made.encoder else {})))
+    private(build.folder / "made.json", json.dumps(told | ({"encoder": table(made.encoder)} if made.encoder else {})))
 
 
 def _numbers(cut: Sizes) -> list[int]:
@@ -383,17 +391,3 @@ def _read_made(folder: Path) -> Made | None:
         return Made(made["identity"], made["dimensions"], Sizes(*made["sizes"]), settings_of(made.get("encoder")))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None  # not finished being made, or made by another version: built anew
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

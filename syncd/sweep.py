@@ -8,17 +8,19 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import path_id
 from index.index import Index
-from index.model import Document, Entry, Stat
+from index.model import Document, Stat
 from index.prepared import Prepared
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso
+from syncd.entity import settle
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
 from syncd.place import Place, place
@@ -32,7 +34,8 @@ WINDOW = 48  # documents between two commits of a bulk run: a few seconds of wor
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
 TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
 POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
-UNADOPTED = frozenset({"bad-id", "conflict-copy", "unclosed-frontmatter"})  # defects of notes that are given no id
+# Defects of notes that are given no id.
+UNADOPTED = frozenset({"bad-id", "conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 
 Progress = Callable[[int, int, str], None]  # done, total, stage
 
@@ -99,7 +102,7 @@ class Sweep:
             files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
             manifest = index.manifest.copy()
             found = survey(files, manifest, under=aim.under, embedded=embedding)
-            late = _nameless(files.keys() - set(found.suspects), manifest) if scope == "captures" and aim.live else []
+            late = _owed(files.keys() - set(found.suspects), index) if scope == "captures" and aim.live else []
             suspects += found.suspects + late
             missing += [path for path in found.missing if listing.gone(path)]
             outcome.unchanged += found.unchanged - len(late)
@@ -285,12 +288,19 @@ class Sweep:
         return document, stat
 
     def _adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
-        """Give a note that a person dropped into the inbox its `id` and `created_at`, and touch no other byte."""
-        changes: dict[str, str] = {"id": str(uuid.uuid4())}
-        if document.created_at == stat.mtime_ns // 1_000_000:
-            changes["created_at"] = iso(document.created_at)
+        """Give a note that a person dropped in its `id` and `created_at`, and a node's new facts their ordinals; nothing else."""
+        text = decode(raw)
         try:
-            raw = encode(edit(decode(raw), changes))
+            if document.claimed_id is None:
+                undated = document.created_at == stat.mtime_ns // 1_000_000
+                dated = {"created_at": iso(document.created_at)} if undated else {}
+                text = edit(text, {"id": str(uuid.uuid4()), **dated})
+            if document.node:
+                with suppress(Conflict):  # in code that is not closed, or out of ordinals
+                    text = settle(text, now=int(time.time() * 1000))
+            if text == decode(raw):
+                return document, stat
+            raw = encode(text)
             stat = self._vault.replace(document.path, raw, digest=document.digest)
         except FrontmatterError:
             return document, stat  # it has its defect already
@@ -308,9 +318,11 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     return {path for path, entry in found if entry.stat in stats or entry.digest in digests}
 
 
-def _nameless(paths: Iterable[str], manifest: Mapping[str, Entry]) -> list[str]:
-    """Those of these known notes of the inbox that claim no id: they were not quiet yet when they were read."""
-    return [path for path in paths if (entry := manifest.get(path)) and entry.id == path_id(path)]
+def _owed(paths: Iterable[str], index: Index) -> list[str]:
+    """Those of these known notes of the inbox that lack an id or ordinals: they were not quiet yet when they were read."""
+    manifest = index.manifest
+    known = ((path, entry) for path in paths if (entry := manifest.get(path)))
+    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path)]
 
 
 def _dated(document: Document, stat: Stat) -> bool:
@@ -319,8 +331,9 @@ def _dated(document: Document, stat: Stat) -> bool:
 
 
 def _adoptable(document: Document) -> bool:
-    known = document.scope == "vault" or document.claimed_id is not None or not document.writable
-    return not known and not any(defect.name in UNADOPTED for defect in document.defects)
+    owed = document.claimed_id is None or (document.node is not None and document.node.unsettled)
+    able = document.scope == "captures" and document.writable
+    return owed and able and not any(defect.name in UNADOPTED for defect in document.defects)
 
 
 def _count(outcome: Outcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from index.errors import MemexError, Unavailable
 from syncd.absence import Absence
 from syncd.agenda import Agenda
+from syncd.audit import ADOPTION, authored
 from syncd.config import SyncSettings
 from syncd.repo import Repo
 from syncd.shelf import Build, Shelf
@@ -115,7 +116,7 @@ class Sync:
             if progress:
                 progress(done, total, stage)
 
-        with self._passing:
+        with self._passing, authored(ADOPTION):  # all that a pass writes
             self._moved = time.monotonic()
             try:
                 yield tell

@@ -6,9 +6,10 @@ reach a note outside the inbox. A call that returns has been made durable and fi
 from __future__ import annotations
 
 import hashlib
+import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,10 +18,14 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from index.identity import fold
 from index.index import Index
 from index.model import Answer, Query, Record
+from syncd.audit import Audit
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
+from syncd.memo_graph import MemoGraph
+from syncd.memos import Memos
 from syncd.naming import addresses, bare
+from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
 from syncd.place import place
@@ -55,6 +60,7 @@ class Tools:
     """What every workspace works with: the inbox's files and index, and the clock. Nothing of the vault proper."""
 
     vault: Vault
+    audit: Audit
     captures: Slot
     inbox: str
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
@@ -62,6 +68,7 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
 
 
 class Workspace:
@@ -73,6 +80,21 @@ class Workspace:
     def reporting(self, progress: Callable[[int], None]) -> Workspace:
         """This workspace, telling `progress` how many passages of a capture have been embedded so far."""
         return Workspace(self.name, self._tools, progress)
+
+    @property
+    def memos(self) -> Memos:
+        """Its memos."""
+        return Memos(self.name, self._tools, self._progress)
+
+    @property
+    def memo_graph(self) -> MemoGraph:
+        """The relations between its memos."""
+        return MemoGraph(self.memos, self._tools)
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes of this workspace."""
+        return Nodes(self.name, self._tools, self._progress)
 
     @property
     def _index(self) -> Index:
@@ -263,7 +285,7 @@ class Desk:
         samples: Callable[[], list[Sample]] = list,
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
-        self.pushes, self.samples = pushes, samples
+        self.pushes, self.samples, self.audit = pushes, samples, tools.audit
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.

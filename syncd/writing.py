@@ -15,6 +15,7 @@ from index.identity import fold
 from index.index import Index
 from index.model import Record, Stat
 from index.trace import span
+from syncd.audit import taken_back
 from syncd.capture import composed, free_name, title_of
 from syncd.enrich import Found, filled
 from syncd.note import FrontmatterError, encode
@@ -47,7 +48,7 @@ def undoing(undo: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        undo()
+        taken_back(undo)
         raise
 
 

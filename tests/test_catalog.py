@@ -223,7 +223,7 @@ def test_recent_is_by_creation_newest_first(catalog):
     ],
 )
 def test_what_is_asked_often_is_answered_from_an_index(catalog, query, index):
-    plan = [step[3] for step in catalog._all(f"explain query plan {query}")]
+    plan = [step[3] for step in catalog._db.rows(f"explain query plan {query}")]
     assert any(index in step for step in plan), plan
     assert not any("TEMP B-TREE" in step for step in plan), plan
 
@@ -344,7 +344,7 @@ def test_a_catalog_that_is_in_use_is_not_taken_for_a_damaged_one(tmp_path):
 
 def test_readers_never_wait_for_a_writer(catalog):
     write(catalog, document("a.md"))
-    with catalog._transaction() as writer:
+    with catalog._db.transaction() as writer:
         writer.execute("delete from documents")
         seen = []
         reader = threading.Thread(target=lambda: seen.append(list(catalog.manifest())))
@@ -372,7 +372,7 @@ def test_many_threads_may_read_and_write(catalog):
     for thread in threads:
         thread.join()
     assert failures == [] and catalog.counts()[0] == 120 and catalog.generation == 120
-    assert len(catalog._idle) <= 4
+    assert len(catalog._db._idle) <= 4
 
 
 def test_a_node_comes_back_whole_and_goes_with_its_note(catalog):

@@ -89,6 +89,7 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
         "state",
         "daemon",
         "ledger",
+        "audit",
         "index",
         "encoder",
         "vault",
@@ -211,6 +212,50 @@ def test_a_ledger_that_is_gone(clinic):
     assert "nobody's key works" in only(clinic.look(doctor_state.ledger)).says
 
 
+# The audit log
+
+
+def written(clinic):
+    with clinic.opened() as app:
+        for text in ("one", "two", "three"):
+            app.desk.workspace("default").capture(text)
+    return sqlite3.connect(clinic.state / "ledger.db", isolation_level=None)
+
+
+def test_an_audit_log_that_is_whole_is_well(clinic):
+    written(clinic).close()
+    assert only(clinic.look(doctor_state.audit)).says == "4 entries, each as it was written"
+    with clinic.serving():
+        assert only(clinic.look(doctor_state.audit)).is_ == "ok"
+
+
+@pytest.mark.parametrize(
+    ("tamper", "words"),
+    [
+        ("UPDATE audit SET name = 'somebody else' WHERE seq = 2", "entry 2 does not match"),
+        ("DELETE FROM audit WHERE seq = 2", "entry 2 is missing"),
+        ("DELETE FROM audit WHERE seq > 2", "its end was cut off"),
+    ],
+)
+def test_an_audit_log_that_was_tampered_with_is_told(clinic, tamper, words):
+    ledger = written(clinic)
+    ledger.execute(tamper)
+    ledger.close()
+    found = only(clinic.look(doctor_state.audit, fix=True))
+    assert found.is_ == "wrong"
+    assert words in found.says
+    with clinic.serving():  # a daemon that goes on with it does not make it whole
+        assert only(clinic.look(doctor_state.audit)).is_ == "wrong"
+
+
+def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
+    ledger = written(clinic)
+    ledger.execute("DROP TABLE audit")
+    ledger.close()
+    (clinic.state / "audit.head").unlink()
+    assert only(clinic.look(doctor_state.audit)).says == "0 entries, each as it was written"
+
+
 # The index
 
 
@@ -278,7 +323,7 @@ def test_a_daemon_compares_what_it_has_open(clinic):
     with clinic.serving() as app:
         assert only(clinic.look(doctor_state.index)).is_ == "ok"
         index = app.shelf.slots["vault"].index
-        with index._catalog._transaction() as writer:
+        with index._catalog._db.transaction() as writer:
             writer.execute("update documents set chunks = 7")
         found = only(clinic.look(doctor_state.index))
         assert "1 notes whose chunks" in found.says

@@ -233,7 +233,7 @@ def lines_of(text):
     """Each key with its lines, for the form that compose writes."""
     lines, key = {}, ""
     for line in split(text)[0].removeprefix("\ufeff").splitlines(keepends=True)[1:-1]:
-        if not line.startswith("  - "):
+        if not line.startswith("  "):
             key = next(iter(properties(f"---\n{line}---\n")), "") if ":" in line else key
             lines[key] = ""
         lines[key] = lines.get(key, "") + line
@@ -368,3 +368,8 @@ def test_any_front_matter_is_read_or_refused(inner):
 @settings(max_examples=20_000, deadline=None)
 def test_twenty_thousand_front_matters_are_read_or_refused(inner):
     survives(inner)
+
+
+def test_an_item_of_a_list_that_is_a_mapping_has_a_line_for_each_key():
+    text = compose({"a": [{"target": "[[X]]", "w": 1.0, "none": None}, {}, "x"]}, "")
+    assert text == '---\na:\n  - target: "[[X]]"\n    w: 1.0\n    none:\n  - {}\n  - x\n---\n'

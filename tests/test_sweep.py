@@ -53,3 +53,59 @@ def test_a_command_alone_knows_that_all_was_listed_once(slow_to_adopt):
     slow_to_adopt.run()
     slow_to_adopt.reopen()
     assert slow_to_adopt.app.health.status(None)["ready"]
+
+
+ENTITY = "---\r\nid: ada\r\ntype: entity # hers\r\nlast_ordinal: 4\r\n---\r\n## Observations\r\n- first ^o2\r\n- by hand\r\n\r\nprose\r\n"
+
+
+def test_an_observation_written_by_hand_gets_its_ordinal_once_the_note_is_quiet(slow_to_adopt):
+    with slow_to_adopt.serving():
+        file = slow_to_adopt.write("Captures/default/Entities/Ada.md", ENTITY)
+        until(lambda: slow_to_adopt.found("by hand") == ["Captures/default/Entities/Ada.md"], 20)
+        until(lambda: b"^o5" in file.read_bytes(), 20)
+        slow_to_adopt.settled()
+        node = slow_to_adopt.app.shelf.slots["captures"].index.graph("default").get("Ada")
+    lines = file.read_bytes().decode().split("\r\n")
+    assert [line for line in lines if line not in ENTITY.split("\r\n") and "_at: " not in line] == [
+        "last_ordinal: 5",
+        "- by hand ^o5",
+    ]
+    assert not any("\n" in line for line in lines)
+    assert (node.observations, node.last_ordinal, node.unsettled) == (2, 5, False)
+    assert node.observed_at == node.updated_at is not None
+
+
+def test_an_observation_written_before_a_restart_gets_its_ordinal_after_it(slow_to_adopt):
+    file = slow_to_adopt.write("Captures/default/Entities/Ada.md", ENTITY)
+    slow_to_adopt.run()
+    assert file.read_bytes().decode() == ENTITY
+    slow_to_adopt.reopen()
+    time.sleep(0.7)
+    assert slow_to_adopt.run().unchanged == 0
+    assert b"- by hand ^o5" in file.read_bytes()
+    assert slow_to_adopt.run().unchanged == 1
+
+
+def test_a_node_dropped_into_the_inbox_gets_its_id_and_its_ordinals_at_once(slow_to_adopt):
+    file = slow_to_adopt.write("Captures/default/Entities/Ada.md", "## Observations\n- one\n- two")
+    os.utime(file, (1, 1))
+    assert slow_to_adopt.run().added == 1
+    assert file.read_text().startswith("---\nid: ")
+    assert file.read_text().endswith("\n---\n## Observations\n- one ^o1\n- two ^o2")
+    assert slow_to_adopt.run().unchanged == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nid: ada\n---\n## Observations\n<<<<<<< HEAD\n- mine\n=======\n- theirs\n>>>>>>> them\n",
+        "---\nid: ada\nlast_ordinal: 999999999999\n---\n## Observations\n- one too many\n",
+        "---\nid: ada\nid: ada\n---\n## Observations\n- repeated keys\n",
+    ],
+)
+def test_a_node_that_can_get_no_ordinals_is_read_again_and_no_more(slow_to_adopt, text):
+    file = slow_to_adopt.write("Captures/default/Entities/Ada.md", text)
+    os.utime(file, (1, 1))
+    assert slow_to_adopt.run().added == 1
+    assert slow_to_adopt.run().changes == 0
+    assert file.read_text() == text

@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from mcp_server.operation import Operation
-from mcp_server.tools import thoughts
+from mcp_server.tools import graph, thoughts
 
-FAMILIES: Final[dict[str, tuple[Operation, ...]]] = {"thoughts": thoughts.OPERATIONS}
+FAMILIES: Final[dict[str, tuple[Operation, ...]]] = {"thoughts": thoughts.OPERATIONS, "graph": graph.OPERATIONS}

@@ -1,0 +1,134 @@
+"""One SQLite file that may be dropped at any time: opened or made again, read beside a write, written step by step.
+
+All of it is derived from the files, so a damaged or outdated one is dropped and made again; for the same reason
+`synchronous=NORMAL` will do: a power cut may cost the newest rows, and the next listing finds those files changed."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from index.errors import Unavailable
+from index.schema import SCHEMA, VERSION
+
+TERMS: Final = 500  # values in one IN list
+IDLE: Final = 4  # connections that are kept for the next reader
+DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+log = logging.getLogger(__name__)
+
+
+class Database:
+    """The tables of `index/schema.py` in one file; safe to use from any thread. A read never waits for a write."""
+
+    fresh: bool  # made just now: empty
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writing = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._writer, self.fresh = _opened(path)
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """What a query answers."""
+        try:
+            connection = self._idle.pop()  # atomic: no lock
+        except IndexError:
+            connection = _connection(self._path)
+        try:
+            return connection.execute(query, values).fetchall()
+        except UnicodeEncodeError:  # half a character: nothing that is stored equals it
+            return []
+        except sqlite3.Error as error:
+            raise unavailable(error) from error
+        finally:
+            if len(self._idle) < IDLE:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def among(self, query: str, values: Iterable[str]) -> Iterator[Any]:
+        """What a query that ends in "in" answers for these values."""
+        remaining = iter(sorted(values))
+        while terms := list(itertools.islice(remaining, TERMS)):
+            yield from self.rows(f"{query} ({','.join('?' * len(terms))})", *terms)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """One step: all that is done with the connection, or nothing."""
+        with self._writing:
+            try:
+                self._writer.execute("begin immediate")
+                try:
+                    yield self._writer
+                except BaseException:
+                    self._writer.rollback()
+                    raise
+                self._writer.commit()
+            except sqlite3.Error as error:
+                raise unavailable(error) from error
+
+    def close(self) -> None:
+        """Let go of the file; nobody may be reading."""
+        with self._writing:
+            for connection in (*self._idle, self._writer):
+                connection.close()
+            self._idle.clear()
+
+
+def unavailable(error: sqlite3.Error) -> Unavailable:
+    """What callers are told of a failure in SQLite."""
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return Unavailable("the catalog can't be written: the disk is full; free some space and try again")
+    return Unavailable("the catalog can't be used; if it stays so, make it anew: memex index --full")
+
+
+def examined(path: Path, *queries: str) -> list[list[Any]]:
+    """What queries of the file at `path` answer, without changing it; Unavailable says what is wrong."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as reader:
+            [(version,)] = reader.execute("pragma user_version")
+            if version != VERSION:
+                raise Unavailable(f"the catalog {path.name} is of another version")
+            if reader.execute("pragma integrity_check(1)").fetchall() != [("ok",)]:
+                raise Unavailable(f"the catalog {path.name} is damaged")
+            return [reader.execute(query).fetchall() for query in queries]
+    except sqlite3.Error as error:
+        raise Unavailable(f"the catalog {path.name} can't be read: {error}") from error
+
+
+def _opened(path: Path) -> tuple[sqlite3.Connection, bool]:
+    try:
+        writer = _connection(path)
+        [(version,)] = writer.execute("pragma user_version").fetchall()
+        if version == VERSION and writer.execute("pragma quick_check(1)").fetchall() == [("ok",)]:
+            return writer, False
+        writer.close()
+        if version:
+            log.warning("%s is damaged or of another version, and made again from the files", path)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode not in DAMAGE:
+            raise unavailable(error) from error
+        log.warning("%s is damaged, and made again from the files: %s", path, error)
+    for leftover in ("", "-wal", "-shm"):
+        path.with_name(path.name + leftover).unlink(missing_ok=True)
+    writer = _connection(path)
+    writer.executescript(f"begin; {SCHEMA} pragma user_version = {VERSION}; commit;")
+    return writer, True
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+    try:
+        for pragma in ("journal_mode = wal", "synchronous = normal", "foreign_keys = on", "temp_store = memory"):
+            connection.execute(f"pragma {pragma}")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection

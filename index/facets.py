@@ -1,0 +1,98 @@
+"""An observation under a perspective, and the row that stands for it: here alone is said what each column means.
+
+    doc_id      the key of the node's path: a node's rows come and go together
+    ord         the observation's place in its node * 32 + the perspective's place in the table
+    heading     the observation's ordinal
+    tags        the perspective's name
+    text, cut   the node's name and the observation, under the first perspective only: so words are indexed once
+    digest      of what was embedded, so that vectors are found again
+
+Law, tested: `seen` reads what `rows` wrote."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from index.identity import path_id
+from index.model import Document
+from index.perspectives import MOST, Perspective, stated
+from index.rows import Match, Row
+
+PLACES: Final = MOST
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One observation under one perspective."""
+
+    ord: int
+    ordinal: int
+    perspective: str
+    embedded: str  # what the encoder is given
+    digest: str  # of that
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the one that stands for the observation's words."""
+        return self.ord % PLACES == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An observation that was found."""
+
+    key: str  # of its node's path
+    place: int  # in its node
+    ordinal: int
+    perspective: str | None  # None: by its words
+    score: float
+
+
+def facets(document: Document, perspectives: Sequence[Perspective]) -> tuple[Facet, ...]:
+    """Every observation of the node that `document` is, under each of `perspectives`; none for any other note."""
+    if document.node is None:
+        return ()
+    found = []
+    for place, observation in enumerate(document.node.observations):
+        for n, perspective in enumerate(perspectives):
+            text = stated(perspective, document.node.name, observation.content)
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            found.append(Facet(place * PLACES + n, observation.ordinal, perspective.name, text, digest))
+    return tuple(found)
+
+
+def rows(document: Document, own: Sequence[Facet], vectors: Sequence[np.ndarray | None]) -> Iterator[Row]:
+    """The facets of a document as they are stored."""
+    if document.node is None:
+        return
+    key = path_id(document.path)
+    for facet, vector in zip(own, vectors, strict=True):
+        lead = f"{document.node.name}\n" if facet.first else ""
+        content = document.node.observations[facet.ord // PLACES].content if facet.first else ""
+        yield Row(
+            chunk_id=f"{key}-{facet.ord}",
+            doc_id=key,
+            ord=facet.ord,
+            workspace=document.workspace,
+            namespace=document.namespace,
+            collection=document.collection,
+            type=document.type,
+            source=None,
+            tags=(facet.perspective,),
+            created_at=document.created_at,
+            digest=facet.digest,
+            heading=str(facet.ordinal),
+            cut=len(lead),
+            text=lead + content,
+            vector=vector,
+        )
+
+
+def seen(match: Match | Row, perspective: str | None, score: float) -> Seen:
+    """The observation that a row stands for."""
+    return Seen(match.doc_id, match.ord // PLACES, int(match.heading), perspective, score)

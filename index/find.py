@@ -1,0 +1,125 @@
+"""Answer a query from the observations of one workspace: ask under every perspective, keep the best of each.
+
+Law, tested: what is found lies in the workspace that was asked for; without an encoder it is found by its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from index.errors import Unavailable
+from index.facets import Seen, seen
+from index.identity import path_id
+from index.model import ObservationAnswer, ObservationHit, ObservationMode
+from index.perspectives import Perspective
+from index.rank import keywords
+from index.scale import Point, Scale
+from index.trace import span
+
+if TYPE_CHECKING:  # they load libraries that only their owners need
+    from index.catalog import Catalog
+    from index.embed import Embedder
+    from index.observations import Observations
+
+POOL: Final = 30  # observations that each perspective gives at least
+WIDEST: Final = 800  # and at most
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where is looked: a workspace, and in it one node or all."""
+
+    workspace: str
+    path: str | None = None
+
+
+def find(
+    query: str,
+    place: Place,
+    limit: int,
+    mode: ObservationMode,
+    *,
+    perspectives: Sequence[Perspective],
+    observations: Observations,
+    catalog: Catalog,
+    embedder: Embedder | None,
+    scale: Scale,
+) -> ObservationAnswer:
+    """The observations that answer `query`, best first: of all nodes the best of each, of one node all of them.
+
+    Raises Unavailable when the store can't be read."""
+    points, degraded = _points(query, perspectives, embedder, scale) if mode == "embedding" else ([], ())
+    used: ObservationMode = "embedding" if points else "text"
+    key = None if place.path is None else path_id(place.path)
+    if points and key is not None:
+        with span("within"):
+            found = _best(observations.within(key, place.workspace, points), by_node=False)
+    else:
+        found = _widely(query, place, limit, points, observations)
+    hits = _hits(found[:limit], place.workspace, catalog)
+    return ObservationAnswer(tuple(hits), used, degraded)
+
+
+def _points(
+    query: str, perspectives: Sequence[Perspective], embedder: Embedder | None, scale: Scale
+) -> tuple[list[Point], tuple[str, ...]]:
+    """The query under each perspective, or why it is answered from words alone."""
+    if embedder is None:
+        return [], ("no encoder is ready for this index: answered from words alone",)
+    try:
+        with span("embed", texts=len(perspectives)):
+            return scale.points(query, perspectives, embedder), ()
+    except Unavailable as error:
+        return [], (f"answered from words alone: {error.message}",)
+
+
+def _widely(
+    query: str,
+    place: Place,
+    limit: int,
+    points: Sequence[Point],
+    observations: Observations,
+) -> list[Seen]:
+    """The best observations, by more and more of them until there are `limit`: one long node may fill a pool."""
+    pool = max(POOL, 2 * limit)
+    words = keywords(query)
+    key = None if place.path is None else path_id(place.path)
+    while True:
+        if points:
+            legs = observations.near(place.workspace, points, pool)
+            named = zip(legs, points, strict=True)
+            found = [seen(match, one.name, match.value - added) for leg, (one, _, added) in named for match in leg]
+        else:
+            legs = [observations.worded(place.workspace, words, pool, key)]
+            found = [seen(match, None, match.value) for match in legs[0]]
+        best = _best(found, by_node=key is None)
+        if len(best) >= limit or pool >= WIDEST or pool > max(map(len, legs), default=0):
+            return best
+        pool = min(WIDEST, 4 * pool)
+
+
+def _best(found: Iterable[Seen], *, by_node: bool) -> list[Seen]:
+    """Each observation, or each node, once: where its score is the highest."""
+    best: dict[tuple[str, int], Seen] = {}
+    for one in found:
+        same = (one.key, -1 if by_node else one.place)
+        before = best.get(same)
+        if before is None or (-one.score, one.place) < (-before.score, before.place):
+            best[same] = one
+    return sorted(best.values(), key=lambda one: (-one.score, one.key, one.place))
+
+
+def _hits(found: Sequence[Seen], workspace: str, catalog: Catalog) -> list[ObservationHit]:
+    records = catalog.records({one.key for one in found})
+    paths = {key: record.path for key, record in records.items() if record.workspace == workspace}
+    contents = {
+        (path, one.ordinal): one.content
+        for path, own in catalog.observations(list(paths.values())).items()
+        for one in own
+    }
+    return [
+        ObservationHit(paths[one.key], one.ordinal, content, one.perspective, max(0.0, one.score))
+        for one in found
+        if one.key in paths and (content := contents.get((paths[one.key], one.ordinal))) is not None
+    ]

@@ -1,0 +1,109 @@
+"""What the family `memory` asks of the captures' index: the memos of a namespace, how near they are, and their relations.
+
+Law, tested: the nearest of a set are the nearest of that very set, however small a part of the namespace it is."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import Unavailable
+from index.metadata import holds, needles
+from index.model import Filter, Record
+from index.ties import Ties
+
+if TYPE_CHECKING:  # both load libraries that only their owners need
+    from index.catalog import Catalog
+    from index.embed import Embedder
+    from index.store import Store
+
+EXACT: Final = 5_000  # memos that are all compared; of more, those that the vector index finds
+POOL: Final = 1_000  # passages that it is asked for at most
+POINTS: Final = 8  # vectors at most that it is asked with
+DIGITS: Final = 6  # of a similarity: more would tell how it was computed
+
+
+class MemoRows:
+    """Reads one index; `paths` gives the paths of its notes, `fitting` the encoder that its vectors may be compared with."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: Store,
+        paths: Callable[[], Collection[str]],
+        fitting: Callable[[], Embedder | None],
+    ) -> None:
+        self.ties = Ties(catalog, paths)
+        self._catalog, self._store, self._fitting = catalog, store, fitting
+
+    def matching(self, workspace: str, namespace: str, wanted: Mapping[str, Any]) -> list[str]:
+        """The keys of the memos whose metadata, title and tags are what is wanted, those changed last first."""
+        own = {key: one for key, one in wanted.items() if key in ("title", "tags")}
+        said = {key: one for key, one in wanted.items() if key not in own}
+        pieces = list(needles(said))
+        rows = self._catalog.rows(
+            f"""select key, metadata, title, tags from documents where workspace = ? and namespace = ? and type <> 'entity'
+            {"and instr(metadata, ?) " * len(pieces)}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
+            workspace,
+            namespace,
+            *pieces,
+        )
+        return [
+            key
+            for key, metadata, title, tags in rows
+            if (not said or holds(json.loads(metadata), said))
+            and (not own or holds({"title": title, "tags": json.loads(tags)}, own))
+        ]
+
+    def records(self, keys: Collection[str]) -> dict[str, Record]:
+        """The memos with these keys, by key."""
+        return self._catalog.records(keys)
+
+    def point(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query, as a matrix of one row. Raises Unavailable when there is no encoder."""
+        embedder = self._fitting()
+        if embedder is None:
+            raise Unavailable("no encoder is ready for this index, so nothing can be compared; try again in a moment")
+        return np.asarray(embedder.query(text), np.float32).reshape(1, -1)
+
+    def points_of(self, key: str) -> NDArray[np.float32]:
+        """The vectors that are stored of a memo, one a row. Raises Unavailable when there are none yet."""
+        points = self._store.vectors_of(key)
+        if not len(points):
+            raise Unavailable("the pivot has not been embedded yet; try again in a moment")
+        return points
+
+    def nearest(
+        self, points: NDArray[np.float32], keys: Sequence[str], within: Filter, most: int
+    ) -> tuple[list[tuple[str, float]], int]:
+        """Of these memos the `most` nearest, each with the cosine similarity of its passage that is nearest to any of `points`.
+
+        And how many of those that were compared have no vector yet. `within` holds all of them."""
+        some = self._likely(points, frozenset(keys), within, most) if len(keys) > EXACT else None
+        chosen = keys if some is None else some
+        found = {key: round(value, DIGITS) for key, value in self._store.similar(points, chosen).items()}
+        best = heapq.nsmallest(most, found.items(), key=lambda pair: (-pair[1], pair[0]))
+        return best, len(chosen) - len(found)
+
+    def _likely(self, points: NDArray[np.float32], keys: frozenset[str], within: Filter, most: int) -> list[str] | None:
+        """Those of the memos among which the nearest are, as the vector index finds them; None when it finds too few."""
+        if len(points) > POINTS:
+            return None
+        found: set[str] = set()
+        for point in points:
+            pool, own = min(POOL, max(100, 4 * most)), frozenset[str]()
+            while len(own) < most:
+                near, _ = self._store.legs(vector=point, words=None, filter=within, pool=pool)
+                own = keys & {match.doc_id for match in near}
+                if pool == POOL:
+                    break
+                pool = min(POOL, 4 * pool)
+            if len(own) < most:
+                return None
+            found |= own
+        return sorted(found)

@@ -1,0 +1,49 @@
+"""Decide whether a note's metadata is what was asked for.
+
+A filter is a part of the metadata: its objects ask for these keys and perhaps others, its lists for these items and perhaps
+others, anything else for itself; `{"contains": "x"}` asks for a text, or a list with a text, that holds x, letter case aside.
+
+Law, tested: what passes holds each of the filter's `needles` in its JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from index.identity import fold
+
+
+def holds(value: Any, wanted: Any) -> bool:
+    """Whether `value` is, or is more than, what is wanted."""
+    if isinstance(wanted, Mapping):
+        part = wanted.get("contains")
+        if len(wanted) == 1 and isinstance(part, str) and not isinstance(value, Mapping):
+            return _contains(value, fold(part))
+        return isinstance(value, Mapping) and all(
+            key in value and holds(value[key], one) for key, one in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return isinstance(value, list) and all(any(holds(item, one) for item in value) for one in wanted)
+    same = isinstance(value, bool) == isinstance(wanted, bool)  # to Python, true is 1
+    return same and not isinstance(value, Mapping | list) and bool(value == wanted)
+
+
+def needles(wanted: Any) -> Iterator[str]:
+    """Pieces of compact ASCII JSON without which nothing that is wanted can be there."""
+    if isinstance(wanted, Mapping):
+        if not (len(wanted) == 1 and isinstance(wanted.get("contains"), str)):
+            for key, one in wanted.items():
+                yield json.dumps(key) + ":"
+                yield from needles(one)
+    elif isinstance(wanted, list):
+        for one in wanted:
+            yield from needles(one)
+    elif isinstance(wanted, str):
+        yield json.dumps(wanted)
+
+
+def _contains(value: Any, part: str) -> bool:
+    if isinstance(value, list):
+        return any(isinstance(item, str) and part in fold(item) for item in value)
+    return isinstance(value, str) and part in fold(value)

@@ -1,0 +1,111 @@
+"""The store of one scope's observations, a row for each under each perspective, beside the store of chunks.
+
+Law, tested: nothing of it exists, on the disk or in memory, before there is a node with an observation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.facets import Seen, seen
+from index.model import Filter
+from index.perspectives import Perspective
+from index.rows import Match, Row
+from index.scale import Point
+from index.store import Store, StoreDamaged, discard
+
+log = logging.getLogger(__name__)
+
+
+class Observations:
+    """Observations as they are found; the store is opened by the first that is written, or by `open`."""
+
+    def __init__(self, uri: str, *, dimensions: int, options: Mapping[str, str]) -> None:
+        self._uri, self._dimensions, self._options = uri, dimensions, options
+        self._store: Store | None = None
+
+    def open(self) -> None:
+        """Open what is known to be there. Raises StoreDamaged when it can't be mended."""
+        self._store = Store.open(self._uri, dimensions=self._dimensions, options=self._options)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._store:
+            self._store.close()
+
+    @property
+    def opened(self) -> tuple[Store, ...]:
+        """The store, if there is one."""
+        return (self._store,) if self._store else ()
+
+    @property
+    def healed(self) -> bool:
+        """Whether rows may be missing."""
+        return any(store.healed for store in self.opened)
+
+    def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
+        """Make these the rows of these documents (none: it has no observations any more)."""
+        if self._store is None:
+            if not any(documents.values()):
+                return
+            self._store = self._anew()
+            documents = {**dict.fromkeys(self._store.documents(), ()), **documents}  # what a crash left
+        self._store.replace(documents)
+
+    def _anew(self) -> Store:
+        try:
+            return Store.open(self._uri, dimensions=self._dimensions, options=self._options)
+        except StoreDamaged:
+            log.warning("a store of observations that nothing is known of is damaged; it is made anew")
+            discard(self._uri, self._options)
+            return Store.open(self._uri, dimensions=self._dimensions, options=self._options)
+
+    def documents(self) -> dict[str, int]:
+        """How many rows each document has."""
+        return self._store.documents() if self._store else {}
+
+    def vectors(self, digests: Collection[str]) -> Mapping[str, NDArray[np.float32]]:
+        """The vectors of the texts with these digests, as far as they are stored."""
+        return self._store.vectors(digests) if self._store else {}
+
+    def near(self, workspace: str, points: Sequence[Point], pool: int) -> list[list[Match]]:
+        """For each perspective, the `pool` observations of a workspace that are nearest to its point, best first."""
+        asked = [(point, Filter(workspace=workspace, tags=(perspective.name,))) for perspective, point, _ in points]
+        return self._store.near(asked, pool) if self._store else [[] for _ in points]
+
+    def worded(self, workspace: str, words: str, pool: int, key: str | None) -> list[Match]:
+        """The observations of a workspace, or of one node, that hold `words`, best first."""
+        if not self._store:
+            return []
+        return self._store.legs(vector=None, words=words, filter=Filter(workspace=workspace), pool=pool, within=key)[1]
+
+    def within(self, key: str, workspace: str, points: Sequence[Point]) -> Iterator[Seen]:
+        """All observations of one node, each under each perspective: compared one and all."""
+        rows = [row for row in self._store.whole(key) if row.workspace == workspace] if self._store else []
+        for perspective, point, added in points:
+            own = [row for row in rows if row.tags == (perspective.name,) and row.vector is not None]
+            if own:
+                matrix = np.array([row.vector for row in own], np.float32)
+                lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(point)
+                similar = np.einsum("rd,d->r", matrix, point) / np.where(lengths > 0, lengths, 1.0)
+                for row, value in zip(own, similar.tolist(), strict=True):
+                    yield seen(row, perspective.name, value - added)
+
+    def pooled(self, workspace: str, perspectives: Sequence[Perspective]) -> dict[str, NDArray[np.float32]]:
+        """The mean direction of each node's observations under these perspectives: unit vectors, by key."""
+        totals: dict[str, NDArray[np.float32]] = {}
+        for perspective in perspectives if self._store else ():
+            asked = Filter(workspace=workspace, tags=(perspective.name,))
+            for store in self.opened:
+                for key, total in store.pooled(asked).items():
+                    totals[key] = totals[key] + total if key in totals else total
+        lengths = {key: float(np.linalg.norm(total)) for key, total in totals.items()}
+        return {key: total / lengths[key] for key, total in totals.items() if lengths[key] > 0}
+
+    def dump(self) -> list[tuple[Any, ...]]:
+        """All that is stored, in an order that does not tell how it was written."""
+        return self._store.dump() if self._store else []

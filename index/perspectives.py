@@ -1,0 +1,64 @@
+"""Perspectives: the named ways in which an observation is embedded, and what the encoder is given under each.
+
+Law, tested: names and prompts that pass `checked` are words that a filter, a listing and a line of a terminal can hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from index.errors import InvalidArgument
+
+MOST: Final = 32  # perspectives of a workspace
+PROMPT: Final = 200  # most characters of a prompt
+NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Perspective:
+    """A way to look at observations: `prompt` is put in front of them, and of what is asked, when they are embedded."""
+
+    name: str
+    prompt: str  # "" = nothing is put in front
+
+
+DEFAULTS: Final = (
+    Perspective("general", ""),
+    Perspective("technical", "how:"),
+    Perspective("relational", "who:"),
+    Perspective("temporal", "when:"),
+    Perspective("project", "plan:"),
+)
+
+
+def stated(perspective: Perspective, name: str, content: str) -> str:
+    """What the encoder is given for an observation of the node `name`."""
+    return asked(perspective, f"{name}: {content}")
+
+
+def asked(perspective: Perspective, query: str) -> str:
+    """What the encoder is given for a query."""
+    return f"{perspective.prompt} {query}" if perspective.prompt else query
+
+
+def mark(perspectives: Sequence[Perspective]) -> str:
+    """What tells one table of perspectives from another: their names, prompts and order."""
+    told = json.dumps([(one.name, one.prompt) for one in perspectives])
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def checked(name: object, prompt: object) -> Perspective:
+    """A perspective of this name and prompt. InvalidArgument says what is wrong with them."""
+    if not isinstance(name, str) or not NAME.match(name):
+        raise InvalidArgument(
+            "a perspective's name is 1 to 32 small letters, digits and hyphens, a letter first", field="name"
+        )
+    if not isinstance(prompt, str) or len(text := " ".join(prompt.split())) > PROMPT:
+        raise InvalidArgument(f"a perspective's prompt is one line of at most {PROMPT} characters", field="prompt")
+    if not text.isprintable():
+        raise InvalidArgument("a perspective's prompt must hold no control characters", field="prompt")
+    return Perspective(name, text)

@@ -1,0 +1,167 @@
+"""What one scope's documents are asked: searches, nodes, vocabulary, defects, and what is known of each document.
+
+Law: asking changes nothing, and waits for no write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.catalog import Catalog
+from index.chunk import Sizes
+from index.embed import Embedder
+from index.find import Place, find
+from index.identity import path_id
+from index.model import Answer, Observation, ObservationAnswer, ObservationMode, Query, Record
+from index.observations import Observations
+from index.perspectives import Perspective, mark
+from index.prepared import fingerprint
+from index.scale import Scale
+from index.search import search
+from index.store import Store
+from index.trace import span
+
+Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives of a workspace
+
+
+class Reader:
+    """The index of one scope, as it is read; safe from any thread."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: Store,
+        observations: Observations,
+        *,
+        embedder: Embedder,
+        sizes: Sizes,
+        made_by: str,
+        perspectives: Looks,
+    ) -> None:
+        self.sizes, self.perspectives = sizes, perspectives
+        self._catalog, self._store, self._observations = catalog, store, observations
+        self._embedder, self._made_by = embedder, made_by
+        self._scale = Scale()
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the encoder is ready and is the one this index was built with."""
+        return self._fitting() is not None
+
+    def use(self, embedder: Embedder) -> None:
+        """Embed with this from now on, as far as it is the encoder this index was built with."""
+        self._embedder = embedder
+
+    def _fitting(self) -> Embedder | None:
+        """The embedder, if it is ready and its vectors may be compared with those stored."""
+        embedder = self._embedder
+        fits = embedder.state == "ready" and fingerprint(embedder.identity, self.sizes) == self._made_by
+        return embedder if fits else None
+
+    def search(self, query: Query) -> Answer:
+        """Find documents. Answers from full text alone, and says so, while there is no encoder for this index."""
+        embedder = self._fitting()
+        with span("search", mode=query.mode) as timed:
+            answer = search(query, store=self._store, catalog=self._catalog, embedder=embedder)
+            timed.note(documents=len(answer.hits))
+        return answer
+
+    def record(self, id: str) -> Record | None:
+        """The document that answers to `id`."""
+        return self._catalog.get(id)
+
+    def captured(self, workspace: str, content_hash: str) -> Record | None:
+        """The note of `workspace` that holds exactly this content."""
+        return self._catalog.captured(workspace, content_hash)
+
+    def at(self, path: str) -> Record | None:
+        """The document at `path`."""
+        return self._catalog.at(path)
+
+    def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
+        """The newest documents by creation, strictly older than `before`."""
+        return self._catalog.recent(workspace=workspace, limit=limit, before=before)
+
+    def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
+        """The tags most used in `workspace`, with the number of documents that have each."""
+        return self._catalog.vocabulary(workspace, limit)
+
+    def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
+        """The observations of the nodes at these paths, in order of their ordinals."""
+        return self._catalog.observations(paths)
+
+    def unlabelled(self, workspace: str | None = None) -> list[str]:
+        """The paths of the notes that lack a summary or tags, the oldest first."""
+        return self._catalog.unlabelled(workspace)
+
+    def passages(self, record: Record) -> list[str]:
+        """The chunks of a document, in order, each exactly as it was cut."""
+        return [row.text[row.cut :] for row in self._store.passages(path_id(record.path))]
+
+    def find_observations(
+        self, workspace: str, query: str, limit: int, mode: ObservationMode = "embedding", path: str | None = None
+    ) -> ObservationAnswer:
+        """The best observation of each of `limit` nodes or, with the path of one node, `limit` of its observations."""
+        with span("find", mode=mode) as timed:
+            answer = find(
+                query,
+                Place(workspace, path),
+                limit,
+                mode,
+                perspectives=self.perspectives(workspace),
+                observations=self._observations,
+                catalog=self._catalog,
+                embedder=self._fitting(),
+                scale=self._scale,
+            )
+            timed.note(observations=len(answer.hits))
+        return answer
+
+    def coverage(self, workspace: str) -> float:
+        """Which part of the observations is embedded under all perspectives; 1.0 where there are none."""
+        done, there = self._catalog.embedded(workspace, mark(self.perspectives(workspace)))
+        return done / there if there else 1.0
+
+    def aggregates(self, workspace: str, perspective: str | None = None) -> tuple[list[str], NDArray[np.float32]]:
+        """The mean direction of each node's observations under a perspective, or all: paths, and unit vectors, a row each.
+
+        A node without vectors is left out."""
+        chosen = [one for one in self.perspectives(workspace) if perspective in (None, one.name)]
+        pooled, paths = self._observations.pooled(workspace, chosen), self._catalog.nodes(workspace)
+        there = sorted((paths[key], key) for key in pooled if key in paths)
+        matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
+        return [path for path, _ in there], matrix
+
+    def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
+        """The path of every note that is not whole, or not indexed, and what is wrong with it."""
+        return [(path, str(defect)) for path, defect in self._catalog.defects(workspace)]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many documents, and how many chunks."""
+        return self._catalog.counts()
+
+    @property
+    def generation(self) -> int:
+        """Grows with every change made findable."""
+        return self._catalog.generation
+
+    def dump(self) -> dict[str, Any]:
+        """All that it holds, in an order that does not depend on how it came there."""
+        return {
+            "catalog": self._catalog.dump(),
+            "store": self._store.dump(),
+            "observations": self._observations.dump(),
+        }
+
+    @property
+    def damaged(self) -> bool:
+        """Whether its files are not what they were, so that searches fail."""
+        return any(store.damaged for store in self._stores)
+
+    @property
+    def _stores(self) -> tuple[Store, ...]:
+        return (self._store, *self._observations.opened)

@@ -1,0 +1,60 @@
+"""How near two texts look only because the same prompt stands in front of both, so that perspectives can be compared.
+
+A prompt is a part of every text under its perspective, so all similarities rise with its length: without this the longest
+prompt would be the best perspective of every observation. What is taken off is how near the query is, on average, to
+plain sentences that have nothing to do with it, more than it is without the prompt.
+
+Law, tested: under one perspective the order stays as it is, and without a prompt the score is the cosine similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from index.perspectives import Perspective, asked
+
+if TYPE_CHECKING:  # it loads libraries that only its owner needs
+    from index.embed import Embedder
+
+Point: TypeAlias = tuple[Perspective, np.ndarray, float]  # of a query, and what the prompt adds to similarities with it
+
+PLAIN: Final = Perspective("plain", "")
+SENTENCES: Final = (
+    "It is raining.",
+    "The weather was mild.",
+    "It is stored in a table.",
+    "She called him later.",
+    "Prices rose again.",
+    "The file is large.",
+    "We will meet there.",
+    "Music played all night.",
+)
+
+
+class Scale:
+    """What each prompt adds to similarities with each encoder, measured when it is first needed."""
+
+    def __init__(self) -> None:
+        self._centres: dict[tuple[str, str], np.ndarray] = {}  # by encoder and prompt
+
+    def points(self, query: str, perspectives: Sequence[Perspective], embedder: Embedder) -> list[Point]:
+        """The query under each perspective."""
+        texts = dict.fromkeys(asked(one, query) for one in (PLAIN, *perspectives))
+        vectors = dict(zip(texts, embedder.queries(list(texts)), strict=True))
+        centres = self._measured((PLAIN, *perspectives), embedder)
+
+        def near(one: Perspective) -> float:
+            return float(vectors[asked(one, query)] @ centres[one.prompt])
+
+        return [(one, vectors[asked(one, query)], near(one) - near(PLAIN)) for one in perspectives]
+
+    def _measured(self, perspectives: Sequence[Perspective], embedder: Embedder) -> Mapping[str, np.ndarray]:
+        known, encoder = self._centres, embedder.identity
+        new = [one for one in perspectives if (encoder, one.prompt) not in known]
+        if new:
+            made = embedder.documents([asked(one, text) for one in new for text in SENTENCES], urgent=True)
+            means = made.reshape(len(new), len(SENTENCES), -1).mean(axis=1)
+            known.update({(encoder, one.prompt): mean for one, mean in zip(new, means, strict=True)})
+        return {one.prompt: known[encoder, one.prompt] for one in perspectives}

@@ -1,0 +1,78 @@
+"""Where vectors come from: those that are stored or were made a moment ago are taken again, the others are asked for.
+
+Law, tested: a text whose vector is known is not embedded again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.embed import Embedder
+from index.errors import Unavailable
+
+LATEST: Final = 1_000  # vectors that are remembered: what is written again because something came between
+
+Vector: TypeAlias = NDArray[np.float32]
+Stored: TypeAlias = Callable[[Collection[str]], Mapping[str, Vector]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The vectors of texts by their digests, as far as there are any, and which of them were made just now."""
+
+    vectors: Mapping[str, Vector]
+    fresh: frozenset[str]
+
+
+class Vectors:
+    """Finds the vectors of texts; safe from any thread."""
+
+    def __init__(self, *stored: Stored) -> None:
+        self._stored = stored
+        self._latest: dict[str, Vector] = {}
+        self._lock = threading.Lock()
+
+    def of(
+        self,
+        texts: Mapping[str, str],
+        embedder: Embedder | None,
+        *,
+        urgent: bool,
+        progress: Callable[[int], None] | None = None,
+    ) -> Found:
+        """The vectors of `texts`, which are given by their digests.
+
+        Without an embedder that works, `urgent` raises Unavailable; else some are missing."""
+        known = self._remembered(texts)
+        for stored in self._stored:
+            known |= stored(texts.keys() - known.keys())
+        unknown = {digest: text for digest, text in texts.items() if digest not in known}
+        if not unknown or embedder is None:
+            return Found(known, frozenset())
+        try:
+            made = embedder.documents(list(unknown.values()), urgent=urgent, progress=progress)
+        except Unavailable:
+            if urgent:
+                raise  # a capture is refused; a note of the vault is indexed by its words until the encoder is back
+            return Found(known, frozenset())
+        fresh = dict(zip(unknown, made, strict=True))
+        if urgent:
+            self._remember(fresh)
+        return Found(known | fresh, frozenset(fresh))
+
+    def _remembered(self, digests: Collection[str]) -> dict[str, Vector]:
+        with self._lock:
+            found = {digest: vector for digest in digests if (vector := self._latest.pop(digest, None)) is not None}
+            self._latest |= found  # the latest stand last
+            return found
+
+    def _remember(self, fresh: Mapping[str, Vector]) -> None:
+        with self._lock:
+            self._latest |= {digest: vector.copy() for digest, vector in fresh.items()}
+            for digest in list(self._latest)[: max(0, len(self._latest) - LATEST)]:
+                del self._latest[digest]

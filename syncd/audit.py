@@ -1,0 +1,325 @@
+"""The audit log: one entry for each write of a note, in the ledger, chained by digests, on disk before the file is written.
+
+Law, tested: a write whose entry can't be written does not happen, and no read waits for an entry. Names of ours, ids,
+paths, sizes and digests are logged; no text of a note, no metadata, no secret."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from index.errors import Unavailable
+from syncd.chain import COLUMNS, Entry, Head, seal
+from syncd.ledger import Ledger
+
+HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written
+FAILS: Final = "audit: the log can't be written, so nothing is written; searches and reads go on; see memex doctor"
+DENIALS: Final = 20, 60.0  # entries at once about denied calls of one key, and seconds until one more is written
+PAGE: Final = 2_000  # entries read at a time
+WANTED: Final = (
+    "since",
+    "until",
+    "key",
+    "tool",
+    "surface",
+    "workspace",
+    "id",
+)  # what is searched by; `key` is id or name
+
+log = logging.getLogger(__name__)
+
+_INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # as COLUMNS
+_FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
+    AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
+    AND (:tool IS NULL OR tool = :tool) AND (:surface IS NULL OR surface = :surface)
+    AND (:workspace IS NULL OR workspace = :workspace) AND (:id IS NULL OR id = :id)"""
+_OLD: Final = """SELECT * FROM audit WHERE seq <= ?
+    AND seq IN (SELECT max(seq) FROM audit WHERE path != '' GROUP BY path)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """On whose behalf something is written: the surface it came in by, and what is known of the caller."""
+
+    surface: str  # mcp, rest, cli, daemon, file
+    tool: str = ""
+    key: str = ""  # its public id
+    name: str = ""
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one file. Digests are sha256 in hex; "" = there is no file."""
+
+    path: str
+    before: str
+    after: str
+    bytes: int
+    id: str
+    type: str
+    workspace: str
+
+    @property
+    def kind(self) -> str:
+        """In a word."""
+        return "create" if not self.before else "update" if self.after else "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """How many times nodes were created, changed and deleted since then (epoch milliseconds)."""
+
+    since: int
+    creates: int
+    updates: int
+    deletes: int
+
+
+DAEMON: Final = Author("daemon")
+ADOPTION: Final = Author("daemon", "adoption")
+AUTHOR: ContextVar[Author] = ContextVar("author", default=DAEMON)
+TAKING_BACK: ContextVar[bool] = ContextVar("taking back", default=False)
+
+
+@contextlib.contextmanager
+def authored(author: Author) -> Iterator[None]:
+    """What is written inside is written on behalf of `author`, in threads that take this context along too."""
+    token = AUTHOR.set(author)
+    try:
+        yield
+    finally:
+        AUTHOR.reset(token)
+
+
+def taken_back(undo: Callable[[], object]) -> None:
+    """Call `undo`, which takes back a write that came to nothing: what it writes is logged as that, and is never refused."""
+    token = TAKING_BACK.set(True)
+    try:
+        undo()
+    finally:
+        TAKING_BACK.reset(token)
+
+
+class Audit:
+    """The log of one ledger. Safe from any thread; one process writes it, the one that holds the state folder's lock."""
+
+    def __init__(self, ledger: Ledger, state: Path) -> None:
+        self.problem = ""  # why the last entry could not be written, in a sentence
+        self.look: Callable[[], object] = lambda: None  # before events are counted: notice what was changed by hand
+        self._ledger = ledger
+        self._lock = threading.RLock()
+        self._denials: dict[str, tuple[float, float, int]] = {}  # key → entries left, when that was, and left out since
+        last = ledger.rows("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
+        self.head = Head(*last[0]) if last else Head()
+        self._noted = os.open(state / HEAD, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        noted = self.noted()
+        if noted is not None and not self.holds(noted):
+            log.error("the audit log had gone on to entry %d, which is not in it", noted.seq)
+            with contextlib.suppress(Unavailable):  # told at the first write
+                self._put([self._of(AUTHOR.get(), kind="cut", outcome=str(noted))])
+        self._note_head()
+
+    def close(self) -> None:
+        """Let go of the file that tells the head."""
+        os.close(self._noted)
+
+    # Writing
+
+    def note(self, change: Change) -> int:
+        """Log what is about to be written; the entry's number, once it is on disk. Unavailable when it can't be logged.
+
+        A node that somebody else has changed since its last entry gets an entry for that first."""
+        with self._lock:
+            entries = [self._change(AUTHOR.get(), change)]
+            if change.type == "entity":
+                last = self.last(change.path)
+                if (last.after if last else "") != change.before:
+                    was = replace(change, before=last.after if last else "", after=change.before, bytes=0)
+                    entries.insert(0, self._change(Author("file"), was))
+            return self._put(entries)
+
+    def undone(self, seq: int, change: Change, outcome: str) -> None:
+        """Log that what entry `seq` says did not come about. What can't be logged is told, and stops nothing."""
+        was = replace(change, before=change.after, after=change.before, bytes=0)
+        with contextlib.suppress(Unavailable):
+            self._put([self._change(AUTHOR.get(), was, kind="undone", outcome=outcome, undoes=seq)])
+
+    def taken_back(self, change: Change) -> None:
+        """Log a write that took back the last one of its file. What can't be logged is told, and stops nothing."""
+        with contextlib.suppress(Unavailable), self._lock:
+            last = self.last(change.path)
+            undoes = last.seq if last and last.after == change.before else 0
+            self._put([self._change(AUTHOR.get(), change, kind="undone", outcome="UNAVAILABLE", undoes=undoes)])
+
+    def noticed(self, changes: Sequence[tuple[str, Change]]) -> None:
+        """Log what was changed by hand, each with the kind of its entry ("" = as it is)."""
+        entries = [self._change(Author("file"), change, kind=kind or change.kind) for kind, change in changes]
+        if entries:
+            self._put(entries)
+
+    def denied(self, author: Author, code: str, workspace: str) -> None:
+        """Log a write that was not allowed; of many by one key only some, each telling how many went before it."""
+        burst, every = DENIALS
+        now = time.monotonic()
+        with self._lock:
+            left, then, more = self._denials.get(author.key, (float(burst), now, 0))
+            left = min(burst, left + (now - then) / every)
+            writes = left >= 1
+            self._denials[author.key] = (left - writes, now, 0 if writes else more + 1)
+            if writes:
+                told = f"{code}, and {more} more like it before" if more else code
+                with contextlib.suppress(Unavailable):
+                    self._put([self._of(author, kind="denied", outcome=told, workspace=workspace[:200])])
+
+    def _change(self, author: Author, change: Change, *, kind: str = "", **more: Any) -> Entry:
+        about = {name: getattr(change, name) for name in Change.__slots__}
+        return self._of(author, kind=kind or change.kind, **about, **more)
+
+    def _of(self, author: Author, **about: Any) -> Entry:
+        said = {name: getattr(author, name) for name in Author.__slots__} | about
+        texts: dict[str, Any] = {
+            name: _utf8(value) if isinstance(value, str) else value for name, value in said.items()
+        }
+        return Entry(seq=0, at=time.time_ns() // 1_000_000, **texts)
+
+    def _put(self, drafts: Sequence[Entry], gone: int = 0) -> int:
+        """Append entries in one commit, which also removes those up to `gone`; the number of the last."""
+        with self._lock:
+            head, entries = self.head, []
+            for draft in drafts:
+                entry = replace(draft, seq=head.seq + 1)
+                entry = replace(entry, seal=seal(entry, head.seal))
+                head = Head(entry.seq, entry.seal)
+                entries.append(entry)
+            try:
+                with self._ledger.writing():
+                    for entry in entries:
+                        self._ledger.run(_INSERT, [getattr(entry, name) for name in COLUMNS])
+                    if gone:
+                        self._ledger.run("DELETE FROM audit WHERE seq <= ?", (gone,))
+            except Unavailable as error:
+                if not self.problem:
+                    log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the words are all there is to it
+                self.problem = FAILS
+                raise Unavailable("the audit log can't be written, so nothing was changed; reads go on") from error
+            self.problem = ""
+            self.head = head
+            self._note_head()
+            return head.seq
+
+    def _note_head(self) -> None:
+        """Keep the head beside the ledger too. It is not synced: after a power cut it may lag behind, and nothing more."""
+        try:
+            os.pwrite(self._noted, f"{self.head.seq:015}:{self.head.seal}\n".encode(), 0)
+        except OSError as error:
+            log.warning("%s can't be written: %s", HEAD, error.strerror)
+
+    # Reading
+
+    def noted(self) -> Head | None:
+        """The head as the file beside the ledger tells it."""
+        return Head.of(os.pread(self._noted, 200, 0).decode("ascii", "replace").partition("\n")[0])
+
+    def holds(self, head: Head) -> bool:
+        """Whether the log has this entry, or has dropped it in good order."""
+        if head.seq <= self.base().seq:
+            return True
+        rows = self._ledger.rows("SELECT seal FROM audit WHERE seq = ?", (head.seq,))
+        return rows == [(head.seal,)]
+
+    def base(self) -> Head:
+        """The last of the entries that were pruned."""
+        rows = self._ledger.rows("SELECT outcome FROM audit WHERE kind = 'pruned' ORDER BY seq DESC LIMIT 1")
+        return (Head.of(rows[0][0]) if rows else None) or Head()
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return int(self._ledger.rows("SELECT count(*) FROM audit")[0][0])
+
+    def last(self, path: str) -> Entry | None:
+        """The newest entry that says what the file at `path` is."""
+        rows = self._ledger.rows("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
+        return Entry(*rows[0]) if rows else None
+
+    def states(self) -> dict[str, str]:
+        """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
+        rows = self._ledger.rows("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")
+        return {path: after for path, after, _ in rows}
+
+    def entries(self, first: int = 0) -> Iterator[Entry]:
+        """All entries from the number `first` on, in order, read a page at a time."""
+        while rows := self._ledger.rows("SELECT * FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?", (first, PAGE)):
+            yield from (Entry(*row) for row in rows)
+            first = rows[-1][0] + 1
+
+    def found(self, limit: int, *, after: int | None = None, **wanted: Any) -> list[Entry]:
+        """The newest `limit` entries that have what is `wanted`, by the names of WANTED, oldest first.
+
+        With `after`, the first ones behind that entry instead."""
+        order = " ORDER BY seq DESC LIMIT :limit" if after is None else " ORDER BY seq LIMIT :limit"
+        asked = dict.fromkeys(WANTED) | wanted | {"after": after, "limit": limit}
+        found = [Entry(*row) for row in self._ledger.rows(_FOUND + order, asked)]
+        return found[::-1] if after is None else found
+
+    def events(self, workspace: str, since: int, alive: Collection[str]) -> Events:
+        """What became of the nodes of a workspace since then. Of those that are gone only that they were deleted counts.
+
+        `alive`: the ids of the nodes there are."""
+        self.look()
+        rows = self._ledger.rows(
+            "SELECT seq, kind, surface, tool, id, path, undoes FROM audit"
+            " WHERE type = 'entity' AND workspace = ? AND at >= ? ORDER BY seq",
+            (workspace, since),
+        )
+        undone = {undoes for *_, undoes in rows}
+        counts = {"create": 0, "update": 0, "delete": 0}
+        owner: dict[str, str] = {}  # path → the id that the note there has in the end, read backwards
+        for seq, kind, surface, tool, own, path, _ in reversed(rows):
+            if seq in undone or kind == "undone":
+                continue
+            if kind in ("delete", "moved"):
+                owner.pop(path, None)
+            else:
+                owner.setdefault(path, own)
+            if kind in counts and (surface, tool) != (ADOPTION.surface, ADOPTION.tool):  # which follows another's write
+                counts[kind] += kind == "delete" or own in alive or owner.get(path) in alive
+        return Events(since, counts["create"], counts["update"], counts["delete"])
+
+    # Pruning
+
+    def prunable(self, before: int) -> int:
+        """The number of the last entry that may go when those older than `before` are to: all up to it are older."""
+        rows = self._ledger.rows("SELECT min(seq) FROM audit WHERE at >= ?", (before,))
+        first = rows[0][0] if rows[0][0] is not None else self.head.seq
+        return max(0, min(int(first), self.head.seq) - 1)
+
+    def prune(self, gone: int) -> int:
+        """Remove the entries up to `gone`, and say so in an entry that keeps the chain; how many went.
+
+        What the log knows of files whose only entries go is said again, so that nothing is forgotten of what there is."""
+        with self._lock:
+            rows = self._ledger.rows("SELECT seal FROM audit WHERE seq = ?", (gone,))
+            if not rows:
+                return 0
+            ended = Head(gone, rows[0][0])
+            states = self._ledger.rows(_OLD, (gone,))
+            now = self._of(AUTHOR.get(), kind="pruned", outcome=str(ended))
+            kept = (replace(Entry(*row), at=now.at, kind="kept", outcome="done", undoes=0) for row in states)
+            before = self.base().seq
+            self._put([now, *(one for one in kept if one.after)], gone)
+            return gone - before
+
+
+def _utf8(text: str) -> str:
+    """`text` as a database takes it: bytes of a file's name that are not UTF-8 are spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,96 @@
+"""The vault as everything that Memex writes goes through it: each write of a file is in the audit log before it is done.
+
+Law, tested: one entry for each write, whoever asks for it; none for a write that is refused before it begins."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from index.errors import Conflict, MemexError, Unavailable
+from index.identity import ID, path_id
+from index.model import Stat
+from syncd.audit import TAKING_BACK, Audit, Change
+from syncd.note import FrontmatterError, decode, properties, split
+from syncd.openat import lstat
+from syncd.parse import TYPES
+from syncd.place import place
+from syncd.vault import Vault
+
+
+class Audited(Vault):
+    """A vault whose writes are logged."""
+
+    def __init__(self, root: Path, audit: Audit, *, inbox: str, **options: Any) -> None:
+        super().__init__(root, **options)
+        self._audit, self._inbox = audit, inbox
+
+    def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
+        """As a vault does, once it is logged."""
+        self._check(path, new=not again)
+        with self._told(path):
+            if lstat(self._calls.open, self._fd, path) is not None:
+                raise Conflict(f"{path} exists already")
+        with self._logged(path, None, data):
+            return super().create(path, data, again=again)
+
+    def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
+        """As a vault does, once it is logged."""
+        with self._logged(path, self._as_read(path, digest), data):
+            return super().replace(path, data, digest=digest)
+
+    def remove(self, path: str, *, digest: str | None = None) -> None:
+        """As a vault does, once it is logged."""
+        raw = self._as_read(path, digest)
+        with self._logged(path, raw, None):
+            super().remove(path, digest=_sha(raw))
+
+    def _as_read(self, path: str, digest: str | None) -> bytes:
+        """What the file holds now, which must be what whoever writes has read."""
+        self._check(path)
+        raw, _ = self.read(path)
+        if digest is not None and _sha(raw) != digest:
+            raise Conflict(f"{path} has changed since it was read; read it again")
+        return raw
+
+    @contextmanager
+    def _logged(self, path: str, was: bytes | None, data: bytes | None) -> Iterator[None]:
+        """Log the write that is done inside; one that fails there is logged once more, as undone."""
+        change = changed(path, was, data, self._inbox)
+        if TAKING_BACK.get():
+            yield
+            self._audit.taken_back(change)
+            return
+        entry = self._audit.note(change)
+        try:
+            yield
+        except BaseException as error:
+            self._audit.undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
+            raise
+
+
+def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
+    """What becomes of the file at `path`, as the log tells it; None = there is no file."""
+    where = place(path, inbox)
+    raw = data if data is not None else was or b""
+    try:
+        said = {name.casefold(): value for name, value in properties(split(decode(raw))[0]).items()}
+    except FrontmatterError:
+        said = {}
+    own, kind = said.get("id"), said.get("type")
+    return Change(
+        path=path,
+        before=_sha(was),
+        after=_sha(data),
+        bytes=len(data or b""),
+        id=own if isinstance(own, str) and ID.match(own) else path_id(path),
+        type=kind if kind in TYPES else where.type,
+        workspace=where.workspace,
+    )
+
+
+def _sha(data: bytes | None) -> str:
+    return "" if data is None else hashlib.sha256(data).hexdigest()

@@ -1,0 +1,139 @@
+"""The entries of the audit log, and the chain of digests that shows whether one was changed, added or taken away.
+
+Law, tested: a change of any value of any entry, a missing entry and one put in between are told by `checked`. What is
+cut off at the end can only be told by whoever remembers the head."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+GENESIS = "0" * 64
+HEAD = re.compile(r"(\d{1,15}):([0-9a-f]{64})\Z")
+BREAKS = 100  # that are told; a log that was rewritten has one at each entry
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the log. Digests are sha256 in hex of a file's bytes; "" = no file, or no file is meant."""
+
+    seq: int  # 1, 2, 3 … without a gap
+    at: int  # epoch milliseconds
+    kind: str  # create, update, delete, undone, moved, kept: what a file is now; denied, pruned, cut: nothing of a file
+    surface: str  # mcp, rest, cli, daemon or file
+    tool: str = ""
+    request: str = ""
+    key: str = ""  # the public id of the key, and the name that its owner gave it
+    name: str = ""
+    workspace: str = ""
+    type: str = ""  # note, entity or file
+    id: str = ""  # of the document
+    path: str = ""
+    bytes: int = 0  # of the file afterwards
+    before: str = ""
+    after: str = ""
+    outcome: str = "done"
+    undoes: int = 0  # the entry that did not come about; 0 = none
+    seal: str = ""  # over the seal of the entry before and all of the above
+
+
+COLUMNS = tuple(one.name for one in fields(Entry))
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """An entry by its number and seal: where a chain ends, or begins. Number 0 is before the first."""
+
+    seq: int = 0
+    seal: str = GENESIS
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.seal}"
+
+    @classmethod
+    def of(cls, text: str) -> Head | None:
+        """What `str` made of a head; None for anything else."""
+        found = HEAD.match(text.strip())
+        return cls(int(found[1]), found[2]) if found else None
+
+
+@dataclass(slots=True)
+class Checked:
+    """What came of looking through a chain: how many entries, where it ends, and where it breaks."""
+
+    entries: int = 0
+    first: int = 0  # its number
+    head: Head = field(default_factory=Head)
+    breaks: list[str] = field(default_factory=list)
+    broken: int = 0
+
+    def wrong(self, text: str) -> None:
+        """Count a break, and keep the first of them."""
+        self.broken += 1
+        if len(self.breaks) < BREAKS:
+            self.breaks.append(text)
+
+
+def seal(entry: Entry, before: str) -> str:
+    """The seal of an entry that follows the one with the seal `before`."""
+    values = [value for name, value in asdict(entry).items() if name != "seal"]
+    return hashlib.sha256(f"{before}\n{json.dumps(values)}".encode()).hexdigest()
+
+
+def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterable[Head] = ()) -> Checked:
+    """Look through a chain, in order. `base`: what went before its first entry; None = that entry is taken as it is.
+
+    Each of `heads`, as somebody has noted it down, must be one of its entries."""
+    found = Checked(head=base or Head())
+    wanted = {head.seq: head.seal for head in heads if head.seq and (base is None or head.seq > base.seq)}
+    for entry in entries:
+        last = found.head
+        if not found.entries:
+            found.first = entry.seq
+        if not found.entries and base is None:
+            last = Head(entry.seq - 1, "")
+        if entry.seq != last.seq + 1:
+            found.wrong(_gap(last.seq, entry.seq))
+        elif last.seal and entry.seal != seal(entry, last.seal):
+            found.wrong(f"entry {entry.seq} does not match its seal: it was changed, or the one before it was")
+        if entry.kind == "cut":
+            found.wrong(f"entry {entry.seq} was written where the log had been cut: it had gone on to {entry.outcome}")
+        if entry.seq in wanted and wanted.pop(entry.seq) != entry.seal:
+            found.wrong(f"entry {entry.seq} is not the one whose seal was noted down: the log was rewritten")
+        found.entries += 1
+        found.head = Head(entry.seq, entry.seal)
+    for seq in sorted(wanted):
+        found.wrong(f"the log ends at entry {found.head.seq}, and entry {seq} was noted down: its end was cut off")
+    return found
+
+
+def _gap(last: int, seq: int) -> str:
+    if seq <= last:
+        return f"entry {seq} stands behind entry {last}"
+    missing = f"entry {last + 1} is" if seq == last + 2 else f"entries {last + 1} to {seq - 1} are"
+    return f"{missing} missing"
+
+
+def base_of(entries: Iterable[Entry]) -> Head:
+    """What went before the first of `entries`, as the newest of them about a prune says; the very beginning without one."""
+    told = [head for entry in entries if entry.kind == "pruned" and (head := Head.of(entry.outcome))]
+    return told[-1] if told else Head()
+
+
+def line(entry: Entry) -> str:
+    """An entry as a line of JSON."""
+    return json.dumps(asdict(entry), ensure_ascii=False)
+
+
+def read(text: str) -> Entry:
+    """The entry that a line of JSON holds. Raises ValueError for anything else."""
+    told: Any = json.loads(text)
+    if not isinstance(told, Mapping) or set(told) != set(COLUMNS):
+        raise ValueError("it is no entry of an audit log")
+    if not all(isinstance(told[one.name], int if one.type == "int" else str) for one in fields(Entry)):
+        raise ValueError("a value of the entry is of another kind")
+    return Entry(**told)

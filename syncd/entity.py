@@ -1,0 +1,290 @@
+"""The note of an entity as a node, and the edits that change a node by changing its note.
+
+Laws, tested: what is given comes back as it was given. An edit changes only the lines of what it edits, and a few
+properties; what it returns has been read back and says what was asked, and nothing else differently. An ordinal, once
+given, is never given to another observation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from index.errors import Conflict, InvalidArgument, NotFound
+from index.model import Observation, Statement
+from syncd.capture import iso
+from syncd.entity_lines import LARGEST, alone, read, stated, written
+from syncd.entity_node import (
+    ONE_LINE,
+    Numbered,
+    Own,
+    checked_content,
+    checked_kind,
+    checked_name,
+    checked_type,
+    link,
+    node,
+    statements,
+)
+from syncd.fields import fields, prefix, retyped, without
+from syncd.note import PropertyValue, edit, properties, split
+from syncd.note import compose as composed
+
+__all__ = [
+    "add",
+    "checked_content",
+    "checked_kind",
+    "checked_name",
+    "checked_type",
+    "compose",
+    "describe",
+    "link",
+    "node",
+    "relate",
+    "remove",
+    "replace",
+    "retype",
+    "settle",
+    "unrelate",
+]
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def compose(
+    own: Mapping[str, PropertyValue],
+    observations: Sequence[str],
+    relations: Sequence[tuple[str, str]] = (),
+    ordinals: Sequence[int] = (),
+) -> str:
+    """A new note of a node: its properties, its observations, its relations (type and `link`).
+
+    The ordinals rise, one for each observation; () = from 1 on."""
+    numbers = ordinals or range(1, len(observations) + 1)
+    facts = [Observation(at, checked_content(text)) for at, text in zip(numbers, observations, strict=True)]
+    lines = ["## Observations", *(line for one in facts for line in written("-", one.content, one.ordinal))]
+    if relations:
+        lines += ["", "## Relations", *(_relation(type, to)[0] for type, to in relations)]
+    front = dict(own)
+    if facts:
+        front["last_ordinal"] = max([facts[-1].ordinal, *(n for n in [own.get("last_ordinal")] if isinstance(n, int))])
+        front |= {"observed_at": own["created_at"]} if "created_at" in own and "observed_at" not in own else {}
+    text = composed(front, "".join(f"{line}\n" for line in lines))
+    _check(text, tuple(facts), dict.fromkeys(_relation(type, to)[1] for type, to in relations))
+    return text
+
+
+def add(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Observation]]:
+    """`text` with observations added behind those that are there; and these, with their ordinals."""
+    draft = _Draft(text)
+    first = draft.found.highest + 1
+    new = [Observation(at, checked_content(content)) for at, content in enumerate(contents, first)]
+    if not new:
+        return text, []
+    lines = [line for one in new for line in written("-", one.content, one.ordinal)]
+    draft.under("observations", lines)
+    draft.found.highest += len(new)
+    return draft.done(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
+
+
+def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, str]:
+    """`text` with another observation under the same ordinal, in the same place; and the old one."""
+    draft = _Draft(text)
+    content = checked_content(content)
+    item = draft.found.items.get(ordinal)
+    if item is None:
+        raise NotFound(f"no observation {ordinal} in this node: open it to see those there are", ordinal=ordinal)
+    if item.content == content:
+        return text, content
+    draft.splice(item.first, item.behind, written(item.lead, content, ordinal))
+    draft.found.given.pop(ordinal, None)
+    says = tuple(
+        Observation(one.ordinal, content if one.ordinal == ordinal else one.content) for one in draft.found.observations
+    )
+    return draft.done(now, {"observed_at": iso(now)}, says=says), item.content
+
+
+def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list[int]]:
+    """`text` without these observations; and those ordinals that were there."""
+    draft = _Draft(text)
+    gone = [ordinal for ordinal in dict.fromkeys(ordinals) if ordinal in draft.found.items]
+    if not gone:
+        return text, []
+    for ordinal in gone:
+        draft.splice(draft.found.items[ordinal].first, draft.found.items[ordinal].behind, [])
+        draft.found.given.pop(ordinal, None)
+    says = tuple(one for one in draft.found.observations if one.ordinal not in gone)
+    return draft.done(now, {}, says=says), gone
+
+
+def relate(text: str, type: str, link: str, *, now: int) -> str:
+    """`text` with a relation of that type to `[[link]]`; as it is when it says so already."""
+    draft = _Draft(text)
+    line, statement = _relation(type, link)
+    before = statements(draft.found.page)
+    if statement in before:
+        return text
+    draft.under("relations", [line])
+    return draft.done(now, {}, states=(*before, statement))
+
+
+def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
+    """`text` without the relations that are `gone`; and how many these were."""
+    draft = _Draft(text)
+    before = statements(draft.found.page)
+    kept = [statement for statement in before if not gone(statement)]
+    if len(kept) == len(before):
+        return text, 0
+    for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
+        line = draft.line(at)
+        left = without(line, gone)
+        if left != line:
+            draft.splice(at, at + 1, [] if left is None else [left])
+    return draft.done(now, {}, states=kept), len(before) - len(kept)
+
+
+def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int) -> str:
+    """`text` with `new` as the type of the relations that are among `which`."""
+    draft = _Draft(text)
+    type = checked_type(new)
+    before = statements(draft.found.page)
+    states = dict.fromkeys(Statement(type, one.target) if which(one) else one for one in before)
+    if tuple(states) == before:
+        return text
+    for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
+        line = draft.line(at)
+        left = retyped(line, which, type)
+        moved = [
+            f"{prefix(line)}- {type}:: {left[target.start : target.end]}"
+            for found in fields(left)
+            for target in found.targets
+            if which(target.says) and target.says.type != type
+        ]
+        if left != line or moved:
+            rest = without(left, lambda one: which(one) and one.type != type) if moved else left
+            draft.splice(at, at + 1, [*([] if rest is None else [rest]), *moved])
+    return draft.done(now, {}, states=states)
+
+
+def describe(text: str, changes: Mapping[str, PropertyValue], *, now: int) -> str:
+    """`text` with properties of the node changed (None removes one); a summary that changes tells when."""
+    stamp = {"summary_updated_at": iso(now) if changes["summary"] else None} if "summary" in changes else {}
+    return _Draft(text).done(now, {**changes, **stamp})
+
+
+def settle(text: str, *, now: int) -> str:
+    """`text` with the ordinals that its observations have but do not state; as it is when there are none."""
+    draft = _Draft(text)
+    if not draft.found.unsettled:
+        return text
+    return draft.done(now, {}, version=False)
+
+
+def _relation(type: str, link: str) -> tuple[str, Statement]:
+    """The line of a relation, and what it states."""
+    line = f"- {checked_type(type)}:: [[{link}]]"
+    found = [] if not ONE_LINE.fullmatch(link) else fields(line)
+    if [(len(one.targets), one.targets[0].end) for one in found] != [(1, len(line))]:
+        raise InvalidArgument(f"{link[:100]!r} can't be linked to: rename its file, without any of # ^ [ ] |")
+    return line, found[0].targets[0].says
+
+
+class _Draft:
+    """A note under change: what it says, and the lines to put in place of others."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.front, body = split(text)
+        self.own = Own(properties(self.front), [])
+        self.stated = self.own.last_ordinal()
+        self.found = Numbered(read(body), self.stated)
+        self.lines = self.found.page.lines
+        self.splices: list[tuple[int, int, list[str]]] = []
+        self.unseen = self.found.unsettled
+
+    def line(self, at: int) -> str:
+        return self.lines[at].rstrip("\r\n")
+
+    def splice(self, first: int, behind: int, lines: list[str]) -> None:
+        """Put `lines` in place of `lines[first:behind]`; those without a line end get one."""
+        self.splices.append((first, behind, lines))
+
+    def under(self, name: str, lines: list[str]) -> None:
+        """Put `lines` at the end of the list in the section `name`, which is made if there is none."""
+        page = self.found.page
+        section = page.sections.get(name)
+        if section:
+            ends = [item.behind for item in page.items] if name == "observations" else [at + 1 for at, _ in page.fields]
+            at = max((end for end in ends if section.inner < end <= section.behind), default=section.inner)
+            while name == "relations" and at < section.behind and self.lines[at].strip() and self.lines[at][0] in " \t":
+                at += 1  # what is indented belongs to the relation above
+            prose = at == section.inner and at < len(self.lines) and self.lines[at].strip()
+            self.splice(at, at, [*lines, ""] if prose else lines)
+            return
+        other = page.sections.get("relations") if name == "observations" else None
+        at = other.first if other else len(self.lines)
+        level = max(2, other.level) if other else min(2, page.depth or 2)
+        above = [""] if at and self.lines[at - 1].strip() else []
+        self.splice(at, at, [*above, f"{'#' * level} {name.title()}", *lines, *([""] if other else [])])
+
+    def done(
+        self,
+        now: int,
+        changes: Mapping[str, PropertyValue],
+        *,
+        says: Sequence[Observation] | None = None,
+        states: Collection[Statement] | None = None,
+        version: bool = True,
+    ) -> str:
+        """The text after the change. Raises Conflict when it would not say what it should."""
+        found = self.found
+        says = found.observations if says is None else says
+        states = statements(found.page) if states is None else states
+        if found.highest > LARGEST:
+            raise Conflict(f"the note has no ordinals left: its ids or its `last_ordinal` are near {LARGEST:,}")
+        for ordinal, item in found.given.items():
+            at = item.place
+            if at is None:
+                self.splice(item.behind, item.behind, alone(item.lead, item.content, ordinal))
+            else:
+                self.splice(at, at + 1, [stated(self.lines[at], item, ordinal)])
+        changes = {"updated_at": iso(now), **changes}
+        if version:
+            changes["version"] = self._version() + 1
+        if found.highest > self.stated:
+            changes["last_ordinal"] = found.highest
+        if self.unseen:
+            changes["observed_at"] = iso(now)
+        text = edit(self._spliced(), changes)
+        _check(text, says, states)
+        return text
+
+    def _version(self) -> int:
+        version = self.own.values.get("version")
+        return version if isinstance(version, int) and not isinstance(version, bool) and 1 <= version < 2**53 else 1
+
+    def _spliced(self) -> str:
+        """The text with the new lines. They end as the note's first line does; the last ends as it did."""
+        ends = _LINE_END.search(self.text)
+        newline = ends[0] if ends else "\n"
+        front = self.front if self.front[-1:] in ("", "\ufeff", "\r", "\n") else self.front + newline
+        out: list[str] = []
+        at = 0
+        for first, behind, lines in sorted(self.splices, key=lambda splice: splice[:2]):
+            out += self.lines[at:first]
+            if lines and out and out[-1][-1] not in "\r\n":
+                out[-1] += newline
+            out += [line if line[-1:] in ("\r", "\n") else line + newline for line in lines]
+            at = behind
+        out += self.lines[at:]
+        if out and self.lines and self.lines[-1][-1] not in "\r\n":
+            out[-1] = out[-1].rstrip("\r\n")
+        return front + "".join(out)
+
+
+def _check(text: str, says: Sequence[Observation], states: Collection[Statement]) -> None:
+    """Refuse to return what would be read as something else."""
+    found = Numbered(read(split(text)[1]), 0)
+    if found.given or found.observations != tuple(says) or set(statements(found.page)) != set(states):
+        raise Conflict(
+            "the note can't be changed here: a code block or comment in it is not closed, or its lists are not plain ones"
+        )

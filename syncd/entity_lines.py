@@ -1,0 +1,289 @@
+"""Read the lines of an entity's note: which observations they hold, which relations, and where.
+
+Laws, tested: one pass, in time linear in the text. An item ends with the first line that is not indented, whatever its own
+lines look like, so no observation reaches into what follows it; what `written` gives is read back as it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, takewhile
+
+from syncd.fields import Field, fields
+from syncd.inline import COMMENT
+
+LARGEST = 10**12 - 1  # ordinal
+
+_LINES = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
+_ITEM = re.compile(r"( {0,3}(?:[-+*]|[0-9]{1,9}[.)]))([ \t]++|\Z)")
+_RULE = re.compile(r" {0,3}([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
+_UNDERLINE = re.compile(r" {0,3}(=++|-++)[ \t]*+(?:[\r\n]|\Z)")
+_FENCE = re.compile(r"`{3,}+(?=[^`]*\Z)|~{3,}+")
+_BLOCK = re.compile(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)|`{3}|~{3}|[>|#])")
+_LEADS = re.compile(r"(?:[> \t]|(?:[-+*]|[0-9]{1,9}[.)])[ \t])*+")
+_ARROW = re.compile("-->")
+_ALONE = re.compile(r"\s*+(\^[oO]([1-9][0-9]{0,11}))\s*+\Z")
+_LAST = re.compile(r"(?:\A|\s)(\^[oO]([1-9][0-9]{0,11}))\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The block id that states an ordinal: `lines[line][start:end]`."""
+
+    line: int
+    start: int
+    end: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A list item of the observations, `lines[first:behind]`. An item that was emptied has no content."""
+
+    first: int
+    behind: int
+    lead: str  # its indentation and list mark
+    content: str
+    mark: Mark | None
+    place: int | None  # the line in which its id stands, or at whose end it belongs; None: on a line of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands under it, `lines[inner:behind]`."""
+
+    level: int
+    first: int
+    inner: int
+    behind: int
+
+
+@dataclass(slots=True)
+class Page:
+    """What the body of an entity's note holds, in order. `lines` keep their line ends."""
+
+    lines: list[str]
+    items: list[Item] = field(default_factory=list)
+    fields: list[tuple[int, Field]] = field(default_factory=list)  # with their lines
+    sections: dict[str, Section] = field(default_factory=dict)  # the first one of each name, folded
+    depth: int = 0  # the level of the observations' heading if the page ends among them, else 0
+
+
+def read(body: str) -> Page:
+    """The page of a body. Never raises."""
+    reader = _Reader(Page(_LINES.findall(body)))
+    reader.run()
+    return reader.page
+
+
+def ids(page: Page) -> list[tuple[int, int]]:
+    """Where in the body the ordinals of observations are stated, the blank before each included: start and end."""
+    starts = [0, *accumulate(map(len, page.lines))]
+    marks = (item.mark for item in page.items if item.mark)
+    return [(starts[mark.line] + mark.start - 1, starts[mark.line] + mark.end) for mark in marks]
+
+
+def written(lead: str, content: str, ordinal: int) -> list[str]:
+    """The lines (without line ends) of an observation under the list mark `lead`; `content` has LF, and no white space around it."""
+    first, *others = content.split("\n")
+    if not others:
+        return [f"{lead} {first} ^o{ordinal}"]
+    margin = " " * (len(lead) + 1)
+    return [f"{lead} {first}", *(line and margin + line for line in others), *alone(lead, content, ordinal)]
+
+
+def stated(line: str, item: Item, ordinal: int) -> str:
+    """`line`, in which `item` states its ordinal or should, with this `ordinal`; the line end stays."""
+    if item.mark:
+        return f"{line[: item.mark.start]}^o{ordinal}{line[item.mark.end :]}"
+    text = line.rstrip("\r\n")
+    return f"{text} ^o{ordinal}{line[len(text) :]}"
+
+
+def alone(lead: str, content: str, ordinal: int) -> list[str]:
+    """The id on a line of its own, as it ends an item."""
+    paragraph = takewhile(str.strip, reversed(content.split("\n")))
+    apart = any(_BLOCK.match(line) for line in paragraph)  # else it would count as the end of a nested list or a quote
+    return [*([""] if apart else []), f"{' ' * (len(lead) + 1)}^o{ordinal}"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    """Lines that say nothing: code or a comment, up to a mark, or to the end of the list or quote they stand in."""
+
+    closing: re.Pattern[str]
+    column: int
+    quoted: bool
+
+
+class _Reader:
+    """Reads one body, line by line."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.hidden: _Hidden | None = None
+        self.column = 0  # where the text of the list begins that a line may belong to; 0 = no list
+        self.fresh = True  # nothing stands right above
+        self.code = False  # indented code goes on
+        self.section = 0  # the level of the observations' heading, while under it
+        self.open: dict[str, Section] = {}
+
+    def run(self) -> None:
+        lines = self.page.lines
+        at = 0
+        while at < len(lines):
+            text = lines[at].rstrip("\r\n")
+            bare = text.strip(" \t")
+            at = self._line(at, text, bare) if bare else at + 1
+            self.fresh = self.fresh if bare else True
+        self._close(1, len(lines))
+        self.page.depth = self.section
+
+    def _line(self, at: int, text: str, bare: str) -> int:
+        """Take in a line that is not blank; where to go on."""
+        indent = _indent(text)
+        quoted = bare.startswith(">")
+        if indent < self.column:
+            self.column = 0
+        if self._covered(bare, indent, quoted):
+            self.fresh = True
+            return at + 1
+        top = indent <= 3 and not self.column and not quoted
+        fresh, self.fresh = self.fresh, False
+        if top and (heading := _heading(self.page.lines, at, text, fresh)):
+            level, name, inner = heading
+            self._heading(level, name, at, inner)
+            self.fresh = True
+            return inner
+        item = _ITEM.match(text) if top else None
+        if item and self.section and (found := _item(self.page.lines, at, text, item)):
+            self.page.items.append(found)
+            return found.behind
+        if item and not _RULE.match(text):
+            self.column = indent + 2
+        self.code = indent > 3 and not self.column and (fresh or self.code)
+        if not self.code and not self._hides(bare, quoted=quoted) and not self.section:
+            self.page.fields += [(at, found) for found in fields(text)]
+        return at + 1
+
+    def _covered(self, bare: str, indent: int, quoted: bool) -> bool:
+        hidden = self.hidden
+        if hidden and (indent < hidden.column or (hidden.quoted and not quoted)):
+            hidden = self.hidden = None
+        if hidden and hidden.closing.search(bare.lstrip("> \t") if hidden.quoted else bare):
+            self.hidden = None
+        return hidden is not None
+
+    def _hides(self, bare: str, *, quoted: bool) -> bool:
+        """Whether code or a comment begins here, that goes on in the next line."""
+        bare = _LEADS.sub("", bare, count=1)
+        closing = None
+        if fence := _FENCE.match(bare):
+            closing = re.compile(f"\\A{fence[0][0]}{{{len(fence[0])},}}[ \\t]*\\Z")
+        elif (comment := COMMENT.match(bare)) and not COMMENT.search(bare, comment.end()):
+            closing = COMMENT
+        elif bare.startswith("<!--") and "-->" not in bare[4:]:
+            closing = _ARROW
+        if closing:
+            self.hidden = _Hidden(closing, self.column, quoted)
+        return closing is not None
+
+    def _heading(self, level: int, name: str, first: int, inner: int) -> None:
+        self._close(level, first)
+        self.column = 0
+        if self.section and level <= self.section:
+            self.section = 0
+        if name == "observations" and not self.section:
+            self.section = level
+        elif name != "relations" or self.section:
+            return
+        self.open.setdefault(name, Section(level, first, inner, len(self.page.lines)))
+
+    def _close(self, level: int, behind: int) -> None:
+        """End the sections that a heading of this level ends, or the end of the page."""
+        for name, section in list(self.open.items()):
+            if level <= section.level:
+                del self.open[name]
+                self.page.sections.setdefault(name, replace(section, behind=behind))
+
+
+def _indent(text: str) -> int:
+    lead = text[: len(text) - len(text.lstrip(" \t"))]
+    return len(lead.expandtabs(4))
+
+
+def _heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, str, int] | None:
+    """The level and folded text of the heading that begins in line `at`, and the line behind it."""
+    if mark := _HEADING.match(text):
+        name = text[mark.end() :].strip(" \t")
+        closed = name.rstrip("#")
+        name = closed if not closed or closed[-1] in " \t" else name
+        return len(mark[1]), name.strip().casefold(), at + 1
+    if not fresh or at + 1 == len(lines) or _BLOCK.match(text):
+        return None
+    line = _UNDERLINE.match(lines[at + 1])
+    return (1 if line[1][0] == "=" else 2, text.strip().casefold(), at + 2) if line else None
+
+
+def _item(lines: list[str], first: int, text: str, found: re.Match[str]) -> Item | None:
+    """The item that begins in line `first`; None for a rule across the page, which begins like one."""
+    lead, blanks = found.groups()
+    width = len((lead + blanks).expandtabs(4)) - len(lead)
+    column = len(lead) + (width if found.end() < len(text) and 1 <= width <= 4 else 1)
+    deep = _indent(lead) + 2
+    behind = at = first + 1
+    inner = [text[found.end() :]]
+    while at < len(lines):
+        line = lines[at].rstrip("\r\n")
+        at += 1
+        if not line.strip(" \t"):
+            continue
+        if _indent(line) < deep:
+            break
+        inner += [_dedented(lines[n].rstrip("\r\n"), column) for n in range(behind, at)]
+        behind = at
+    if behind == first + 1 and _RULE.match(text):
+        return None
+    closing = _paragraph(inner)
+    mark = _mark(inner, closing)
+    if mark is None:
+        content = "\n".join(inner).strip()
+        return Item(first, behind, lead, content, None, closing - 1 + first if closing else None)
+    at, found = mark
+    start = len(lines[first + at].rstrip("\r\n")) - len(inner[at]) + found.start(1)
+    inner[at : at + 1] = [] if found.re is _ALONE else [inner[at][: found.start()]]
+    content = "\n".join(inner).strip()
+    return Item(first, behind, lead, content, Mark(first + at, start, start + len(found[1]), int(found[2])), first + at)
+
+
+def _paragraph(inner: Sequence[str]) -> int:
+    """How many lines of an item are its own first paragraph; 0 when it begins with something else and goes on."""
+    if len(inner) > 1 and _BLOCK.match(inner[0]):
+        return 0
+    behind = 1
+    while behind < len(inner) and inner[behind].strip() and not _BLOCK.match(inner[behind]):
+        behind += 1
+    return behind
+
+
+def _mark(inner: Sequence[str], paragraph: int) -> tuple[int, re.Match[str]] | None:
+    """The line of an item in which its id stands: the last line that is one, else the last of its paragraph to end in one."""
+    for at in range(len(inner) - 1, 0, -1):
+        if found := _ALONE.match(inner[at]):
+            return at, found
+    for at in range(max(paragraph, 1) - 1, -1, -1):
+        text = inner[at].rstrip()
+        if found := _LAST.search(text, max(0, len(text) - 15)):
+            return at, found
+    return None
+
+
+def _dedented(text: str, column: int) -> str:
+    """`text` without its indentation up to `column`."""
+    at = width = 0
+    while at < len(text) and width < column and text[at] in " \t":
+        width = width + 1 if text[at] == " " else width // 4 * 4 + 4
+        at += 1
+    return text[at:]

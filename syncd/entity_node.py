@@ -1,0 +1,172 @@
+"""The node that an entity's note says it is, and what its names, observations and relations may be.
+
+Law, tested: an ordinal that a note states is the observation's; one that it does not state follows from the order of lines."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from index.errors import InvalidArgument
+from index.model import Defect, Node, Observation, Statement
+from syncd.entity_lines import LARGEST, Item, Page, read
+from syncd.fields import LONGEST, UNTYPED
+from syncd.properties import as_text, as_time
+
+# Properties that are a node's, beside those of any note.
+OWN = frozenset({"name", "entity_type", "last_ordinal", "observed_at", "summary_updated_at"})
+
+MAX_NAME, MAX_KIND, MAX_CONTENT = 256, 100, 10_000  # characters
+ONE_LINE = re.compile("[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*+")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_UNLINKED = re.compile(r"[\[\]|\s]+")
+
+
+def checked_name(name: str) -> str:
+    """`name` as a node can have it: in normal form, without white space around it. Raises InvalidArgument."""
+    return unicodedata.normalize("NFC", _line(name, "name", MAX_NAME))
+
+
+def checked_content(text: str) -> str:
+    """`text` as an observation has it: lines end in LF, no white space around it. Raises InvalidArgument."""
+    if not isinstance(text, str) or _NO_TEXT.search(text):
+        raise InvalidArgument("an observation is text, without NUL or lone surrogates")
+    content = _LINE_END.sub("\n", text).strip()
+    if not 0 < len(content) <= MAX_CONTENT:
+        raise InvalidArgument(
+            f"an observation has 1 to {MAX_CONTENT:,} characters, and this one {len(content):,}: split it in several"
+        )
+    return content
+
+
+def checked_type(text: str) -> str:
+    """`text` as the type of a relation: in normal form, without white space around it. Raises InvalidArgument."""
+    type = unicodedata.normalize("NFC", _line(text, "relation type", LONGEST))
+    if UNTYPED.search(type):
+        raise InvalidArgument(
+            f"relation type {type!r} can't be written in a note: use no [ ] ` :: %% or <!--, and no : at the end"
+        )
+    return type
+
+
+def checked_kind(text: str) -> str:
+    """`text` as a node's entity type: in normal form, without white space around it. Raises InvalidArgument."""
+    return unicodedata.normalize("NFC", _line(text, "entity_type", MAX_KIND))
+
+
+def _line(text: str, what: str, most: int) -> str:
+    line = text.strip() if isinstance(text, str) else ""
+    if not 0 < len(line) <= most or not ONE_LINE.fullmatch(line):
+        raise InvalidArgument(f"{what} must be one line of 1 to {most} characters", given=line[:100])
+    return line
+
+
+def link(stem: str, name: str) -> str:
+    """The text between `[[` and `]]` that leads to the node `name` in the file `stem`.md."""
+    shown = _UNLINKED.sub(" ", name).strip()
+    return stem if stem == name or not shown else f"{stem}|{shown}"
+
+
+def node(front_values: Mapping[str, Any], body: str, path: str) -> tuple[Node, list[Defect]]:
+    """The node that a note says it is, and what its owner may want to mend."""
+    return node_of(front_values, read(body), path)
+
+
+def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Node, list[Defect]]:
+    """The same of a body that has been read."""
+    defects: list[Defect] = []
+    own = Own(front_values, defects)
+    found = Numbered(page, own.last_ordinal())
+    if found.repeated:
+        named = ", ".join(f"^o{ordinal}" for ordinal in found.repeated)
+        defects.append(Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps it"))
+    if found.highest > LARGEST:
+        defects.append(Defect("ordinals-spent", f"the ordinals end at {LARGEST:,}: lower `last_ordinal` or the ids"))
+    said = Node(
+        name=own.name(path),
+        entity_type=(own.text("entity_type") or "").strip(),
+        observations=found.observations,
+        relations=statements(found.page),
+        last_ordinal=found.highest,
+        unsettled=found.unsettled,
+        summary_updated_at=own.time("summary_updated_at"),
+        observed_at=own.time("observed_at"),
+    )
+    return said, defects
+
+
+class Own:
+    """The properties of a node, found whatever their letter case."""
+
+    def __init__(self, values: Mapping[str, Any], defects: list[Defect]) -> None:
+        self.values = {key.casefold(): value for key, value in values.items()} | dict(values)
+        self.defects = defects
+
+    def text(self, name: str) -> str | None:
+        """A scalar's text."""
+        return as_text(self.values.get(name))
+
+    def name(self, path: str) -> str:
+        """The node's name: the property, or else the file's."""
+        stem = path.rpartition("/")[2]
+        stem = stem[:-3] if stem.lower().endswith(".md") else stem
+        if self.values.get("name") is not None:
+            try:
+                return checked_name(self.text("name") or "")
+            except InvalidArgument:
+                self.defects.append(
+                    Defect("bad-name", f"`name` must be one line of 1 to {MAX_NAME} characters; the file's name counts")
+                )
+        return unicodedata.normalize("NFC", stem).strip()
+
+    def time(self, name: str) -> int | None:
+        """A time in epoch milliseconds."""
+        value = self.values.get(name)
+        time = None if value is None else as_time(value)
+        if value is not None and time is None:
+            self.defects.append(Defect("bad-date", f"`{name}` is not a date that can be read"))
+        return time
+
+    def last_ordinal(self) -> int:
+        """The highest ordinal that is on record; 0 without one."""
+        value = self.values.get("last_ordinal")
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
+            return value
+        if value is not None:
+            self.defects.append(Defect("bad-last-ordinal", "`last_ordinal` is not a whole number; the ids count alone"))
+        return 0
+
+
+class Numbered:
+    """The observations of a page with their ordinals: as stated, else the next ones in the order of their lines."""
+
+    def __init__(self, page: Page, last: int) -> None:
+        self.page = page
+        marks = [item.mark.ordinal for item in page.items if item.mark]
+        self.highest = max([last, *marks])
+        self.repeated = sorted(ordinal for ordinal, count in Counter(marks).items() if count > 1)
+        self.items: dict[int, Item] = {}  # by ordinal
+        new = []
+        for item in page.items:
+            if item.content and (item.mark is None or item.mark.ordinal in self.items):
+                new.append(item)
+            elif item.content and item.mark:
+                self.items[item.mark.ordinal] = item
+        self.given = dict(enumerate(new, self.highest + 1))  # those whose ordinal the file does not state
+        self.items |= self.given
+        self.highest += len(new)
+        self.unsettled = self.highest > last
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """In order of their ordinals."""
+        return tuple(Observation(ordinal, self.items[ordinal].content) for ordinal in sorted(self.items))
+
+
+def statements(page: Page) -> tuple[Statement, ...]:
+    """The relations that a page states, without repeats."""
+    return tuple(dict.fromkeys(target.says for _, found in page.fields for target in found.targets))

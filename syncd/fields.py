@@ -1,0 +1,137 @@
+"""Find the relations that a line of a note states, as inline fields with links, and take them out or rename them.
+
+A line is a field when it reads `type:: [[Target]]`, in a list or not; elsewhere in a line `[type:: [[Target]]]` is one.
+
+Laws, tested: time is linear in the line, whatever it is; what is not the field stays as it stands."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from index.model import Statement
+from syncd.inline import scan
+
+LONGEST = 100  # characters of a type
+UNTYPED = re.compile(r"::|[\[\]`]|%%|<!--|:\Z")  # what no type can hold: it would be read as something else
+
+_MARK = r"[ \t>]*+((?:[-+*]|[0-9]{1,9}[.)])[ \t]++)?"
+_LEAD = re.compile(_MARK)
+_LINE = re.compile(_MARK + r"([^\[\]`]{1,300}?)::")
+_BRACKET = re.compile(r"\[([^\[\]`]{1,300}?)::((?:[^\[\]]++|\[\[[^\[\]]*+\]\])*+)\]")
+_SEPARATOR = re.compile(r"[ \t]*[,;、，][ \t]*|[ \t]++")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A link of a field, `line[start:end]`, and what it states."""
+
+    start: int
+    end: int
+    says: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field, `line[start:end]`; its type is `line[key[0]:key[1]]`."""
+
+    start: int
+    end: int
+    key: tuple[int, int]
+    targets: tuple[Target, ...]
+    whole: bool  # the line says nothing else
+
+
+def fields(line: str) -> list[Field]:
+    """The fields with links of a line (without its line end), in order. Code and comments hold none."""
+    if "::" not in line or "[[" not in line:
+        return []
+    links = _links(line, 0)
+    bracketed = (_field(line, found, links) for found in _BRACKET.finditer(line))
+    if inner := [field for field in bracketed if field]:
+        return inner  # as the programs that know inline fields do
+    found = _LINE.match(line)
+    field = _field(line, found, _links(line, found.end())) if found else None
+    return [field] if field else []
+
+
+def retyped(line: str, which: Callable[[Statement], bool], type: str) -> str:
+    """`line` with the type of its fields changed where all their targets are among `which`."""
+    keys = (field.key for field in fields(line) if all(which(target.says) for target in field.targets))
+    return _replaced(line, [(start, end, type) for start, end in keys])
+
+
+def without(line: str, gone: Callable[[Statement], bool]) -> str | None:
+    """`line` without the targets that are `gone`; None when nothing is left to say.
+
+    Where a field stands in a sentence, the sentence keeps its link."""
+    changes = []
+    for field in fields(line):
+        kept = [target.start for target in field.targets if not gone(target.says)]
+        if kept:
+            out = (target for target in field.targets if gone(target.says))
+            changes += [(*_span(line, target, last=kept[-1] < target.start), "") for target in out]
+        elif field.whole:
+            return None
+        else:
+            words = ", ".join(line[target.start : target.end] for target in field.targets)
+            changes.append((field.start, field.end, words))
+    return _replaced(line, changes)
+
+
+def prefix(line: str) -> str:
+    """What a further line of the same list or quote begins with, its list mark left out."""
+    return line[: len(line) - len(line.lstrip(" \t>"))]
+
+
+def _field(line: str, found: re.Match[str], links: list[tuple[int, int, str]]) -> Field | None:
+    """The field of a match of `_LINE`, or of one of `_BRACKET`, whose first group is the type."""
+    bracket = found.re is _BRACKET
+    group = 1 if bracket else 2
+    start, end = found.span(group)
+    key = found[group]
+    type = unicodedata.normalize("NFC", key.strip())
+    row = not bracket and not found[1] and type.startswith("|")  # of a table
+    inside = found.end(group), found.end(2) if bracket else len(line)
+    own = links[bisect_left(links, inside[0], key=_start) : bisect_left(links, inside[1], key=_start)]
+    targets = tuple(Target(first, behind, Statement(type, target)) for first, behind, target in own)
+    if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
+        return None
+    named = (start + len(key) - len(key.lstrip()), end - len(key) + len(key.rstrip()))
+    if not bracket:
+        return Field(0, len(line), named, targets, whole=True)
+    whole = _LEAD.fullmatch(line, 0, found.start()) is not None and not line[found.end() :].strip()
+    return Field(*found.span(), named, targets, whole)
+
+
+def _links(line: str, start: int) -> list[tuple[int, int, str]]:
+    """The wikilinks from `start` on: where each begins and ends, and its path."""
+    found = ((start + at, link) for at, link in scan(line[start:]).links if link.kind == "wikilink" and link.target)
+    return [(at, line.index("]]", at) + 2, link.target) for at, link in found]
+
+
+def _start(link: tuple[int, int, str]) -> int:
+    return link[0]
+
+
+def _span(line: str, target: Target, *, last: bool) -> tuple[int, int]:
+    """A target with what separates it from the next; with `last`, from the one before."""
+    start, end = target.start, target.end
+    if not last:
+        after = _SEPARATOR.match(line, end)
+        return start, after.end() if after else end
+    while line[start - 1] in " \t,;、，":
+        start -= 1
+    return start, end
+
+
+def _replaced(line: str, changes: Sequence[tuple[int, int, str]]) -> str:
+    """`line` with other text in these spans, which are in order."""
+    parts, at = [], 0
+    for start, end, text in changes:
+        parts += [line[at:start], text]
+        at = end
+    return "".join([*parts, line[at:]])

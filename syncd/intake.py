@@ -1,0 +1,147 @@
+"""A file with a graph in it, read several times and a part at a time: what is wrong with it, and what it brings.
+
+Law, tested: no more of it than one part is held in memory, beside a digest of each name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any, Final, TypeAlias
+
+from index.errors import InvalidArgument
+from index.vertex import Edge, name_key
+from syncd.exchange import MAX_LINE, Entity, Mistake, Record, records, records_of, whole
+
+PART: Final = 4 * 1024 * 1024  # bytes that are sent at once
+MANY: Final = 500  # records that are, at the most
+TOLD: Final = 1000  # mistakes, and relations left out, that are listed one by one
+Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
+Show: TypeAlias = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Survey:
+    """What a file holds: enough to know whether it can be imported, and no text."""
+
+    size: int
+    names: set[bytes] = field(default_factory=set)
+    mistakes: list[Mistake] = field(default_factory=list)
+    wrong: int = 0
+
+    def has(self, name: str) -> bool:
+        """Whether an entity of the file has that name."""
+        return _digest(name_key(name)) in self.names
+
+
+def surveyed(source: IO[bytes]) -> Survey:
+    """What the file holds, and every mistake in it."""
+    found = Survey(source.seek(0, os.SEEK_END))
+    for _, one, mistakes in _records(source):
+        found.wrong += len(mistakes)
+        found.mistakes += mistakes[: TOLD - len(found.mistakes)]
+        if isinstance(one, Entity):
+            found.names.add(_digest(name_key(one.name)))
+    return found
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=12).digest()
+
+
+def _records(source: IO[bytes]) -> Iterator[Record]:
+    source.seek(0)
+    first = next((line for _, line in _lines(source) if line is None or line.strip()), b"")
+    source.seek(0)
+    if not whole(first or b""):
+        yield from records(_lines(source))
+        return
+    raw = source.read(MAX_LINE + 1)
+    if len(raw) > MAX_LINE:
+        raise InvalidArgument(
+            f"one object of more than {MAX_LINE:,} bytes; write it with one entity or relation a line"
+        )
+    yield from records_of(raw)
+
+
+def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """The lines with their numbers; None in place of one that is too long."""
+    number = 0
+    while line := source.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) <= MAX_LINE:
+            yield number, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = source.readline(MAX_LINE)
+        yield number, None
+
+
+def brought(source: IO[bytes], survey: Survey, ask: Ask, show: Show, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """All entities, then all relations, in parts; what became of them."""
+    told = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
+    dangling = _Dangling(set(_missing(source, survey, ask, str(asked["workspace"]))))
+    entities = (_told(one) for _, one, _ in _records(source) if isinstance(one, Entity))
+    for kind, items in (("entities", entities), ("relations", dangling.without(_records(source)))):
+        for part in _parts(items):
+            for key, count in ask("graph.import", {**asked, kind: part}).items():
+                told[key] += count
+            show({"done": source.tell(), "total": survey.size, "stage": kind})
+    return {**told, "left_out": dangling.count, "dangling": dangling.told, "dry_run": asked["dry_run"]}
+
+
+def _missing(source: IO[bytes], survey: Survey, ask: Ask, workspace: str) -> Iterator[str]:
+    """The ends of relations that are neither an entity of the file nor a node."""
+    edges = (one for _, one, _ in _records(source) if isinstance(one, Edge))
+    strange = dict.fromkeys(name for one in edges for name in (one.source, one.target) if not survey.has(name))
+    names = list(strange)
+    for first in range(0, len(names), MANY):
+        yield from ask("graph.unknown", {"workspace": workspace, "names": names[first : first + MANY]})
+
+
+@dataclass(slots=True)
+class _Dangling:
+    """The relations that are left out because an end of theirs is no entity."""
+
+    missing: set[str]
+    count: int = 0
+    told: list[str] = field(default_factory=list)  # the first of them, for people
+
+    def without(self, found: Iterator[Record]) -> Iterator[dict[str, str]]:
+        """The other relations."""
+        for where, one, _ in found:
+            if not isinstance(one, Edge):
+                continue
+            lost = [name for name in dict.fromkeys((one.source, one.target)) if name in self.missing]
+            if not lost:
+                yield {"from_entity": one.source, "to_entity": one.target, "relation_type": one.type}
+                continue
+            self.count += 1
+            if self.count <= TOLD:
+                named = " and ".join(map(repr, lost))
+                self.told.append(f"{where}: {one.type} is left out, for there is no entity {named}")
+
+
+def _told(entity: Entity) -> dict[str, Any]:
+    return {
+        "name": entity.name,
+        "entity_type": entity.entity_type,
+        "observations": list(entity.observations),
+        "ordinals": list(entity.ordinals),
+        "properties": dict(entity.properties),
+    }
+
+
+def _parts(items: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    part: list[dict[str, Any]] = []
+    size = 0
+    for item in items:
+        part.append(item)
+        size += len(json.dumps(item))
+        if size >= PART or len(part) >= MANY:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

@@ -1,0 +1,103 @@
+"""Change the items of a list among a note's properties, each by its own lines.
+
+Law, tested: what is returned says what was asked, and every line of the items and properties that were not changed is there
+as it was; a list that is not written an item a line is written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from syncd.note import FrontmatterError, PropertyValue, edit, item, verify
+from syncd.properties import Properties, fences, scan
+
+
+def revised(
+    text: str, key: str, changed: Mapping[int, Mapping[str, PropertyValue] | None], added: Sequence[PropertyValue] = ()
+) -> str:
+    """`text` with some items of the list `key` changed and some added behind them.
+
+    `changed` has, by the place of an item, the keys of it that are set (None: that key leaves), or None: the item leaves.
+    A list without items leaves as well. Raises FrontmatterError, as `note.edit` does."""
+    start, end, cut = fences(text)
+    found = scan(text[start:end]) if start else Properties({})
+    name = next((name for name in found.values if name.casefold() == key.casefold()), key)
+    values = found.values.get(name) or []
+    if not isinstance(values, list):
+        raise FrontmatterError(f"`{name}` is not a list")
+    wanted = [_merged(value, changed[at]) if at in changed else value for at, value in enumerate(values)]
+    kept = [value for at, value in enumerate(wanted) if changed.get(at, {}) is not None] + list(added)
+    spans = _spans(text[start:end], found, name) if values and kept and not found.repeated else []
+    if len(spans) != len(values) or not spans:
+        return edit(text, {key: kept or None})
+    newline = "\r\n" if text[start - 2 : start] == "\r\n" else text[start - 1]
+    inner = text[start:end]
+    indent = " " * _indent(inner[spans[0][0] :])
+    inner = inner[: spans[-1][1]] + "".join(item(one, indent, newline) for one in added) + inner[spans[-1][1] :]
+    for at in sorted(changed, reverse=True):
+        first, last = spans[at]
+        inner = inner[:first] + _lines(inner[first:last], wanted[at], changed[at], newline) + inner[last:]
+    verify(text[:start] + inner + text[end:cut], {**found.values, name: kept})
+    return text[:start] + inner + text[end:]
+
+
+def _merged(value: Any, changes: Mapping[str, PropertyValue] | None) -> Any:
+    if changes is None:
+        return value
+    whole = {**(value if isinstance(value, dict) else {}), **changes}
+    return {key: part for key, part in whole.items() if part is not None or key not in changes}
+
+
+def _lines(lines: str, wanted: Any, changes: Mapping[str, PropertyValue] | None, newline: str) -> str:
+    """The lines of an item after the changes: those of the keys that changed, if it has a line for each of them."""
+    if changes is None:
+        return ""
+    indent = " " * _indent(lines)
+    fence = f"---{newline}"
+    try:
+        inner = edit(f"{fence}{indent} {lines[len(indent) + 1 :]}{fence}", changes)[len(fence) : -len(fence)]
+    except FrontmatterError:
+        return item(wanted, indent, newline)
+    if inner.isspace() or not inner.startswith(indent + " "):
+        return item(wanted, indent, newline)
+    return f"{indent}-{inner[len(indent) + 1 :]}"
+
+
+def _spans(inner: str, found: Properties, name: str) -> list[tuple[int, int]]:
+    """Where the lines of each item begin and end; comments and blank lines behind it are not its. None: not so written."""
+    keys = found.keys or {}
+    if keys[name].value is not None or found.flow:
+        return []
+    limit = min((key.start for key in keys.values() if key.start > keys[name].start), default=len(inner))
+    spans: list[tuple[int, int]] = []
+    at, width = _next_line(inner, keys[name].end), -1
+    while at < limit:
+        after = min(_next_line(inner, at), limit)
+        line = inner[at:after]
+        if line.strip() and not line.lstrip(" ").startswith("#"):
+            if width < 0:
+                width = _indent(line)
+            if (
+                line[width : width + 1] == "-"
+                and line[:width].isspace() == bool(width)
+                and line[width + 1 :][:1].isspace()
+            ):
+                spans.append((at, after))
+            elif not spans:
+                return []
+            else:
+                spans[-1] = (spans[-1][0], after)
+        at = after
+    return spans
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _next_line(text: str, at: int) -> int:
+    ends = [end for mark in ("\r", "\n") if (end := text.find(mark, at)) >= 0]
+    if not ends:
+        return len(text)
+    end = min(ends)
+    return end + (2 if text[end : end + 2] == "\r\n" else 1)

@@ -1,0 +1,209 @@
+"""The relations between the memos of a namespace: saved into the note that they begin at, listed, and followed.
+
+Law, tested: saving or deleting a relation changes the lines of its own entry and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from index.errors import InvalidArgument, NotFound
+from index.identity import path_id, stem
+from index.index import Index
+from index.model import MemoRelation, Record
+from index.ties import Tie
+from index.walk import Direction, Step, walk
+from syncd.batch import Change, Drafts, carried_out
+from syncd.memo_relations import REASON, checked_tag, dropped, rounded, saved
+from syncd.memos import Memos, leads, refused
+from syncd.note import FrontmatterError
+
+if TYPE_CHECKING:
+    from syncd.workspace import Tools
+
+Way: TypeAlias = Literal["forward", "backward", "both"]
+LISTED: Final = 500  # relations of one list
+WALKED: Final = 1_000  # and of one walk
+DEEPEST: Final = 10
+WAYS: Final[Mapping[Way, tuple[Direction, ...]]] = {
+    "forward": ("forward",),
+    "backward": ("backward",),
+    "both": ("forward", "backward"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Relations, the memos that they join, and whether there are more."""
+
+    ties: tuple[Tie, ...]
+    memos: tuple[Record, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The relations around a memo, the memos that were reached, and whether there are more."""
+
+    steps: tuple[Step, ...]
+    memos: tuple[Record, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The relation that is to be written or removed, as it was named; None = not given."""
+
+    source: str
+    target: str
+    tag: str
+    namespace: str
+    weight: float | None = None
+    reason: str | None = None
+
+
+class MemoGraph:
+    """The relations of one workspace's memos."""
+
+    def __init__(self, memos: Memos, tools: Tools) -> None:
+        self._memos, self._tools = memos, tools
+
+    def save(
+        self,
+        source: str,
+        target: str,
+        tag: str,
+        *,
+        namespace: str = "default",
+        weight: float | None = None,
+        reason: str | None = None,
+    ) -> Tie:
+        """Relate two memos, or change the weight or the reason of a relation; `version` grows only with such a change.
+
+        What is not given stays as it is, or is 1.0 and nothing; an empty reason takes it away."""
+        tag = checked_tag(tag)
+        if weight is not None and not 0 <= weight <= 1:
+            raise InvalidArgument("weight must be from 0.00 to 1.00", field="weight")
+        if reason is not None and len(reason) > REASON:
+            raise InvalidArgument(f"reason must be at most {REASON:,} characters", field="reason")
+        wanted = _Wanted(source, target, tag, namespace, None if weight is None else rounded(weight), reason)
+        with self._memos.alone():
+            return carried_out(self._tools, partial(self._saved, wanted))
+
+    def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> Tie:
+        """Remove a relation, and tell what it was."""
+        wanted = _Wanted(source, target, checked_tag(tag), namespace)
+        with self._memos.alone():
+            return carried_out(self._tools, partial(self._deleted, wanted))
+
+    def list(
+        self,
+        *,
+        namespace: str = "default",
+        source: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        limit: int = 100,
+    ) -> Listed:
+        """The relations of a namespace that are as asked, those changed last first."""
+        if not 1 <= limit <= LISTED:
+            raise InvalidArgument(f"limit must be from 1 to {LISTED}", field="limit")
+        asked = None if tag is None else checked_tag(tag)
+        try:
+            from_ = None if source is None else self._memos.memo(source, namespace)
+            to = None if target is None else self._memos.memo(target, namespace)
+        except NotFound:
+            return Listed((), (), truncated=False)
+        ties = self._memos.index.memos.ties
+        if from_ is not None:
+            found = ties.out_of([from_])
+        elif to is not None:
+            found = ties.into([to])
+        else:
+            found = ties.within(self._memos.workspace, namespace)
+        kept = sorted(
+            (tie for tie in found if (to is None or tie.target.path == to.path) and asked in (None, tie.relation.tag)),
+            key=lambda tie: (-tie.updated_at, tie.key),
+        )
+        return Listed(tuple(kept[:limit]), _ends(kept[:limit]), len(kept) > limit)
+
+    def graph(
+        self,
+        start: str,
+        *,
+        namespace: str = "default",
+        way: Way = "forward",
+        depth: int = 3,
+        tag: str | None = None,
+        limit: int = 100,
+    ) -> Walked:
+        """The relations within `depth` of a memo, each with the way to it."""
+        if not 1 <= depth <= DEEPEST:
+            raise InvalidArgument(f"maxDepth must be from 1 to {DEEPEST}", field="maxDepth")
+        if not 1 <= limit <= WALKED:
+            raise InvalidArgument(f"limit must be from 1 to {WALKED}", field="limit")
+        asked = None if tag is None else checked_tag(tag)
+        begin = self._memos.memo(start, namespace)
+        steps, more = walk(self._memos.index.memos.ties, begin, WAYS[way], depth=depth, most=limit, tag=asked)
+        return Walked(tuple(steps), _ends([step.tie for step in steps], begin), more)
+
+    def _saved(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], Tie]:
+        """What to write so that the relation is as it is wanted."""
+        drafts, source, target, text, old = self._found(wanted)
+        if target.id == path_id(target.path):
+            self._memos.read(drafts, target)  # it may not have an id of its own yet
+        now, link = self._tools.now(), target.path.rpartition("/")[2].removesuffix(".md")
+        if old is None:
+            weight = 1.0 if wanted.weight is None else wanted.weight
+            made = MemoRelation(target.id, link, wanted.tag, weight, wanted.reason or None, 1, now, None)
+        else:
+            made = replace(
+                old,
+                weight=old.weight if wanted.weight is None else wanted.weight,
+                reason=old.reason if wanted.reason is None else wanted.reason or None,
+            )
+            if made == old:
+                return [], Tie(source, target, old)
+            made = replace(
+                made,
+                target=target.id,
+                link=old.link if stem(old.link) == stem(link) else link,
+                version=old.version + 1,
+                created_at=source.created_at if old.created_at is None else old.created_at,
+                updated_at=now,
+            )
+        try:
+            drafts.put(source.path, saved(text, made, partial(_same, wanted.tag, target)))
+        except FrontmatterError as error:
+            raise refused(error) from error
+        return drafts.changes(), Tie(source, target, made)
+
+    def _deleted(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], Tie]:
+        """What to write so that the relation is gone."""
+        drafts, source, target, text, old = self._found(wanted)
+        if old is None:
+            raise NotFound(f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}")
+        try:
+            drafts.put(source.path, dropped(text, partial(_same, wanted.tag, target)))
+        except FrontmatterError as error:
+            raise refused(error) from error
+        return drafts.changes(), Tie(source, target, old)
+
+    def _found(self, wanted: _Wanted) -> tuple[Drafts, Record, Record, str, MemoRelation | None]:
+        """Both memos, the text of the first, and the relation as it is stated there now."""
+        source, target = (self._memos.memo(id, wanted.namespace) for id in (wanted.source, wanted.target))
+        drafts = Drafts(self._tools.vault)
+        text, document = self._memos.read(drafts, source)
+        old = next(filter(partial(_same, wanted.tag, target), document.memo_relations), None)
+        return drafts, source, target, text, old
+
+
+def _same(tag: str, target: Record, relation: MemoRelation) -> bool:
+    return relation.tag == tag and leads(target, relation)
+
+
+def _ends(ties: Sequence[Tie], *more: Record) -> tuple[Record, ...]:
+    memos = [*more, *(memo for tie in ties for memo in (tie.source, tie.target))]
+    return tuple({memo.path: memo for memo in memos}.values())

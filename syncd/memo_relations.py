@@ -1,0 +1,163 @@
+"""The relations that a memo states in its property `relations`: text ↔ values.
+
+Law, tested: an entry that can't be read is a defect and stays in the note as it is, whatever is saved or dropped beside it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, Final
+
+from index.errors import InvalidArgument
+from index.identity import ID
+from index.model import Defect, MemoRelation
+from syncd.capture import iso
+from syncd.inline import wikilinks
+from syncd.items import revised
+from syncd.note import PropertyValue, read, split
+from syncd.properties import as_time
+
+PROPERTY: Final = "relations"
+TAG: Final = 64  # characters
+REASON: Final = 1_000
+DEFECT: Final = "bad-relation"
+
+
+def relations(value: Any) -> tuple[tuple[MemoRelation, ...], list[Defect]]:
+    """What the property says, and what is wrong with it."""
+    if value is None:
+        return (), []
+    if not isinstance(value, list):
+        return (), [Defect(DEFECT, "`relations` is not a list")]
+    found: dict[tuple[str, str], MemoRelation] = {}
+    defects = []
+    for number, entry in enumerate(value, 1):
+        one = _entry(entry)
+        if isinstance(one, str):
+            defects.append(Defect(DEFECT, f"entry {number} of `relations` counts for nothing: {one}"))
+        elif found.setdefault((one.target or f"[[{one.link}]]", one.tag), one) is not one:
+            defects.append(Defect(DEFECT, f"entry {number} of `relations` repeats one before it, which counts"))
+    return tuple(found.values()), defects
+
+
+def saved(text: str, relation: MemoRelation, same: Callable[[MemoRelation], bool]) -> str:
+    """The note with this relation, in the place of the first that is the `same`. Raises FrontmatterError."""
+    entries = _entries(text)
+    at = next((at for at, one in entries.items() if same(one)), None)
+    written = _written(relation)
+    if at is None:
+        return revised(text, PROPERTY, {}, [{key: part for key, part in written.items() if part is not None}])
+    if entries[at].link == relation.link:
+        del written["target"]  # it may say more than where it leads
+    return revised(text, PROPERTY, {at: written})
+
+
+def dropped(text: str, gone: Callable[[MemoRelation], bool]) -> str:
+    """The note without the relations that are `gone`. Raises FrontmatterError."""
+    leaving = {at: None for at, one in _entries(text).items() if gone(one)}
+    return revised(text, PROPERTY, leaving) if leaving else text
+
+
+def checked_tag(tag: str) -> str:
+    """`tag` as it is written and compared: one line, one form of each accented letter. Raises InvalidArgument."""
+    plain = unicodedata.normalize("NFC", tag).strip()
+    if not 1 <= len(plain) <= TAG or any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in plain):
+        raise InvalidArgument(f"tag must be one line of 1 to {TAG} characters", field="tag")
+    return plain
+
+
+def rounded(weight: float) -> float:
+    """`weight` with two decimals."""
+    return float(Decimal(str(weight)).quantize(Decimal("0.01"), ROUND_HALF_UP))
+
+
+def _entries(text: str) -> dict[int, MemoRelation]:
+    """The entries that can be read, by their place; repeats too."""
+    values = read(split(text)[0]).values
+    value = next((value for key, value in values.items() if key.casefold() == PROPERTY), None)
+    entries = enumerate(value) if isinstance(value, list) else ()
+    return {at: one for at, entry in entries if isinstance(one := _entry(entry), MemoRelation)}
+
+
+def _written(relation: MemoRelation) -> dict[str, PropertyValue]:
+    times = {"created_at": relation.created_at, "updated_at": relation.updated_at}
+    return {
+        "target": f"[[{relation.link}]]",
+        "id": relation.target,
+        "tag": relation.tag,
+        "weight": relation.weight,
+        "reason": relation.reason,
+        "version": relation.version,
+        **{name: None if time is None else iso(time) for name, time in times.items()},
+    }
+
+
+def _entry(entry: Any) -> MemoRelation | str:
+    """A relation, or why it is none."""
+    if not isinstance(entry, Mapping):
+        return "it has no `target` and no `tag`"
+    try:
+        return MemoRelation(
+            *_target(entry),
+            _tag(entry),
+            _weight(entry.get("weight")),
+            _reason(entry.get("reason")),
+            _version(entry.get("version")),
+            _time(entry, "created_at"),
+            _time(entry, "updated_at"),
+        )
+    except ValueError as error:
+        return str(error)
+
+
+def _target(entry: Mapping[str, Any]) -> tuple[str | None, str]:
+    id, target = entry.get("id"), entry.get("target")
+    if isinstance(id, int) and not isinstance(id, bool):
+        id = str(id)
+    if id is not None and not (isinstance(id, str) and ID.match(id)):
+        raise ValueError("its `id` is none")
+    links = list(wikilinks(target)) if isinstance(target, str) else []
+    link = links[0].target if links else target.strip() if isinstance(target, str) else ""
+    if not id and not link:
+        raise ValueError("it names no target: `target` is a link to the other note, or `id` its id")
+    return id, link
+
+
+def _tag(entry: Mapping[str, Any]) -> str:
+    tag = entry.get("tag")
+    try:
+        return checked_tag(tag if isinstance(tag, str) else "" if tag is None else str(tag))
+    except InvalidArgument as error:
+        raise ValueError(f"its {error.message}") from error
+
+
+def _weight(weight: Any) -> float:
+    if weight is None:
+        return 1.0
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1:
+        raise ValueError("its weight must be a number from 0 to 1")
+    return rounded(weight)
+
+
+def _reason(reason: Any) -> str | None:
+    if reason is None or isinstance(reason, str):
+        return reason or None
+    raise ValueError("its reason must be text")
+
+
+def _version(version: Any) -> int:
+    if version is None:
+        return 1
+    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version < 2**53:
+        raise ValueError("its version must be a whole number from 1")
+    return version
+
+
+def _time(entry: Mapping[str, Any], name: str) -> int | None:
+    if entry.get(name) is None:
+        return None
+    time = as_time(entry[name])
+    if time is None:
+        raise ValueError(f"its {name} is not a date that can be read")
+    return time

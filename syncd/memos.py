@@ -1,0 +1,328 @@
+"""Memos: the notes of a namespace as the family `memory` saves, finds and deletes them.
+
+Law, tested: what a person writes into a memo meanwhile is never overwritten unread, and a call that fails changed nothing."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
+from index.identity import ID, fold, path_id, stem
+from index.index import Index
+from index.model import Document, Filter, MemoRelation, Record
+from index.trace import span
+from syncd.batch import Change, Drafts, carried_out
+from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of
+from syncd.memo_relations import dropped
+from syncd.note import FrontmatterError, PropertyValue, edit, encode, split
+from syncd.parse import parse
+from syncd.properties import LARGEST
+from syncd.sweep import UNADOPTED
+from syncd.writing import created, known
+
+if TYPE_CHECKING:
+    from syncd.workspace import Tools
+
+Metric: TypeAlias = Literal["cosine", "l2"]
+MOST: Final = 100  # memos of one search
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What became of a memo."""
+
+    record: Record
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A memo that was found. `score` is its cosine similarity or its distance; None when nothing was compared."""
+
+    record: Record
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMemos:
+    """What a search found, the best first, and what kept it from being complete."""
+
+    items: tuple[Near, ...]
+    degraded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a memo that is there is to become."""
+
+    memo_id: str
+    namespace: str
+    content: str
+    owned: Mapping[str, PropertyValue]  # title and tags, if given
+    fields: Mapping[str, Any]  # the metadata besides
+    replace: bool
+    version: int | None
+
+
+class Memos:
+    """The memos of one workspace. Its writes go one by one; reads wait for nobody."""
+
+    def __init__(self, workspace: str, tools: Tools, progress: Callable[[int], None] | None = None) -> None:
+        self.workspace, self._tools, self._progress = workspace, tools, progress
+
+    def save(
+        self,
+        content: str,
+        *,
+        namespace: str = "default",
+        memo_id: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        replace: bool = False,
+        version: int | None = None,
+    ) -> Saved:
+        """Make a memo or change the one of that id; what is the same already is not written again.
+
+        `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
+        that the memo must have, 0 for none at all. Raises Conflict, with the version, when it has another."""
+        checked(content)
+        fields, titled, tags = metadata_of(metadata or {})
+        folder = "/".join(filter(None, (self._tools.inbox, self.workspace, namespace_path(namespace))))
+        if memo_id is not None and not ID.match(memo_id):
+            raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
+        if memo_id is None and version:
+            raise InvalidArgument("version is that of the memo to change: give its memo_id too", field="version")
+        given = metadata or {}
+        owned: dict[str, PropertyValue] = {}
+        if title is not None or "title" in given:
+            owned["title"] = titled if title is None else title
+        if "tags" in given:
+            owned["tags"] = list(tags) or None
+        own = partial(properties_of, source=None, collection="memory", tags=tags, metadata=patched({}, fields))
+        with self.alone():
+            while memo_id is None or self._standing(memo_id, namespace) is None:
+                if version:
+                    raise Conflict(f"there is no memo {memo_id!r}, so it has no version {version}", version=0)
+                now = self._tools.now()
+                made = created(
+                    self._tools,
+                    folder=folder,
+                    title=title or titled,
+                    content=content,
+                    own=partial(own, id=memo_id or str(uuid.uuid4()), created_at=now),
+                    now=now,
+                    instead=partial(self._taken, memo_id),
+                    progress=self._progress,
+                )
+                if made is not True:
+                    return Saved(made, created=True)
+            wish = _Wish(memo_id, namespace, content, owned, fields, replace, version)
+            path = carried_out(self._tools, partial(self._revision, wish), self._progress)
+            return Saved(known(self.index.at(path)), created=False)
+
+    def search(
+        self,
+        *,
+        namespace: str = "default",
+        query: str | None = None,
+        pivot: str | None = None,
+        wanted: Mapping[str, Any] | None = None,
+        k: int = 10,
+        minimum: float | None = None,
+        metric: Metric = "cosine",
+        exclude_pivot: bool = True,
+    ) -> FoundMemos:
+        """The memos whose metadata is what is `wanted`: the `k` nearest to a query or to a memo, or those changed last.
+
+        Every memo that passes is compared; `minimum` is a cosine similarity. Raises Unavailable without an encoder."""
+        if not 1 <= k <= MOST:
+            raise InvalidArgument(f"k must be from 1 to {MOST}", field="k")
+        if query is not None and pivot is not None:
+            raise InvalidArgument("give query or pivot_memo_id, not both", field="query")
+        if minimum is not None and metric != "cosine":
+            raise InvalidArgument(
+                "minimum_similarity goes with distance_metric cosine only", field="minimum_similarity"
+            )
+        if minimum is not None and query is None and pivot is None:
+            raise InvalidArgument("minimum_similarity needs a query or a pivot_memo_id", field="minimum_similarity")
+        rows = self.index.memos
+        points = None
+        around = None if pivot is None else self.memo(pivot, namespace)
+        with span("embed"):
+            if query is not None:
+                points = rows.point(query)
+            elif around is not None:
+                points = rows.points_of(path_id(around.path))
+        keys = rows.matching(self.workspace, namespace, wanted or {})
+        if around is not None and exclude_pivot:
+            keys = [key for key in keys if key != path_id(around.path)]
+        scored: list[tuple[str, float | None]]
+        unseen = 0
+        if points is None:
+            scored = [(key, None) for key in keys[:k]]
+        else:
+            with span("vector", memos=len(keys)):
+                nearest, unseen = rows.nearest(points, keys, Filter(self.workspace, namespace), k)
+            scored = [
+                (key, value if metric == "cosine" else round(sqrt(max(0.0, 2 - 2 * value)), 6))
+                for key, value in nearest
+                if minimum is None or value >= minimum
+            ]
+        records = rows.records([key for key, _ in scored])
+        items = tuple(Near(records[key], score) for key, score in scored if key in records)
+        told = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
+        return FoundMemos(items, tuple(dict.fromkeys((*told, *self._tools.degraded()))))
+
+    def delete(self, memo_id: str, *, namespace: str = "default", version: int | None = None) -> tuple[Record, int]:
+        """Remove a memo with its relations, from whichever end; how many these were is told too.
+
+        Raises Conflict, with the version, when it has another than `version`."""
+        with self.alone():
+            return carried_out(self._tools, partial(self._removal, memo_id, namespace, version))
+
+    # For those who write memos
+
+    @property
+    def index(self) -> Index:
+        """The captures' index."""
+        return self._tools.captures.index
+
+    def alone(self) -> threading.Lock:
+        """What is held while anything of this workspace is written."""
+        return self._tools.writing.setdefault(self.workspace, threading.Lock())
+
+    def memo(self, memo_id: str, namespace: str) -> Record:
+        """The memo of that id. Raises NotFound, also for what is no memo or lies elsewhere."""
+        record = self.index.record(memo_id)
+        if record is None or not self._here(record, namespace):
+            raise NotFound(f"no memo {memo_id[:64]!r} in namespace {namespace[:200]!r}")
+        return record
+
+    def read(self, drafts: Drafts, record: Record) -> tuple[str, Document]:
+        """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
+        try:
+            text = drafts.text(record.path)
+        except NotFound as error:
+            raise Conflict("the memo's file was removed a moment ago; try again in a moment", retryable=True) from error
+        document = parse(encode(text), record.path, mtime_ms=record.created_at, inbox=self._tools.inbox)
+        if not document.writable:
+            raise Conflict(
+                "the memo's properties can't be read just now; its owner may be editing them", retryable=True
+            )
+        if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
+            raise Conflict("a person has just put this note here, and it gets an id soon; search again", retryable=True)
+        return text, document
+
+    def _here(self, record: Record, namespace: str) -> bool:
+        return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
+
+    def _taken(self, memo_id: str | None) -> Literal[True] | None:
+        return True if memo_id is not None and self.index.record(memo_id) is not None else None
+
+    def _standing(self, memo_id: str, namespace: str) -> Record | None:
+        """The memo to change, if there is one. Raises Conflict when its id is another note's."""
+        record = self.index.record(memo_id)
+        if record is not None and not self._here(record, namespace):
+            raise Conflict(f"the id {memo_id!r} is in use; leave memo_id out, or choose another")
+        return record
+
+    def _revision(self, wish: _Wish, _: Index) -> tuple[list[Change], str]:
+        """What to write so that the memo says what was given."""
+        record = self._standing(wish.memo_id, wish.namespace)
+        if record is None:
+            raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
+        drafts = Drafts(self._tools.vault)
+        text, document = self.read(drafts, record)
+        _compared(document, wish.version)
+        if document.content != wish.content:
+            _read_before(document, record)
+        changes = {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace)}
+        try:
+            if split(edit(text, changes))[0] + wish.content == text:
+                return [], record.path
+            stamps: dict[str, PropertyValue] = {"updated_at": iso(self._tools.now()), "version": document.version + 1}
+            drafts.put(record.path, split(edit(text, {**changes, **stamps}))[0] + wish.content)
+        except FrontmatterError as error:
+            raise refused(error) from error
+        return drafts.changes(), record.path
+
+    def _removal(
+        self, memo_id: str, namespace: str, version: int | None, index: Index
+    ) -> tuple[list[Change], tuple[Record, int]]:
+        """What to write so that the memo is gone, and with it the entries that lead to it."""
+        record = self.memo(memo_id, namespace)
+        drafts = Drafts(self._tools.vault)
+        try:
+            text = drafts.text(record.path)
+        except NotFound as error:
+            raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
+        document = parse(encode(text), record.path, mtime_ms=record.created_at, inbox=self._tools.inbox)
+        _compared(document, version)
+        _read_before(document, record)
+        drafts.drop(record.path)
+        ties = index.memos.ties
+        leading = {tie.source.path: tie.source for tie in ties.into([record]) if tie.source.path != record.path}
+        count = len({tie.key for tie in (*ties.into([record]), *ties.out_of([record]))})
+        for source in leading.values():
+            if source.writable and drafts.holds(source.path):
+                try:
+                    drafts.put(source.path, dropped(drafts.text(source.path), partial(leads, record)))
+                except FrontmatterError:
+                    continue  # its owner is in the middle of editing it; the entry leads nowhere now
+        return drafts.changes(), (record, count)
+
+
+def leads(record: Record, relation: MemoRelation) -> bool:
+    """Whether a relation of a note beside it leads to this memo."""
+    if relation.target is not None:
+        return relation.target == record.id
+    return stem(relation.link) == stem(record.path)
+
+
+def refused(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:
+    """Why properties could not be written, for whoever wanted it."""
+    if error.defect == "frontmatter-too-large":
+        return ResourceExhausted(f"the memo's properties would be too many or too large: {error}", limit=LARGEST)
+    return InvalidArgument(f"the memo's properties can't be written so: {error}")
+
+
+def patched(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """`old` after a merge patch (RFC 7396): null takes a key away, objects are merged, all else is replaced."""
+    merged = dict(old)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping):
+            held = merged.get(key)
+            merged[key] = patched(held if isinstance(held, Mapping) else {}, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _changes(old: Mapping[str, Any], given: Mapping[str, Any], *, replace: bool) -> dict[str, PropertyValue]:
+    """The properties to set, None for those to remove. Keys that differ by letter case alone are one property."""
+    spelt = {fold(key): key for key in old}
+    named = {key if key in old else spelt.get(fold(key), key): value for key, value in given.items()}
+    merged = patched({} if replace else old, named)
+    return {key: merged.get(key) for key in ({**old, **named} if replace else named)}
+
+
+def _compared(document: Document, version: int | None) -> None:
+    if version is not None and version != document.version:
+        raise Conflict(
+            f"the memo has version {document.version}, not {version}: read it again, then save your change to that",
+            version=document.version,
+        )
+
+
+def _read_before(document: Document, record: Record) -> None:
+    """Refuse to write over what no agent can have read."""
+    if document.content_hash != record.content_hash:
+        raise Conflict("a person has just edited the memo; read it again in a moment", retryable=True)

@@ -1,0 +1,127 @@
+"""What is asked of the graph, checked: a node to be and its properties, and the link that leads to a node.
+
+Law: no text that an agent gives can choose a folder, set another property than those named here, or end a link early."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from index.errors import InvalidArgument
+from index.identity import fold
+from index.vertex import Vertex, name_key
+from syncd.capture import file_name, iso, tag_of
+from syncd.entity import checked_content, checked_name, link
+from syncd.note import PropertyValue
+
+FACTS: Final = 1_000  # observations that one call may write
+SUMMARY: Final = 2_000  # characters
+TAGS: Final = 50
+NAMELESS: Final = "Entity"  # the file of a node whose name no file can have a part of
+_ENDING: Final = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
+_ONE_LINE: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class NewNode:
+    """A node to be."""
+
+    name: str
+    entity_type: str
+    observations: Sequence[str] = ()
+    summary: str | None = None
+    tags: Sequence[str] = ()
+    ordinals: Sequence[int] = ()  # of the observations, rising; () = from 1 on
+    properties: Mapping[str, PropertyValue] = field(default_factory=dict)  # beside or in place of those a node gets
+
+
+def checked(given: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
+    """The nodes to be, as they will be kept, with `most` observations in all. Raises InvalidArgument."""
+    wanted = [
+        replace(
+            one,
+            name=checked_name(one.name),
+            entity_type=checked_kind(one.entity_type),
+            observations=tuple(map(checked_content, one.observations)),
+            summary=None if one.summary is None else checked_summary(one.summary),
+            tags=checked_tags(one.tags),
+        )
+        for one in given
+    ]
+    named = Counter(name_key(one.name) for one in wanted)
+    if twice := [one.name for one in wanted if named[name_key(one.name)] > 1]:
+        raise InvalidArgument(f"named more than once: {', '.join(map(repr, twice))}", names=twice)
+    bounded((len(one.observations) for one in wanted), most)
+    return wanted
+
+
+def bounded(counts: Iterable[int], most: int = FACTS) -> None:
+    """Raises InvalidArgument when a call writes too many observations."""
+    if (asked := sum(counts)) > most:
+        raise InvalidArgument(f"{asked:,} observations in one call; send at most {most:,}", limit=most)
+
+
+def checked_kind(text: str) -> str:
+    """A node's type as it is kept. Raises InvalidArgument."""
+    kind = unicodedata.normalize("NFC", text).strip()
+    if not _ONE_LINE.fullmatch(kind):
+        raise InvalidArgument("an entity_type is one line of 1 to 100 characters")
+    return kind
+
+
+def checked_summary(summary: str) -> str:
+    """A summary as it is kept; "" for none. Raises InvalidArgument."""
+    text = summary.strip()
+    if len(text) > SUMMARY:
+        raise InvalidArgument(f"a summary has at most {SUMMARY:,} characters", limit=SUMMARY)
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidArgument("the summary has a lone surrogate, which is no text")
+    return text
+
+
+def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
+    """Tags as Obsidian accepts them, each once. Raises InvalidArgument."""
+    tags: dict[str, str] = {}
+    for tag in map(tag_of, given):
+        tags.setdefault(fold(tag), tag)
+    if len(tags) > TAGS:
+        raise InvalidArgument(f"a node has at most {TAGS} tags", limit=TAGS)
+    if "" in tags or any(key.startswith("collection:") for key in tags):
+        raise InvalidArgument("a tag needs a letter or digit, and can't begin with `collection:`")
+    return tuple(tags.values())
+
+
+def own_properties(one: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:
+    """The properties of a new node whose file is called `stem`, in the order in which they are written."""
+    own: dict[str, PropertyValue] = {"id": id, "type": "entity", "entity_type": one.entity_type}
+    if stem != one.name:
+        own |= {"name": one.name, "aliases": [one.name]}
+    if one.summary:
+        own["summary"] = one.summary
+    if one.tags:
+        own["tags"] = list(one.tags)
+    own["created_at"] = iso(now)
+    if one.summary:
+        own["summary_updated_at"] = iso(now)
+    own |= one.properties
+    if stem != one.name:
+        own["aliases"] = list(dict.fromkeys([one.name, *_texts(one.properties.get("aliases"))]))
+    return own
+
+
+def _texts(value: PropertyValue) -> list[str]:
+    return [str(text) for text in value] if isinstance(value, list) else []
+
+
+def stem_of(name: str) -> str:
+    """The base name that the file of a node would have, if it is free: one that a link can end in."""
+    return file_name(_ENDING.sub("", file_name(name))) or NAMELESS
+
+
+def link_to(one: Vertex) -> str:
+    """What stands between the brackets of a link to a node."""
+    return link(one.path.rpartition("/")[2].removesuffix(".md"), one.name)

@@ -1,0 +1,247 @@
+"""The operations on the nodes of one workspace: notes of type `entity`, their observations, their relations.
+
+Laws, tested: a call that returns has been made durable and findable, one that fails changed nothing. Calls that write
+come one after the other, and each decides from what the notes say by then; so of twenty at once none is lost."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+
+from index.errors import Conflict, NotFound
+from index.graph import Graph
+from index.identity import fold
+from index.index import Index
+from index.model import Observation
+from index.vertex import Edge, Neighbourhood, Vertex, name_key
+from syncd import entity, redraft
+from syncd.batch import Change, Drafts, Made, carried_out
+from syncd.capture import free_name, iso
+from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties, stem_of
+from syncd.note import PropertyValue, encode
+from syncd.parse import parse
+from syncd.place import ENTITIES
+from syncd.redraft import Related, sized, typed, unknown
+from syncd.secrets import redacted
+
+if TYPE_CHECKING:
+    from syncd.workspace import Tools
+
+T = TypeVar("T")
+P = ParamSpec("P")
+DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Nodes with their observations, all relations at either end of them, and the names that are no node's."""
+
+    nodes: list[tuple[Vertex, tuple[Observation, ...]]]
+    edges: list[Edge]
+    not_found: list[str]
+
+
+class Nodes:
+    """The nodes of one workspace, by their names."""
+
+    def __init__(self, workspace: str, tools: Tools, progress: Callable[[int], None] | None = None) -> None:
+        self.workspace, self._tools, self._progress = workspace, tools, progress
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as it is now."""
+        return self._tools.captures.index.graph(self.workspace)
+
+    # Reading
+
+    def get(self, name: str) -> Vertex:
+        """The node of that name. Raises NotFound."""
+        return _known(self.graph, name)
+
+    def open(self, names: Iterable[str]) -> Opened:
+        """Nodes whole, in the order asked for, each once."""
+        graph = self.graph
+        found: dict[str, Vertex] = {}
+        missing: dict[str, None] = {}
+        for name in names:
+            if one := graph.get(name):
+                found.setdefault(one.path, one)
+            else:
+                missing[name] = None
+        facts = self._tools.captures.index.observations(list(found))
+        nodes = [(one, facts[path]) for path, one in found.items()]
+        return Opened(nodes, graph.edges([one.name for one in found.values()]), list(missing))
+
+    def by_type(self, entity_type: str) -> list[Vertex]:
+        """The nodes of a type, by name."""
+        wanted = typed(entity_type)
+        return [one for one in self.graph.vertices() if typed(one.entity_type) == wanted]
+
+    def recent(self, days: int, limit: int) -> list[Vertex]:
+        """The nodes that changed in the last `days`, the latest first."""
+        since = self._tools.now() - days * DAY_MS
+        found = [one for one in self.graph.vertices() if one.changed_at >= since]
+        return sorted(found, key=lambda one: -one.changed_at)[:limit]
+
+    def between(self, a: str, b: str) -> list[Edge]:
+        """The relations between two nodes, either way."""
+        graph = self.graph
+        return graph.between(_known(graph, a).name, _known(graph, b).name)
+
+    def neighbourhood(self, name: str, depth: int, limit: int) -> Neighbourhood:
+        """What lies within `depth` hops of a node."""
+        found = self.graph.neighbourhood(name, depth, limit)
+        if found is None:
+            raise unknown(name)
+        return found
+
+    def path(self, a: str, b: str) -> list[Edge] | None:
+        """The relations of a shortest way from one node to another, whichever way they point; None without one."""
+        graph = self.graph
+        return graph.path(_known(graph, a).name, _known(graph, b).name)
+
+    def orphans(self) -> list[Vertex]:
+        """The nodes without a relation, by name."""
+        return self.graph.orphans()
+
+    # Writing
+
+    def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
+        """Make nodes: all of them, or none. Raises Conflict naming those that exist already."""
+        wanted = checked(entities, most)
+
+        def decide(index: Index) -> tuple[list[Change], list[str]]:
+            now, graph = self._tools.now(), index.graph(self.workspace)
+            twins = [node.name for one in wanted if (node := _twin(graph, one.name))]
+            if twins:
+                raise _taken(twins)
+            made: dict[str, Made] = {}
+            for one in wanted:
+                stem, path = self._free(one.name, now, made)
+                own = own_properties(one, stem, id=str(uuid.uuid4()), now=now)
+                if "id" in one.properties and index.record(str(own["id"])) is not None:
+                    own["id"] = str(uuid.uuid4())  # another note's by now
+                text = entity.compose(own, one.observations, ordinals=one.ordinals)
+                made[fold(stem)] = Made(path, encode(sized(one.name, text)))
+            return list(made.values()), [change.path for change in made.values()]
+
+        with self._alone():
+            paths = carried_out(self._tools, decide, self._progress)
+        return [self._at(path) for path in paths]
+
+    def delete(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
+        """Remove nodes and every relation that leads to one. Returns the names that went, and those of no node."""
+        return self._changed(redraft.delete, names=list(names))
+
+    def set_summary(self, name: str, summary: str, version: int | None = None) -> Vertex:
+        """Set the summary of a node; "" takes it away."""
+        text = checked_summary(summary)
+
+        def changes(now: int) -> dict[str, PropertyValue]:
+            return {"summary": text or None, "summary_updated_at": iso(now) if text else None}
+
+        return self._at(self._changed(redraft.describe, name=name, version=version, changes=changes))
+
+    def rename(self, name: str, new_name: str) -> Vertex:
+        """Give a node another name; its file stays, and so every link to it. The old name remains an alias.
+
+        Raises Conflict when another node has the name."""
+        return self._at(self._changed(redraft.rename, name=name, new_name=entity.checked_name(new_name)))
+
+    def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
+        """Put these in place of the tags of a node."""
+        own = list(checked_tags(tags))
+        described = self._changed(redraft.describe, name=name, version=version, changes=lambda _: {"tags": own or None})
+        return self._at(described)
+
+    def add(
+        self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
+    ) -> list[tuple[str, list[Observation] | None]]:
+        """Append observations. What each node got, in the order asked for; None for a name that is no node's."""
+        wanted = [(name, [entity.checked_content(one) for one in contents]) for name, contents in additions]
+        bounded((len(contents) for _, contents in wanted), most)
+        return self._changed(redraft.add, additions=wanted)
+
+    def replace(self, name: str, ordinal: int, content: str, version: int | None = None) -> tuple[str, str, str]:
+        """Put another text in place of an observation, which keeps its ordinal. The node's name, the old text, the new."""
+        text = entity.checked_content(content)
+        return self._changed(redraft.replace, name=name, ordinal=ordinal, content=text, version=version)
+
+    def remove(self, deletions: Sequence[tuple[str, Collection[int]]]) -> list[tuple[str, list[int], list[int]]]:
+        """Take observations away. For each: the name, the ordinals that went, and those that were not there."""
+        return self._changed(redraft.remove, deletions=deletions)
+
+    def relate(self, edges: Sequence[Edge]) -> Related:
+        """State relations. One that is stated already is left as it is."""
+        wanted = [Edge(one.source, one.target, entity.checked_type(one.type)) for one in edges]
+        return self._changed(redraft.relate, edges=wanted)
+
+    def unrelate(self, edges: Sequence[Edge]) -> tuple[int, int]:
+        """Take relations away. How many went, and how many were not there."""
+        return self._changed(redraft.unrelate, edges=edges)
+
+    def retype(self, source: str, target: str, old: str, new: str) -> Edge:
+        """Give a relation another type. Raises NotFound without it, and Conflict when there is one of that type."""
+        return self._changed(redraft.retype, source=source, target=target, old=old, new=entity.checked_type(new))
+
+    # How
+
+    def _alone(self) -> threading.Lock:
+        """Held by whoever writes to nodes of this workspace, embedding included."""
+        return self._tools.writing.setdefault(self.workspace, threading.Lock())
+
+    def _changed(self, decide: Callable[Concatenate[Graph, Drafts, int, P], T], *args: P.args, **given: P.kwargs) -> T:
+        """Make the changes that `decide` makes to the drafts, and return what it answers."""
+
+        def decided(index: Index) -> tuple[list[Change], T]:
+            drafts = Drafts(self._tools.vault)
+            answer = decide(index.graph(self.workspace), drafts, self._tools.now(), *args, **given)
+            return drafts.changes(), answer
+
+        with self._alone():
+            return carried_out(self._tools, decided, self._progress)
+
+    def _at(self, path: str) -> Vertex:
+        found = self.graph.at(path)
+        if found is None:
+            raise NotFound("somebody else removed or renamed the note of the node a moment after")
+        return found
+
+    def _free(self, name: str, now: int, made: Collection[str]) -> tuple[str, str]:
+        """A base name and path for a new node: no note of the vault has it, nor one that the index does not know yet."""
+        unseen: set[str] = set()
+        while True:
+            stem = free_name(
+                redacted(stem_of(name)),
+                now,
+                lambda folded: folded in made or folded in unseen or self._tools.taken(folded),
+            )
+            path = f"{self._tools.inbox}/{self.workspace}/{ENTITIES}/{stem}.md"
+            if self._tools.vault.stat(path) is None:
+                return stem, path
+            raw, stat = self._tools.vault.read(path)
+            node = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox).node
+            if node and name_key(node.name) == name_key(name):
+                raise _taken([node.name])
+            unseen.add(fold(stem))
+
+
+def _known(graph: Graph, name: str) -> Vertex:
+    one = graph.get(name)
+    if one is None:
+        raise unknown(name)
+    return one
+
+
+def _twin(graph: Graph, name: str) -> Vertex | None:
+    """The node that has this very name; one whose file or alias is called so is another."""
+    one = graph.get(name)
+    return one if one and name_key(one.name) == name_key(name) else None
+
+
+def _taken(names: list[str]) -> Conflict:
+    words = ", ".join(map(repr, names))
+    return Conflict(f"these exist already, and nothing was made: {words}; add_observations adds to them", names=names)

@@ -1,0 +1,136 @@
+"""The owner's operations on the audit log: what it tells, whether its chain holds, how it compares with the files, and a prune.
+
+Law: nothing here adds, changes or removes an entry but a prune, which writes what goes into a file first."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from syncd import chain
+from syncd.audit import WANTED, Audit
+from syncd.backup import synced
+from syncd.chain import Checked, Entry, Head
+from syncd.place import place
+from syncd.vault import Vault
+
+MOST = 10_000  # entries in one answer
+Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
+
+
+def operations(audit: Audit, vault: Vault, *, inbox: str) -> dict[str, Operation]:
+    """What the owner may ask of the log, by name."""
+
+    def listed(given: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
+        limit = given.get("limit") or 50
+        if not 1 <= limit <= MOST:
+            raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
+        wanted = {name: given.get(name) for name in WANTED}
+        return [asdict(entry) for entry in audit.found(limit, after=given.get("after"), **wanted)]
+
+    def verified(given: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        head = _head(given.get("head"))
+        told = asdict(_checked(audit, [head] if head else [], progress))
+        if given.get("files", True):
+            told |= _compared(audit, vault, inbox)
+        return told | {"head": str(audit.head)}
+
+    def pruned(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        gone, base = audit.prunable(int(given["before"])), audit.base()
+        if gone <= base.seq:
+            return {"pruned": 0, "file": None, "head": str(audit.head)}
+        if (found := chain.checked(_until(audit.entries(), gone), base)).broken:
+            raise Conflict(f"the log is not whole, so nothing was pruned: {found.breaks[0]}")
+        _written(Path(given["file"]), _until(audit.entries(), gone))
+        return {"pruned": audit.prune(gone), "file": given["file"], "head": str(audit.head)}
+
+    return {"audit.list": listed, "audit.verify": verified, "audit.prune": pruned}
+
+
+def of_file(lines: Iterable[str], head: str | None) -> Checked:
+    """Look through entries that were exported, as lines of JSON."""
+    try:
+        entries = [chain.read(line) for line in lines if line.strip()]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidArgument(f"the file holds a line that is no entry of an audit log: {error}") from error
+    base: Head | None = chain.base_of(entries)
+    if entries and base and base.seq + 1 != entries[0].seq:
+        base = None if entries[0].seq > 1 else Head()  # a part: its first entry is taken as it is
+    noted = _head(head)
+    return chain.checked(entries, base, heads=[noted] if noted else [])
+
+
+def _head(text: str | None) -> Head | None:
+    if not text:
+        return None
+    head = Head.of(text)
+    if head is None:
+        raise InvalidArgument("a head is an entry's number and seal, as `memex status` tells it: 1234:ab12…")
+    return head
+
+
+def _checked(audit: Audit, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> Checked:
+    end, total = audit.head, audit.count
+    noted = audit.noted()
+
+    def entries() -> Iterable[Entry]:
+        for done, entry in enumerate(_until(audit.entries(), end.seq)):
+            if done % 1000 == 0:
+                progress({"stage": "checking seals", "done": done, "total": total})
+            yield entry
+
+    return chain.checked(
+        entries(), audit.base(), heads=[*heads, end, *([noted] if noted and noted.seq <= end.seq else [])]
+    )
+
+
+def _until(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
+    """The entries up to a number; those that are written meanwhile are another look's."""
+    for entry in entries:
+        if entry.seq > last:
+            return
+        yield entry
+
+
+def _compared(audit: Audit, vault: Vault, inbox: str) -> dict[str, list[str]]:
+    """How the files differ from what the log last says of them: changed or gone by hand, or never written by us."""
+    known = audit.states()
+    listing = vault.listing(inbox)
+    changed, gone = [], []
+    for path, after in known.items():
+        try:
+            raw, _ = vault.read(path)
+        except NotFound:
+            if after and listing.gone(path):
+                gone.append(path)
+        except MemexError:
+            continue  # it can't be read now, so nothing is known of it
+        else:
+            if hashlib.sha256(raw).hexdigest() != after:
+                changed.append(path)
+    files = (path for path in listing.files if place(path, inbox).scope == "captures")
+    return {"changed": sorted(changed), "gone": sorted(gone), "unlogged": sorted(set(files) - known.keys())}
+
+
+def _written(target: Path, entries: Iterable[Entry]) -> None:
+    """Write entries as lines of JSON into a new, private file, and have it on the disk."""
+    try:
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise Conflict(f"there is a file {target} already: choose another name") from None
+    except OSError as error:
+        raise Unavailable(f"{target} can't be written: {error.strerror}", retryable=False) from error
+    try:
+        with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
+            stream.writelines(chain.line(entry) + "\n" for entry in entries)
+            stream.flush()
+            os.fsync(fd)
+        synced(target.parent)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise

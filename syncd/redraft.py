@@ -1,0 +1,269 @@
+"""What an operation on nodes does to their notes: decided on drafts, from what the notes say now, and written by nobody.
+
+Law, tested: the graph only says which notes to look at. Whether a relation is there, which ordinal is next and which
+version a node has is read from its note, so an edit that the index has not seen yet counts too."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from index.errors import Conflict, NotFound, ResourceExhausted
+from index.graph import Graph
+from index.model import Observation, Statement
+from index.vertex import Edge, Vertex, name_key
+from syncd import entity
+from syncd.batch import Drafts
+from syncd.capture import MAX_CONTENT
+from syncd.newnode import link_to
+from syncd.note import FrontmatterError, PropertyValue, encode, properties, split
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """What became of relations that were to be made."""
+
+    created: list[Edge]
+    existed: list[Edge]
+    not_found: list[str]  # nodes that do not exist
+
+
+def delete(graph: Graph, drafts: Drafts, now: int, *, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Drop nodes, and take the lines that lead to them out of the notes that stay. Who went, and who is no node."""
+    found: dict[str, Vertex] = {}
+    missing: dict[str, None] = {}
+    for name in names:
+        if one := held(graph, drafts, name):
+            found[one.path] = one
+        else:
+            missing[name] = None
+    for path in found:
+        drafts.drop(path)
+
+    def leads(stated: Statement) -> bool:
+        to = graph.resolved(stated.target)
+        return to is not None and to.path in found
+
+    sources = {path for one in found.values() for path, _ in graph.sources(one.name)} - found.keys()
+    for path in sorted(sources):
+        if (source := graph.at(path)) and drafts.holds(path):
+            _edited(drafts, source, partial(entity.unrelate, gone=leads, now=now))
+    return [one.name for one in found.values()], list(missing)
+
+
+def describe(
+    graph: Graph,
+    drafts: Drafts,
+    now: int,
+    *,
+    name: str,
+    version: int | None,
+    changes: Callable[[int], Mapping[str, PropertyValue]],
+) -> str:
+    """Set properties of a node; its path."""
+    one = agreed(graph, drafts, name, version)
+    _rewritten(drafts, one, partial(entity.describe, changes=changes(now), now=now))
+    return one.path
+
+
+def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) -> str:
+    """Give a node another name, and keep the old one as an alias; its path."""
+    one = agreed(graph, drafts, name, None)
+    other = graph.get(new_name)
+    if other and other.path != one.path and name_key(other.name) == name_key(new_name):
+        raise Conflict(f"there is a node {other.name!r}: choose another name", name=other.name)
+    stem = one.path.rpartition("/")[2].removesuffix(".md")
+    known = [alias for alias in one.aliases if name_key(alias) not in (name_key(new_name), name_key(one.name))]
+    aliases = [text for text in dict.fromkeys([new_name, one.name]) if name_key(text) != name_key(stem)]
+    changes = {"name": None if new_name == stem else new_name, "aliases": [*aliases, *known] or None}
+    _rewritten(drafts, one, partial(entity.describe, changes=changes, now=now))
+    return one.path
+
+
+def add(
+    graph: Graph, drafts: Drafts, now: int, *, additions: Sequence[tuple[str, Sequence[str]]]
+) -> list[tuple[str, list[Observation] | None]]:
+    """Append observations; what each node got, None for what is no node."""
+    told: list[tuple[str, list[Observation] | None]] = []
+    for name, contents in additions:
+        one = held(graph, drafts, name)
+        if one is None:
+            told.append((name, None))
+        else:
+            told.append((one.name, _edited(drafts, one, partial(entity.add, contents=contents, now=now))))
+    return told
+
+
+def replace(
+    graph: Graph, drafts: Drafts, now: int, *, name: str, ordinal: int, content: str, version: int | None
+) -> tuple[str, str, str]:
+    """Put another text in place of an observation: the node's name, the old text and the new."""
+    one = agreed(graph, drafts, name, version)
+    old = _edited(drafts, one, partial(entity.replace, ordinal=ordinal, content=content, now=now))
+    return one.name, old, content
+
+
+def remove(
+    graph: Graph, drafts: Drafts, now: int, *, deletions: Sequence[tuple[str, Collection[int]]]
+) -> list[tuple[str, list[int], list[int]]]:
+    """Take observations away; the name, the ordinals that went and those that were not there."""
+    told = []
+    for name, ordinals in deletions:
+        asked = list(dict.fromkeys(ordinals))
+        one = held(graph, drafts, name)
+        gone = _edited(drafts, one, partial(entity.remove, ordinals=asked, now=now)) if one else []
+        told.append((one.name if one else name, [n for n in asked if n in gone], [n for n in asked if n not in gone]))
+    return told
+
+
+def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> Related:
+    """State relations that are not stated yet, where both ends exist."""
+    told = Related([], [], [])
+    missing: dict[str, None] = {}
+    stated = _Stated(graph, drafts)
+    for one in edges:
+        source, target = held(graph, drafts, one.source), held(graph, drafts, one.target)
+        missing |= {name: None for name, end in ((one.source, source), (one.target, target)) if end is None}
+        if source is None or target is None:
+            continue
+        own = stated.of(source)
+        (told.existed if (one.type, target.path) in own else told.created).append(
+            Edge(source.name, target.name, one.type)
+        )
+        if (one.type, target.path) not in own:
+            _rewritten(drafts, source, partial(entity.relate, type=one.type, link=link_to(target), now=now))
+            own.add((one.type, target.path))
+    told.not_found.extend(missing)
+    return told
+
+
+def unrelate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> tuple[int, int]:
+    """Take relations away; how many went, and how many were not there."""
+    stated = _Stated(graph, drafts)
+    gone: dict[str, tuple[Vertex, set[tuple[str, str]]]] = {}
+    for one in edges:
+        source, target = held(graph, drafts, one.source), held(graph, drafts, one.target)
+        if source and target and (key := (typed(one.type), target.path)) in stated.of(source):
+            stated.of(source).remove(key)
+            gone.setdefault(source.path, (source, set()))[1].add(key)
+    for source, own in gone.values():
+        _edited(drafts, source, partial(entity.unrelate, gone=_among(graph, own), now=now))
+    deleted = sum(len(own) for _, own in gone.values())
+    return deleted, len(edges) - deleted
+
+
+def retype(graph: Graph, drafts: Drafts, now: int, *, source: str, target: str, old: str, new: str) -> Edge:
+    """Give a relation another type; the relation as it is then."""
+    one, other, was = agreed(graph, drafts, source), agreed(graph, drafts, target), typed(old)
+    own = _Stated(graph, drafts).of(one)
+    if (was, other.path) not in own:
+        raise NotFound(f"no relation {was[:100]!r} from {one.name!r} to {other.name!r}")
+    if new != was:
+        if (new, other.path) in own:
+            raise Conflict(f"there is a relation {new!r} from {one.name!r} to {other.name!r} already")
+        which = _among(graph, {(was, other.path)})
+        _rewritten(drafts, one, partial(entity.retype, which=which, new=new, now=now))
+    return Edge(one.name, other.name, new)
+
+
+# Which node, and may it be changed
+
+
+def held(graph: Graph, drafts: Drafts, name: str) -> Vertex | None:
+    """The node of that name, if its note is still there."""
+    one = graph.get(name)
+    return one if one and drafts.holds(one.path) else None
+
+
+def agreed(graph: Graph, drafts: Drafts, name: str, version: int | None = None) -> Vertex:
+    """The node of that name. Raises NotFound, and Conflict when a `version` is named that it no longer has."""
+    one = held(graph, drafts, name)
+    if one is None:
+        raise unknown(name)
+    if version is not None:
+        now = drafts.version(one.path)
+        if now != version:
+            raise Conflict(f"{one.name!r} has version {now} by now, not {version}; open it again", version=now)
+    return one
+
+
+def unknown(name: str) -> NotFound:
+    """There is no such node."""
+    return NotFound(f"no node {name[:256]!r}; search_nodes finds one, create_entities makes it")
+
+
+def typed(text: str) -> str:
+    """A type as types are compared."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def sized(name: str, text: str) -> str:
+    """The note of a node, if it may be so large. Raises ResourceExhausted."""
+    if (size := len(encode(text))) > MAX_CONTENT:
+        raise ResourceExhausted(
+            f"the note of {name!r} would have {size:,} bytes; a node's may have {MAX_CONTENT:,}: split the node",
+            limit=MAX_CONTENT,
+        )
+    return text
+
+
+class _Stated:
+    """The relations of notes as their drafts state them: (type, path of the node that it leads to)."""
+
+    def __init__(self, graph: Graph, drafts: Drafts) -> None:
+        self._graph, self._drafts = graph, drafts
+        self._known: dict[str, set[tuple[str, str]]] = {}
+
+    def of(self, one: Vertex) -> set[tuple[str, str]]:
+        """Those of one node."""
+        if one.path not in self._known:
+            front, body = split(self._drafts.text(one.path))
+            with _mendable(one):
+                node, _ = entity.node(properties(front), body, one.path)
+            leads = ((stated.type, self._graph.resolved(stated.target)) for stated in node.relations)
+            self._known[one.path] = {(kind, to.path) for kind, to in leads if to}
+        return self._known[one.path]
+
+
+def _among(graph: Graph, asked: Collection[tuple[str, str]]) -> Callable[[Statement], bool]:
+    """Whether a statement is one of these: (type, path of the node that it leads to)."""
+
+    def among(stated: Statement) -> bool:
+        to = graph.resolved(stated.target)
+        return to is not None and (stated.type, to.path) in asked
+
+    return among
+
+
+def _edited(drafts: Drafts, one: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:
+    """Change the draft of a node; what `edit` answers beside the text."""
+    with _mendable(one):
+        text, answer = edit(drafts.text(one.path))
+    _put(drafts, one, text)
+    return answer
+
+
+def _rewritten(drafts: Drafts, one: Vertex, edit: Callable[[str], str]) -> None:
+    with _mendable(one):
+        text = edit(drafts.text(one.path))
+    _put(drafts, one, text)
+
+
+def _put(drafts: Drafts, one: Vertex, text: str) -> None:
+    grown = len(text) > len(drafts.text(one.path))
+    drafts.put(one.path, sized(one.name, text) if grown else text)
+
+
+@contextmanager
+def _mendable(one: Vertex) -> Iterator[None]:
+    """Properties that can't be changed by line are somebody's to mend."""
+    try:
+        yield
+    except FrontmatterError as error:
+        raise Conflict(f"the properties of {one.name!r} can't be changed: {error}; its owner must mend them") from error

@@ -1,0 +1,131 @@
+"""Notice what the audit log does not know of: nodes that were changed by hand, and writes that a crash kept from coming about.
+
+Law, tested: it never stops the pipe, and logs nothing of a write that is still under way."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Final
+
+from index.errors import MemexError, NotFound
+from index.index import Index
+from syncd.audit import ADOPTION, Audit, Author, Change, authored
+from syncd.audited import changed
+from syncd.chain import Entry
+from syncd.shelf import Slot
+from syncd.vault import Vault
+
+LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
+UNDER_WAY_MS: Final = 60_000  # a note that a pass gives its id is waited for so long
+
+log = logging.getLogger(__name__)
+
+
+class Witness:
+    """Told of each commit by the captures' index; looks at it when somebody has the time."""
+
+    def __init__(self, audit: Audit, vault: Vault, captures: Slot, *, inbox: str) -> None:
+        self._audit, self._vault, self._captures, self._inbox = audit, vault, captures, inbox
+        self._lock = threading.Lock()
+        self._paths: set[str] = set()
+        captures.told.append(self._told)
+
+    def _told(self, paths: Collection[str] | None) -> None:
+        with self._lock:  # None: an index took another's place, and holds what that one held
+            self._paths |= set(self._captures.index.manifest if paths is None else paths)
+
+    def look(self) -> None:
+        """Log the nodes that were changed by hand since the last look. Raises nothing: what fails is looked at again."""
+        with self._lock:
+            paths, self._paths = self._paths, set()
+        if not paths:
+            return
+        try:
+            index = self._captures.index
+            if found := {path for path in paths if self._strange(index, path)}:
+                with index.still():  # no tool is between its entry and its commit now
+                    self._log(index, found)
+        except MemexError as error:
+            log.info("changes by hand are logged later: %s", error.message)
+            with self._lock:
+                self._paths |= paths
+
+    def _strange(self, index: Index, path: str) -> bool:
+        """Whether the log's last word on a node is not what the index holds."""
+        entry, last = index.manifest.get(path), self._audit.last(path)
+        if (entry.digest if entry else "") == (last.after if last else ""):
+            return False
+        if last and last.type == "entity":
+            return True
+        if entry is None:
+            return False
+        record = index.at(path)
+        return record is None or record.type == "entity"
+
+    def _log(self, index: Index, paths: Iterable[str]) -> None:
+        changes: dict[str, Change] = {}
+        for path in sorted(paths):
+            last, entry = self._audit.last(path), index.manifest.get(path)
+            change = self._change(path, last, entry.id if entry else "")
+            known = entry.digest if entry else ""
+            if change.after != known or change.before == change.after:
+                continue  # the file has changed once more, and is told of once more
+            if last and _under_way(last, change):
+                with self._lock:
+                    self._paths.add(path)
+                continue
+            changes[path] = change
+        self._audit.noticed(list(_told(changes)))
+
+    def _change(self, path: str, last: Entry | None, own: str) -> Change:
+        """What became of a file since its last entry, as it lies there now; `own`: its id, if it has one."""
+        raw: bytes | None = None
+        with suppress(NotFound):
+            raw, _ = self._vault.read(path)
+        found = changed(path, None, raw, self._inbox)
+        known = own or (last.id if last else found.id)
+        return Change(path, last.after if last else "", found.after, found.bytes, known, "entity", found.workspace)
+
+    # What a crash left
+
+    def settle(self) -> None:
+        """Log as undone what the end of the log says and no file shows: the process ended in between."""
+        for entry in self._audit.found(LATELY):
+            if entry.kind in ("create", "update", "delete") and entry.surface != "file":
+                try:
+                    self._settle(entry)
+                except MemexError as error:
+                    log.info("whether a write came about is not known: %s", error.message)
+
+    def _settle(self, entry: Entry) -> None:
+        known = self._captures.index.manifest.get(entry.path)
+        if (known.digest if known else "") == entry.after or self._audit.last(entry.path) != entry:
+            return  # it came about and was acknowledged, or something came after it
+        digest = ""
+        with suppress(NotFound):
+            raw, _ = self._vault.read(entry.path)
+            digest = hashlib.sha256(raw).hexdigest()
+        if digest == entry.before:
+            about = {name: getattr(entry, name) for name in Change.__slots__}
+            with authored(Author("daemon", "start", request=entry.request)):
+                self._audit.undone(entry.seq, Change(**about), "INTERRUPTED")
+
+
+def _under_way(last: Entry, change: Change) -> bool:
+    """Whether the last entry may be of a write that is about to be done: a pass is held back by nobody's commit."""
+    lately = time.time_ns() // 1_000_000 - last.at < UNDER_WAY_MS
+    return lately and (last.surface, last.tool) == (ADOPTION.surface, ADOPTION.tool) and last.before == change.after
+
+
+def _told(changes: dict[str, Change]) -> Iterable[tuple[str, Change]]:
+    """The changes with their kinds: a node that left one path and came to another was moved."""
+    came = {change.id for change in changes.values() if not change.before}
+    left = {change.id for change in changes.values() if not change.after}
+    for change in changes.values():
+        moved = change.id in came & left
+        yield ("moved" if not change.after else "update") if moved else "", change

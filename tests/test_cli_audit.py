@@ -1,0 +1,181 @@
+"""The audit log as its owner asks for it: with the daemon up and down, for people and for scripts."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+
+import pytest
+
+from syncd import cli_audit
+from syncd.audit import Author, authored
+from syncd.cli import code
+from syncd.cli_audit import report, table
+from tests.world import World
+
+AGENT = Author("mcp", "capture_thought", "k1", "claude", "r1")
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """A vault with three notes in it, two of them by an agent; its commands find it by the environment."""
+    world = World(tmp_path)
+    monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
+    monkeypatch.setenv("MEMEX_STATE", str(world.state))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    desk = world.app.desk
+    desk.create_workspace("work")
+    with authored(AGENT):
+        desk.workspace("default").capture("one")
+        desk.workspace("work").capture("two")
+    world.app.operations["capture"]({"content": "three"}, lambda _: None)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def served(world):
+    with world.serving():
+        yield world
+
+
+def lines(capfd):
+    return capfd.readouterr().out.splitlines()
+
+
+def test_what_was_written_is_a_table_newest_last(served, capfd):
+    assert code(["audit"]) == 0
+    head, *rows = lines(capfd)
+    assert head.split() == ["entry", "at", "what", "by", "tool", "key", "note"]
+    assert [row.split()[3:6] for row in rows] == [
+        ["create", "mcp", "capture_thought"],
+        ["create", "mcp", "capture_thought"],
+        ["create", "cli", "capture"],
+    ]
+    assert "claude" in rows[0]
+    assert rows[2].endswith("Captures/default/three.md")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (["--key", "claude"], [1, 2]),
+        (["--key", "k1", "--workspace", "work"], [2]),
+        (["--tool", "capture"], [3]),
+        (["--surface", "mcp", "--limit", "1"], [2]),
+        (["--since", "1h"], [1, 2, 3]),
+        (["--until", "1h"], []),
+        (["--id", "nobody's"], []),
+    ],
+)
+def test_a_script_gets_those_that_it_asks_for(served, capfd, asked, expected):
+    assert code(["audit", *asked, "--json"]) == 0
+    assert [one["seq"] for one in json.loads(capfd.readouterr().out)] == expected
+
+
+@pytest.mark.parametrize("wrong", [["--surface", "web"], ["--limit", "0"], ["--since", "yesterday"], ["nonsense"]])
+def test_what_can_not_be_asked_is_refused(served, wrong):
+    assert code(["audit", *wrong]) == 2
+
+
+def test_it_can_be_followed_while_a_daemon_writes(served, capfd, monkeypatch):
+    rounds = []
+
+    def sleep(_):
+        rounds.append(1)
+        if len(rounds) > 2:
+            raise KeyboardInterrupt
+        served.app.desk.workspace("work").capture(f"later {len(rounds)}")
+
+    monkeypatch.setattr(cli_audit.time, "sleep", sleep)
+    assert code(["audit", "--follow", "--workspace", "work", "--json"]) == 130
+    assert [json.loads(line)["seq"] for line in lines(capfd)] == [2, 4, 5]
+
+
+def test_all_of_it_is_exported_and_checked_by_itself(served, capfd, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli_audit, "PAGE", 2)
+    assert code(["audit", "export"]) == 0
+    file = tmp_path / "audit.jsonl"
+    file.write_text(capfd.readouterr().out)
+    assert len(file.read_text().splitlines()) == 3
+    head = str(served.app.audit.head)
+    assert code(["audit", "verify", str(file), "--head", head]) == 0
+    assert head in capfd.readouterr().out
+    file.write_text(file.read_text().replace("claude", "nobody"))
+    assert code(["audit", "verify", str(file), "--json"]) == 7
+    assert json.loads(capfd.readouterr().out)["broken"] == 2
+    file.write_text("no entry\n")
+    assert code(["audit", "verify", str(file)]) == 2
+
+
+def test_a_broken_chain_is_told_with_its_place_and_an_exit_code(served, capfd):
+    assert code(["audit", "verify"]) == 0
+    assert capfd.readouterr().out.startswith("3 entries")
+    served.app.ledger._connection.execute("UPDATE audit SET path = 'elsewhere.md' WHERE seq = 2")
+    assert code(["audit", "verify"]) == 7
+    assert "entry 2 does not match its seal" in capfd.readouterr().out
+
+
+def test_notes_changed_by_hand_are_named_and_break_nothing(served, capfd):
+    path = "Captures/default/one.md"
+    with (served.vault / path).open("a") as file:
+        file.write("more")
+    assert code(["audit", "verify"]) == 0
+    assert lines(capfd)[1:] == ["changed by hand since: 1", f"- {path}"]
+
+
+def test_old_entries_are_moved_into_a_file(served, capfd, tmp_path):
+    target = tmp_path / "old.jsonl"
+    assert code(["audit", "prune", "--before", "1h", "--to", str(target)]) == 0
+    assert lines(capfd) == ["nothing is so old"]
+    assert code(["audit", "prune", "--before", "2999-01-01", "--to", str(target)]) == 0
+    assert lines(capfd) == [f"2 entries were moved to {target}"]
+    assert code(["audit", "verify", str(target)]) == 0
+    assert code(["audit", "verify"]) == 0
+    assert code(["audit", "prune", "--before", "2999-01-01", "--to", str(target)]) == 5
+
+
+def test_it_works_while_no_daemon_runs(world, capfd, tmp_path):
+    world.app.close()
+    try:
+        assert code(["audit", "--key", "claude", "--json"]) == 0
+        assert [one["seq"] for one in json.loads(capfd.readouterr().out)] == [1, 2]
+        assert code(["audit", "verify"]) == 0
+        assert code(["audit", "export"]) == 0
+        assert len(lines(capfd)) == 4
+        assert code(["audit", "--follow"]) == 7  # there is nobody who would write
+    finally:
+        world.app = world._open()
+
+
+def test_the_status_tells_the_head(served, capfd):
+    assert code(["status"]) == 0
+    text = " ".join(capfd.readouterr().out.split())
+    assert f"audit 3 entries, head {served.app.audit.head}" in text
+
+
+def test_an_entry_steers_no_terminal():
+    one = dict.fromkeys(("kind", "surface", "tool", "key", "workspace", "outcome"), "") | {
+        "seq": 1,
+        "at": 1_800_000_000_000,
+        "name": "evil\x1b[31m",
+        "path": "a\nb.md",
+        "outcome": "CONFLICT",
+        "kind": "undone",
+    }
+    _, row = table([one], UTC, color=False).splitlines()
+    assert "\x1b" not in row
+    assert "2027-01-15 08:00:00  undone (CONFLICT)" in row
+    assert table([], None, color=False) == "no entries"
+
+
+def test_long_lists_are_cut():
+    found = {
+        "entries": 1,
+        "first": 1,
+        "head": "1:a",
+        "broken": 0,
+        "breaks": [],
+        "changed": [f"{n}.md" for n in range(12)],
+    }
+    assert report(found).splitlines()[-1] == "… and 2 more: --json"
