@@ -395,7 +395,7 @@ def test_similar_nodes_are_unrelated_pairs_above_the_score(empty):
     pair = empty.listed("find_similar_nodes", min_score=0.0)[0]
     assert {pair["node_a"], pair["node_b"]} == {"Argo", "Beagle"}
     assert (pair["node_a_type"], pair["node_b_type"]) == ("ship", "ship")
-    assert 0.75 < pair["similarity"] <= 1.0
+    assert 0.5 < pair["similarity"] <= 1.0
     assert empty.listed("find_similar_nodes", min_score=pair["similarity"] - 1e-3)[0] == pair
     assert empty.listed("find_similar_nodes", min_score=1.0) == []
     assert len(empty.listed("find_similar_nodes", min_score=0.0, limit=2)) == 2

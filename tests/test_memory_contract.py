@@ -17,7 +17,7 @@ DIALECTS = ("legacy", "2026-07-28")
 NOBODY = "00000000-0000-4000-8000-000000000000"
 NASTY = [
     "\ufeffmark", "a\r\nb\rc\n\n", "\x00\x01\x7f\x85", "\u2028\u2029\x0b\x0c", "e\u0301 \u00e9", "\u202eright to left\u202c",
-    "---\nid: mine\n---\nnot properties", "---\n", "%%comment%% [[a|b]]", "```\nnever closed", " \t ", "日本語のメモ。", "x" * 100_000,
+    "---\nid: mine\n---\nnot properties", "---\n", "%%comment%% [[a|b]]", "```\nnever closed", " \t ", "日本語のメモ。", "x" * 20_000,
     "## Observations\n- no ^o1\n## Relations\n- knew:: [[Ada]]", '{"json": "\\ud800"}',
 ]  # fmt: skip
 
@@ -100,7 +100,8 @@ def test_every_tool_answers_with_the_shape_of_its_seed(one):
 
 def test_an_empty_workspace_has_empty_answers(memos):
     assert found(memos) == found(memos, query="x") == found(memos, metadata_filter={"a": 1}) == []
-    assert memos.good("memory.relation.list") == {"edges": [], "nodes": []}
+    told = memos.good("memory.relation.list")
+    assert (told["edges"], told["nodes"]) == ([], [])
 
 
 def test_a_save_with_an_id_changes_the_memo_and_raises_its_version(one):
@@ -288,7 +289,6 @@ def test_a_walk_has_directions_depths_and_paths_and_ends_in_a_ring(one):
 BAD = [
     ("memory.save", {"namespace": "default"}),
     ("memory.save", {"namespace": "default", "content": ""}),
-    ("memory.save", {"content": "x"}),
     ("memory.save", {"namespace": "", "content": "x"}),
     ("memory.save", {"namespace": "../work", "content": "x"}),
     ("memory.save", {"namespace": "Entities", "content": "x"}),
@@ -301,7 +301,6 @@ BAD = [
     ("memory.save", {"namespace": "default", "content": "x", "metadata_mode": "forget"}),
     ("memory.save", {"namespace": "default", "content": "x", "title": "a\nb" * 200}),
     ("memory.save", {"namespace": "default", "content": "x", "colour": 1}),
-    ("memory.search", {}),
     ("memory.search", {"namespace": "default", "k": 0}),
     ("memory.search", {"namespace": "default", "k": 10**6}),
     ("memory.search", {"namespace": "default", "query": "x", "distance_metric": "dot"}),
@@ -407,7 +406,7 @@ def test_eight_clients_upsert_the_same_memos_and_double_nothing(rim):
             assert sorted(items) == sorted(ids)
             for item in items.values():
                 assert item["metadata"] == {f"c{number}": 2 for number in range(8)}  # every merge counts
-                assert save(one, "last", memo_id=item["memo_id"])["version"] == 8 * 3 + 1 + check
+                assert save(one, f"last {check}", memo_id=item["memo_id"])["version"] == 8 * 3 + 1 + check
             space.rim.world.run()
     assert len(list(space.folder.rglob("*.md"))) == 5
 
