@@ -230,7 +230,7 @@ class Run:
         yield lambda: self.same("🌱 Garden", {fact["ordinal"]: fact["content"] for fact in told_before["observations"]})
 
         (self.folder / "Entities/Written by hand.md").write_text(
-            "---\nentity_type: idea\n---\nIt came to me.\n\n## Observations\n- One\n- Two\n  of two lines\n\nabout:: [[Heron]]\n",
+            "---\nentity_type: idea\n---\nIt came to me.\n\n## Observations\n- One\n- Two\n  of two lines\n\n## Links\nabout:: [[Heron]]\n",
             "utf-8",
         )
         yield lambda: self.by_hand()
