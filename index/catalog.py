@@ -170,12 +170,18 @@ class Catalog:
             found[path].append(Observation(ordinal, content))
         return {path: tuple(sorted(own, key=lambda one: one.ordinal)) for path, own in found.items()}
 
-    def facets(self) -> dict[str, tuple[str, str, int]]:
-        """The workspace of each node with observations, under which perspectives they are stored, and in how many rows, by key."""
-        found = self._db.rows(
-            "select key, facets.workspace, perspectives, rows from facets join documents using (path)"
-        )
-        return {key: (workspace, perspectives, rows) for key, workspace, perspectives, rows in found}
+    def facets(self) -> dict[str, int]:
+        """How many rows the observations of each node have, by key: what `Observations.documents` must say as well."""
+        return dict(self._db.rows("select key, rows from facets join documents using (path)"))
+
+    def tables(self) -> list[tuple[str, str]]:
+        """Each workspace that has observations, and the perspectives that some of them are stored under."""
+        return self._db.rows("select distinct workspace, perspectives from facets order by workspace, perspectives")
+
+    def under(self, workspace: str, perspectives: str) -> list[str]:
+        """The paths of the nodes of `workspace` that are stored under these perspectives."""
+        found = "select path from facets where workspace = ? and perspectives = ? order by path"
+        return [path for (path,) in self._db.rows(found, workspace, perspectives)]
 
     def nodes(self, workspace: str) -> dict[str, str]:
         """The paths of the nodes of `workspace` that have observations, by key."""

@@ -241,10 +241,9 @@ class Index(Reader):
         held, known = self._store.documents(), self._catalog.chunks()
         seen, facets = self._observations.documents(), self._catalog.facets()
         self._orphans |= (held.keys() | seen.keys()) - known.keys()
-        marks = {workspace: mark(self.perspectives(workspace)) for workspace, _, _ in facets.values()}
-        fewer = {key for key, chunks in known.items() if held.get(key, 0) != chunks}
-        stray = (seen.keys() - facets.keys()) & known.keys()
-        return fewer | stray | {key for key, own in facets.items() if own != (own[0], marks[own[0]], seen.get(key, 0))}
+        differ = {key for key, chunks in known.items() if held.get(key, 0) != chunks}
+        differ |= {key for key, rows in facets.items() if seen.get(key, 0) != rows}
+        return differ | ((seen.keys() - facets.keys()) & known.keys())
 
     def _agree(self) -> None:
         """After a crash, an undone capture or a repair: what only one of the stores holds is made again, or removed."""
@@ -257,12 +256,18 @@ class Index(Reader):
     def examined(self) -> str:
         """How catalog and stores differ just now; "" = not at all."""
         with self.lock:
-            facets = {key: rows for key, (_, _, rows) in self._catalog.facets().items()}
             told = (
                 differing(self._catalog.chunks(), self._store.documents()),
-                differing(facets, self._observations.documents(), "observations"),
+                differing(self._catalog.facets(), self._observations.documents(), "observations"),
             )
             return "; ".join(filter(None, told))
+
+    def review(self) -> None:
+        """Doubt the nodes that are stored under other perspectives than their workspace has now."""
+        with self.lock:
+            for workspace, perspectives in self._catalog.tables():
+                if perspectives != mark(self.perspectives(workspace)):
+                    self._doubt(self._catalog.under(workspace, perspectives))
 
     def drop_orphans(self) -> None:
         """Remove the rows that no document stands for."""

@@ -31,7 +31,7 @@ DEFAULTS: Final = (
     Perspective("technical", "how:"),
     Perspective("relational", "who:"),
     Perspective("temporal", "when:"),
-    Perspective("project", "plan:"),
+    Perspective("project", "goal:"),
 )
 
 

@@ -71,13 +71,18 @@ def prose(document: Document, clean: Callable[[str], str] = str) -> Prose:
                 headings.append(line)
         elif block.kind in SPOKEN:
             marked += [next(filter(None, found.groups())) for found in _STRONG.finditer(text)]
-            sentences += [one for line in _lines(text) for one in split(line)]
+            sentences += spoken(text)
         else:
             continue
         left -= len(text)
         if left <= 0:
             break
     return Prose(tuple(headings), tuple(sentences), tuple(plain(one) for one in marked[:100]))
+
+
+def spoken(text: str) -> list[str]:
+    """The sentences of a piece of Markdown; code between fences is none."""
+    return [one for line in _lines(text) for one in split(line)]
 
 
 def plain(text: str) -> str:

@@ -24,6 +24,9 @@ _COUNT = re.compile(
 )
 _COUNTED = re.compile(r"[年月日時分秒人回個件本枚円度位歳代目号条項章巻話世紀万億千百つ歩機隻頭匹点種類階級]{1,3}")
 _WORD = re.compile(r"[^\W_]+(?:[.'’\-+&_][^\W_]+)*(?:\+\+|#(?!\w))?")
+PIECE: Final = re.compile(
+    rf"{_WIDE.pattern}|{_WORD.pattern}"
+)  # what is looked at by itself: a word, or a run without blanks
 _FIGURE = re.compile(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _BREAK = re.compile(r"[^\s]")
 JOINS: Final = frozenset({"de", "del", "di", "da", "do", "dos", "du", "des"})  # base de datos

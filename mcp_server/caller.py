@@ -66,9 +66,11 @@ def exhausted(message: str, wait: float) -> ResourceExhausted:
     return ResourceExhausted(message, retryable=True, retry_after=math.ceil(wait * 10) / 10)
 
 
-def workspace_of(desk: Desk, caller: Caller) -> Workspace:
-    """The workspace that the request names; else the key's only one; else `default`."""
+def workspace_of(desk: Desk, caller: Caller, *, named: bool = False) -> Workspace:
+    """The workspace that the request names; else, unless it must be `named`, the key's only one; else `default`."""
     name = caller.workspace
+    if name is None and named:
+        name = ""
     if name is None:
         bound = caller.key.workspaces
         name = next(iter(bound)) if bound is not None and len(bound) == 1 else DEFAULT

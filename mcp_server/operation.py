@@ -35,6 +35,7 @@ T = TypeVar("T")
 READERS: Final = 16  # threads for reads and for writes: neither waits behind the other
 WRITERS: Final = 8
 ABANDONED: Final = 64  # more of each that may still run for callers who left
+NAMED: Final = frozenset({"graph"})  # families whose every request must name its workspace
 BUSY_SECONDS: Final = 1.0  # after which a caller that met a full queue may come back
 
 
@@ -124,7 +125,7 @@ class Desktop:
             raise invalid(problem) from None
 
         def work() -> Returned:
-            workspace = workspace_of(self.desk, caller)
+            workspace = workspace_of(self.desk, caller, named=operation.family in NAMED)
             return operation.run(workspace.reporting(progress) if progress else workspace, given, self.settings)
 
         return await self.run(operation.name, operation.scope, operation.seconds, work)

@@ -22,6 +22,7 @@ from index.embed import Embedder
 from index.errors import Unavailable
 from index.memory import frugal
 from index.model import Record
+from index.reader import Looks
 from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER
 from syncd.audit import Audit, Author, authored
@@ -40,6 +41,7 @@ from syncd.leftovers import collect
 from syncd.lock import Lock, sole
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
+from syncd.perspectives import Perspectives
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.repo import Repo
@@ -94,7 +96,8 @@ class App:
             opened.callback(self.embedder.close)
             self.repo = Repo(settings.vault.path)
             opened.callback(self.repo.close)
-            self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings))
+            self.perspectives = Perspectives(self.ledger)
+            self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings, self.perspectives.of))
             opened.callback(self.shelf.close)
             self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
             captures = self.shelf.slots["captures"]
@@ -264,9 +267,9 @@ class App:
             slot.index.maintain()
 
 
-def _shelf_settings(settings: Settings) -> ShelfSettings:
+def _shelf_settings(settings: Settings, perspectives: Looks) -> ShelfSettings:
     own = settings.index
-    return ShelfSettings(own.uri, own.storage_options, own.chunk_tokens, own.chunk_overlap)
+    return ShelfSettings(own.uri, own.storage_options, own.chunk_tokens, own.chunk_overlap, perspectives)
 
 
 def _embedder(settings: Settings) -> Embedder:

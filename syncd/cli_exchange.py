@@ -52,7 +52,9 @@ def bring(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None
         told = brought(source, survey, ask, progress, {"workspace": workspace, "dry_run": dry_run})
     for line in told["dangling"]:
         talk(f"{name}: {render.line(line, 400)}")
-    answer(told | {"mistakes": survey.wrong}, lambda: _said(told, dry_run=dry_run))
+    if dry_run:
+        talk("memex: a dry run: nothing was written")
+    answer(told | {"mistakes": survey.wrong}, lambda: _said(told))
 
 
 @click.command("export", cls=Command)
@@ -120,10 +122,9 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
         yield source
 
 
-def _said(told: Mapping[str, Any], *, dry_run: bool) -> str:
-    would = "would be " if dry_run else ""
-    entities = f"{told['created']:,} nodes {would}made, {told['changed']:,} {would}added to, {told['unchanged']:,} left as they are"
-    edges = (
-        f"{told['related']:,} relations {would}made, {told['existed']:,} there already, {told['left_out']:,} left out"
+def _said(told: Mapping[str, Any]) -> str:
+    return (
+        f"nodes: {told['created']:,} made, {told['changed']:,} added to, {told['unchanged']:,} left as they are\n"
+        f"observations: {told['observations']:,} written\n"
+        f"relations: {told['related']:,} made, {told['existed']:,} there already, {told['left_out']:,} left out"
     )
-    return f"{entities}; {told['observations']:,} observations {would}written\n{edges}"

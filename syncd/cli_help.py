@@ -137,6 +137,14 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "node show": (('memex node show Heron "Ada Lovelace"', "facts, and relations either way"),),
     "node summary": (('memex node summary Heron "A water level station that lives on sunlight"', "in a sentence"),),
     "node tag": (("memex node tag Heron hardware field", "in place of those it had"), ("memex node tag Heron", "none")),
+    "perspective add": (
+        ("memex perspective add legal law:", "for all nodes of the workspace default"),
+        ('memex perspective add --workspace work risk "what may go wrong:"', "of another one"),
+    ),
+    "perspective list": (("memex perspective list", "each with its prompt, and how much is embedded"),),
+    "perspective remove": (("memex perspective remove temporal", "and its vectors"),),
+    "perspective reset": (("memex perspective reset --workspace work", "to the five that there are at first"),),
+    "perspective set": (('memex perspective set technical "how it works:"', "another prompt"),),
     "recent": (
         ("memex recent", "the newest twenty"),
         ("memex recent --limit 5 --workspace work", "five of a workspace"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
 from syncd.capture import iso
-from syncd.entity_lines import LARGEST, alone, read, stated, written
+from syncd.entity_lines import LARGEST, Item, alone, read, stated, written
 from syncd.entity_node import (
     ONE_LINE,
     Numbered,
@@ -106,14 +106,14 @@ def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, st
 def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list[int]]:
     """`text` without these observations; and those ordinals that were there."""
     draft = _Draft(text)
-    gone = [ordinal for ordinal in dict.fromkeys(ordinals) if ordinal in draft.found.items]
+    gone = {ordinal: None for ordinal in ordinals if ordinal in draft.found.items}
     if not gone:
         return text, []
     for ordinal in gone:
         draft.splice(draft.found.items[ordinal].first, draft.found.items[ordinal].behind, [])
         draft.found.given.pop(ordinal, None)
     says = tuple(one for one in draft.found.observations if one.ordinal not in gone)
-    return draft.done(now, {}, says=says), gone
+    return draft.done(now, {}, says=says), list(gone)
 
 
 def relate(text: str, type: str, link: str, *, now: int) -> str:
@@ -182,10 +182,10 @@ def settle(text: str, *, now: int) -> str:
 def _relation(type: str, link: str) -> tuple[str, Statement]:
     """The line of a relation, and what it states."""
     line = f"- {checked_type(type)}:: [[{link}]]"
-    found = [] if not ONE_LINE.fullmatch(link) else fields(line)
-    if [(len(one.targets), one.targets[0].end) for one in found] != [(1, len(line))]:
+    targets = [target for field in fields(line) for target in field.targets] if ONE_LINE.fullmatch(link) else []
+    if [(one.end, one.says.target) for one in targets] != [(len(line), link.partition("|")[0].strip())]:
         raise InvalidArgument(f"{link[:100]!r} can't be linked to: rename its file, without any of # ^ [ ] |")
-    return line, found[0].targets[0].says
+    return line, targets[0].says
 
 
 class _Draft:
@@ -222,7 +222,7 @@ class _Draft:
             return
         other = page.sections.get("relations") if name == "observations" else None
         at = other.first if other else len(self.lines)
-        level = max(2, other.level) if other else min(2, page.depth or 2)
+        level = max(2, other.level) if other else 2
         above = [""] if at and self.lines[at - 1].strip() else []
         self.splice(at, at, [*above, f"{'#' * level} {name.title()}", *lines, *([""] if other else [])])
 
@@ -241,12 +241,7 @@ class _Draft:
         states = statements(found.page) if states is None else states
         if found.highest > LARGEST:
             raise Conflict(f"the note has no ordinals left: its ids or its `last_ordinal` are near {LARGEST:,}")
-        for ordinal, item in found.given.items():
-            at = item.place
-            if at is None:
-                self.splice(item.behind, item.behind, alone(item.lead, item.content, ordinal))
-            else:
-                self.splice(at, at + 1, [stated(self.lines[at], item, ordinal)])
+        self.splices[:0] = [self._stating(item, ordinal) for ordinal, item in found.given.items()]
         changes = {"updated_at": iso(now), **changes}
         if version:
             changes["version"] = self._version() + 1
@@ -257,6 +252,12 @@ class _Draft:
         text = edit(self._spliced(), changes)
         _check(text, says, states)
         return text
+
+    def _stating(self, item: Item, ordinal: int) -> tuple[int, int, list[str]]:
+        """The splice that makes an item state its ordinal."""
+        if item.place is None:
+            return item.behind, item.behind, alone(item.lead, item.content, ordinal)
+        return item.place, item.place + 1, [stated(self.lines[item.place], item, ordinal)]
 
     def _version(self) -> int:
         version = self.own.values.get("version")

@@ -68,7 +68,6 @@ class Page:
     items: list[Item] = field(default_factory=list)
     fields: list[tuple[int, Field]] = field(default_factory=list)  # with their lines
     sections: dict[str, Section] = field(default_factory=dict)  # the first one of each name, folded
-    depth: int = 0  # the level of the observations' heading if the page ends among them, else 0
 
 
 def read(body: str) -> Page:
@@ -139,7 +138,6 @@ class _Reader:
             at = self._line(at, text, bare) if bare else at + 1
             self.fresh = self.fresh if bare else True
         self._close(1, len(lines))
-        self.page.depth = self.section
 
     def _line(self, at: int, text: str, bare: str) -> int:
         """Take in a line that is not blank; where to go on."""
@@ -191,15 +189,17 @@ class _Reader:
         return closing is not None
 
     def _heading(self, level: int, name: str, first: int, inner: int) -> None:
-        self._close(level, first)
+        named = name if name in ("observations", "relations") else ""
+        ends = 1 if named == "relations" else level  # relations are no part of the observations, whatever their level
+        self._close(ends, first)
         self.column = 0
-        if self.section and level <= self.section:
+        if self.section >= ends:
             self.section = 0
-        if name == "observations" and not self.section:
-            self.section = level
-        elif name != "relations" or self.section:
+        if not named or self.section:
             return
-        self.open.setdefault(name, Section(level, first, inner, len(self.page.lines)))
+        if named == "observations":
+            self.section = level
+        self.open.setdefault(named, Section(level, first, inner, len(self.page.lines)))
 
     def _close(self, level: int, behind: int) -> None:
         """End the sections that a heading of this level ends, or the end of the page."""

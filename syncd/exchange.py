@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError
-from index.identity import ID
+from index.identity import ID, fold
 from index.vertex import Edge
-from syncd.capture import metadata_of
+from syncd.capture import MAX_CONTENT, composed, metadata_of
 from syncd.entity import checked_content, checked_name, checked_type
-from syncd.newnode import checked_kind
+from syncd.entity_node import OWN
+from syncd.newnode import checked_kind, checked_summary, checked_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
 MAX_ORDINAL: Final = 10**9
@@ -139,6 +140,9 @@ class _Reading:
         contents = self._observations()
         ordinals = self._ordinals(contents)
         properties = self._properties()
+        if sum(len(text.encode()) for text in contents if text) > MAX_CONTENT:
+            self._wrong(f"its observations have more than the {MAX_CONTENT:,} bytes that a note may have")
+            return None
         if name is None or kind is None:
             return None
         kept = [at for at, text in enumerate(contents) if text is not None]
@@ -153,16 +157,16 @@ class _Reading:
     def _wrong(self, what: str) -> None:
         self.mistakes.append(Mistake(self._where, what))
 
-    def _text(self, checked: Any, *keys: str) -> str | None:
+    def _text(self, checked: Callable[[str], str], *keys: str) -> str | None:
         value = next((self._value[key] for key in keys if key in self._value), None)
         if not isinstance(value, str):
             self._wrong(f"{keys[0]} is missing" if value is None else f"{keys[0]} is no text")
             return None
         return self._checked(checked, value, keys[0])
 
-    def _checked(self, checked: Any, value: str, key: str) -> str | None:
+    def _checked(self, checked: Callable[[str], str], value: str, key: str) -> str | None:
         try:
-            return str(checked(value))
+            return checked(value)
         except MemexError as error:
             self._wrong(f"{key}: {error.message}")
             return None
@@ -214,10 +218,18 @@ def _time(value: Any) -> bool:
 
 
 def _metadata(value: Any) -> bool:
+    """Whether it can stand among a note's properties, and sets none that is Memex's own."""
+    if not isinstance(value, dict) or any(isinstance(key, str) and fold(key) in OWN for key in value):
+        return False
+    return _passes(lambda one: composed(metadata_of(one)[0], "-"), value) and not {"title", "tags"} & set(value)
+
+
+def _passes(checked: Callable[[Any], object], value: Any) -> bool:
     try:
-        return isinstance(value, dict) and metadata_of(value)[1:] == (None, ())
+        checked(value)
     except MemexError:
         return False
+    return True
 
 
 def _count(value: Any) -> bool:
@@ -225,12 +237,12 @@ def _count(value: Any) -> bool:
 
 
 # What is known of a node beside its observations and relations, by the name of the property in its note.
-_PROPERTIES: Mapping[str, tuple[Any, str]] = {
+_PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (lambda value: isinstance(value, str) and ID.match(value) is not None, "an id"),
-    "summary": (lambda value: isinstance(value, str), "text"),
-    "tags": (_texts, "a list of texts"),
-    "aliases": (_texts, "a list of texts"),
-    "source": (lambda value: isinstance(value, str), "text"),
+    "summary": (lambda value: isinstance(value, str) and _passes(checked_summary, value), "text of a sentence or two"),
+    "tags": (lambda value: _texts(value) and _passes(checked_tags, value), "a list of tags"),
+    "aliases": (lambda value: _texts(value) and all(_passes(checked_name, one) for one in value), "a list of names"),
+    "source": (lambda value: isinstance(value, str) and _passes(checked_name, value), "one line of text"),
     **dict.fromkeys(TIMES, (_time, "a time such as 2026-11-20T14:32:05.120Z")),
     "version": (_count, "a whole number"),
     "last_ordinal": (_count, "a whole number"),

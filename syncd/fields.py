@@ -49,10 +49,10 @@ def fields(line: str) -> list[Field]:
     """The fields with links of a line (without its line end), in order. Code and comments hold none."""
     if "::" not in line or "[[" not in line:
         return []
-    links = _links(line, 0)
-    bracketed = (_field(line, found, links) for found in _BRACKET.finditer(line))
-    if inner := [field for field in bracketed if field]:
-        return inner  # as the programs that know inline fields do
+    if brackets := list(_BRACKET.finditer(line)):
+        links = _links(line, 0)
+        if bracketed := [field for found in brackets if (field := _field(line, found, links))]:
+            return bracketed  # and the line is no field, as for the programs that know inline fields
     found = _LINE.match(line)
     field = _field(line, found, _links(line, found.end())) if found else None
     return [field] if field else []

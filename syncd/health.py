@@ -15,7 +15,7 @@ from index.errors import Conflict, Unavailable
 from index.model import Scope
 from syncd.coverage import coverage
 from syncd.hooks import HOOKS, find
-from syncd.oddities import Twins, oddities
+from syncd.oddities import Twins, oddities, tally
 from syncd.place import place
 from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
@@ -66,6 +66,7 @@ class Health:
             **self.background(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
+            "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
             "removals_held": self._app.sync.held,
             "keys": self._key_facts(),
             "audit": self._audit_facts(),

@@ -17,6 +17,7 @@ from syncd.exchange import MAX_LINE, Entity, Mistake, Record, records, records_o
 
 PART: Final = 4 * 1024 * 1024  # bytes that are sent at once
 MANY: Final = 500  # records that are, at the most
+STAMPS: Final = ("updated_at", "version")
 TOLD: Final = 1000  # mistakes, and relations left out, that are listed one by one
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]
 Show: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -82,12 +83,19 @@ def _lines(source: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
 def brought(source: IO[bytes], survey: Survey, ask: Ask, show: Show, asked: Mapping[str, Any]) -> dict[str, Any]:
     """All entities, then all relations, in parts; what became of them."""
     told = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
+    made: set[bytes] = set()
     dangling = _Dangling(set(_missing(source, survey, ask, str(asked["workspace"]))))
     entities = (_told(one) for _, one, _ in _records(source) if isinstance(one, Entity))
-    for kind, items in (("entities", entities), ("relations", dangling.without(_records(source)))):
+    for kind, items in (
+        ("entities", entities),
+        ("relations", dangling.without(_records(source))),
+        ("stamps", _stamps(source, made)),
+    ):
         for part in _parts(items):
-            for key, count in ask("graph.import", {**asked, kind: part}).items():
-                told[key] += count
+            answer = ask("graph.import", {**asked, kind: part})
+            made |= {_digest(name_key(name)) for name in answer["made"]}
+            for key in told:
+                told[key] += answer[key]
             show({"done": source.tell(), "total": survey.size, "stage": kind})
     return {**told, "left_out": dangling.count, "dangling": dangling.told, "dry_run": asked["dry_run"]}
 
@@ -122,6 +130,15 @@ class _Dangling:
             if self.count <= TOLD:
                 named = " and ".join(map(repr, lost))
                 self.told.append(f"{where}: {one.type} is left out, for there is no entity {named}")
+
+
+def _stamps(source: IO[bytes], made: set[bytes]) -> Iterator[dict[str, Any]]:
+    """When the nodes that were made had been changed last where they come from, and how often.
+
+    Set last of all, because a relation that is stated is a change too."""
+    for _, one, _ in _records(source) if made else ():
+        if isinstance(one, Entity) and "created_at" in one.properties and _digest(name_key(one.name)) in made:
+            yield {"name": one.name, **{key: one.properties.get(key) for key in STAMPS}}
 
 
 def _told(entity: Entity) -> dict[str, Any]:

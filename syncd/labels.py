@@ -64,6 +64,8 @@ class Labels:
         wanted = given.get("workspace")
         if record is None or (wanted and record.workspace != wanted):
             raise NotFound(f"no capture {given['id'][:64]!r}; memex recent lists them")
+        if record.type == "entity":
+            raise InvalidArgument("this is a node of the graph: its summary and tags are set, not found")
         document = self._read(record.path)
         found = self._enricher.find(document, self._enricher.vocabulary(record.workspace))
         changes = lacking(document, found, replace=replace)

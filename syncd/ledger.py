@@ -89,6 +89,15 @@ SCHEMA: tuple[str, ...] = (
     CREATE INDEX audit_path ON audit (path, seq);
     CREATE INDEX audit_nodes ON audit (workspace, at) WHERE type = 'entity';
     """,
+    """
+    CREATE TABLE perspectives (
+        workspace TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        prompt TEXT NOT NULL,
+        PRIMARY KEY (workspace, place)
+    ) STRICT;
+    """,
 )
 
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from index.errors import Conflict, NotFound
+from index.gaps import Gap
 from index.graph import Graph
 from index.identity import fold
 from index.index import Index
-from index.model import Observation
+from index.model import Observation, ObservationAnswer, ObservationMode
 from index.vertex import Edge, Neighbourhood, Vertex, name_key
-from syncd import entity, redraft
+from syncd import consolidate, entity, insight, redraft
+from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out
 from syncd.capture import free_name, iso
 from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties, stem_of
@@ -53,7 +55,11 @@ class Nodes:
     @property
     def graph(self) -> Graph:
         """The graph as it is now."""
-        return self._tools.captures.index.graph(self.workspace)
+        return self._index.graph(self.workspace)
+
+    @property
+    def _index(self) -> Index:
+        return self._tools.captures.index
 
     # Reading
 
@@ -71,7 +77,7 @@ class Nodes:
                 found.setdefault(one.path, one)
             else:
                 missing[name] = None
-        facts = self._tools.captures.index.observations(list(found))
+        facts = self._index.observations(list(found))
         nodes = [(one, facts[path]) for path, one in found.items()]
         return Opened(nodes, graph.edges([one.name for one in found.values()]), list(missing))
 
@@ -107,6 +113,35 @@ class Nodes:
         """The nodes without a relation, by name."""
         return self.graph.orphans()
 
+    def search(self, query: str, limit: int, mode: ObservationMode = "embedding") -> ObservationAnswer:
+        """The best observation of each of the `limit` nodes that answer best."""
+        return self._told(self._index.find_observations(self.workspace, query, limit, mode))
+
+    def query(self, name: str, query: str, mode: ObservationMode = "embedding", limit: int = 20) -> ObservationAnswer:
+        """The observations of one node that answer best."""
+        path = _known(self.graph, name).path
+        return self._told(self._index.find_observations(self.workspace, query, limit, mode, path))
+
+    def gaps(self, limit: int) -> list[Gap]:
+        """Nodes that are named in others' observations without a relation, the most named first."""
+        return insight.gaps(self._index, self.workspace)[:limit]
+
+    def similar(self, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
+        """Pairs of nodes without a relation that say the most similar things."""
+        return insight.alike(self._index, self.workspace, limit, min_score)
+
+    def report(self) -> consolidate.Report[Events]:
+        """All that wants attention."""
+        return insight.report(self._index, self.workspace, self._tools)
+
+    def pending(self) -> list[consolidate.Pending]:
+        """The nodes whose summary is owed."""
+        return insight.pending(self._index, self.workspace)
+
+    def stats(self) -> insight.Stats:
+        """How much there is."""
+        return insight.stats(self._index, self.workspace)
+
     # Writing
 
     def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
@@ -136,6 +171,10 @@ class Nodes:
         """Remove nodes and every relation that leads to one. Returns the names that went, and those of no node."""
         return self._changed(redraft.delete, names=list(names))
 
+    def discard(self, path: str) -> None:
+        """Remove the node whose note is at `path`."""
+        self._changed(redraft.discard, path=path)
+
     def set_summary(self, name: str, summary: str, version: int | None = None) -> Vertex:
         """Set the summary of a node; "" takes it away."""
         text = checked_summary(summary)
@@ -144,6 +183,10 @@ class Nodes:
             return {"summary": text or None, "summary_updated_at": iso(now) if text else None}
 
         return self._at(self._changed(redraft.describe, name=name, version=version, changes=changes))
+
+    def stamp(self, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]) -> None:
+        """Set properties of nodes that came from elsewhere, without its being a change of them."""
+        self._changed(redraft.stamp, stamps=stamps)
 
     def rename(self, name: str, new_name: str) -> Vertex:
         """Give a node another name; its file stays, and so every link to it. The old name remains an alias.
@@ -203,6 +246,10 @@ class Nodes:
 
         with self._alone():
             return carried_out(self._tools, decided, self._progress)
+
+    def _told(self, answer: ObservationAnswer) -> ObservationAnswer:
+        """The answer, saying what else kept it from being complete."""
+        return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._tools.degraded()))))
 
     def _at(self, path: str) -> Vertex:
         found = self.graph.at(path)

@@ -1,10 +1,11 @@
-"""Say which names in the vault want a person's eye: twins, conflict copies, and notes that are not on this machine."""
+"""Say what in the vault wants a person's eye: twins, conflict copies, notes that are elsewhere, loose ends of the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from index.graph import Graph
 from index.index import Index
 from syncd.listing import AWAY
 from syncd.names import twins
@@ -43,6 +44,21 @@ def oddities(indexes: Iterable[Index], twins: Twins) -> dict[str, Any]:
         "conflict_copies": sorted(path for path, defect in told if defect.startswith("conflict-copy:")),
         "placeholders": sorted(path for path, defect in told if defect == f"not-indexed: {AWAY}"),
     }
+
+
+def tally(graphs: Iterable[Graph]) -> dict[str, Any]:
+    """The graphs of all workspaces in numbers, and what in them wants a person's eye."""
+    told: dict[str, Any] = {"nodes": 0, "observations": 0, "relations": 0, "twins": [], "dangling": []}
+    for graph in graphs:
+        vertices = graph.vertices()
+        told["nodes"] += len(vertices)
+        told["observations"] += sum(one.observations for one in vertices)
+        told["relations"] += graph.relations
+        told["twins"] += graph.twins()
+        told["dangling"] += [
+            {"path": path, "relation_type": stated.type, "target": stated.target} for path, stated in graph.dangling()
+        ]
+    return told
 
 
 def _folders(paths: Iterable[str]) -> set[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_audit, owner_exchange, owner_graph, owner_jobs
+from syncd import owner_audit, owner_exchange, owner_graph, owner_jobs, owner_perspectives
 from syncd.adopt import KEY_FILE
 from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
@@ -59,6 +59,12 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_graph.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
+        **owner_perspectives.operations(
+            app.perspectives,
+            workspace=app.desk.workspace,
+            index=lambda: app.shelf.slots["captures"].index,
+            look=app.sync.want_listing,
+        ),
     }
     return {name: _signed(name, operation) for name, operation in own.items()}
 
@@ -164,6 +170,7 @@ class _Owner:
 
     def delete_workspace(self, given: Arguments, _: Progress) -> dict[str, Any]:
         self._app.desk.delete_workspace(given["name"])
+        self._app.perspectives.reset(given["name"])
         return {"name": given["name"], "deleted": True}
 
     def create_key(self, given: Arguments, _: Progress) -> dict[str, Any]:

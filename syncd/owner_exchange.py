@@ -22,19 +22,25 @@ if TYPE_CHECKING:
 Arguments: TypeAlias = Mapping[str, Any]
 TRIES: Final = 3  # each is lost to an agent that makes a node of that name at that moment
 TOGETHER: Final = 50  # nodes that are written in one go
+ANY: Final = 1_000_000  # observations: how many a note can hold is limited elsewhere
 
 
 def operations(nodes: Callable[[str], Nodes], index: Callable[[], Index]) -> dict[str, Callable[[Arguments, Any], Any]]:
     """What the owner may ask; `index` is that of the captures."""
 
-    def bring(given: Arguments, _: Any) -> dict[str, int]:
-        own = nodes(given["workspace"])
+    def bring(given: Arguments, _: Any) -> dict[str, Any]:
+        own, made = nodes(given["workspace"]), list[str]()
         told = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
         wanted = list(_merged(given.get("entities") or ()).values())
         for first in range(0, len(wanted), TOGETHER):
-            _entities(own, wanted[first : first + TOGETHER], told, dry_run=bool(given.get("dry_run")))
+            made += _entities(own, wanted[first : first + TOGETHER], told, dry_run=bool(given.get("dry_run")))
         _relations(own, given.get("relations") or (), told, dry_run=bool(given.get("dry_run")))
-        return told
+        stamps = [
+            (one["name"], {key: one[key] for key in ("updated_at", "version")}) for one in given.get("stamps") or ()
+        ]
+        for first in range(0, len(stamps), TOGETHER):
+            own.stamp(stamps[first : first + TOGETHER])
+        return {**told, "made": made}
 
     def unknown(given: Arguments, _: Any) -> list[str]:
         graph = nodes(given["workspace"]).graph
@@ -83,13 +89,14 @@ def _merged(entities: Iterable[Arguments]) -> dict[str, _Wanted]:
     return found
 
 
-def _entities(nodes: Nodes, wanted: Sequence[_Wanted], told: dict[str, int], *, dry_run: bool) -> None:
+def _entities(nodes: Nodes, wanted: Sequence[_Wanted], told: dict[str, int], *, dry_run: bool) -> list[str]:
+    """Make the nodes that are not there, and add to the others. The names of those that were made."""
     for left in reversed(range(TRIES)):
         there = {name_key(one.name): (one, facts) for one, facts in nodes.open([one.name for one in wanted]).nodes}
-        new = [one for one in wanted if nodes.graph.get(one.name) is None]
+        new = [one for one in wanted if name_key(one.name) not in there]
         try:
             if new and not dry_run:
-                nodes.create([_new(one) for one in new])
+                nodes.create([_new(one) for one in new], most=ANY)
             break
         except Conflict:
             if not left:
@@ -97,11 +104,11 @@ def _entities(nodes: Nodes, wanted: Sequence[_Wanted], told: dict[str, int], *, 
     told["created"] += len(new)
     told["observations"] += sum(len(one.observations) for one in new)
     for one in wanted:
-        if one not in new and (known := nodes.graph.get(one.name)) is not None:
-            vertex, facts = there[name_key(known.name)]
-            added = _added(nodes, one, vertex, facts, dry_run=dry_run)
+        if one not in new:
+            added = _added(nodes, one, *there[name_key(one.name)], dry_run=dry_run)
             told["unchanged" if added is None else "changed"] += 1
             told["observations"] += added or 0
+    return [] if dry_run else [one.name for one in new]
 
 
 def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observation], *, dry_run: bool) -> int | None:
@@ -113,7 +120,7 @@ def _added(nodes: Nodes, wanted: _Wanted, vertex: Vertex, facts: Sequence[Observ
     summary = "" if vertex.summary else str(wanted.properties.get("summary") or "").strip()
     if not dry_run:
         if contents:
-            nodes.add([(vertex.name, contents)])
+            nodes.add([(vertex.name, contents)], most=ANY)
         if missing:
             nodes.set_tags(vertex.name, [*vertex.tags, *missing])
         if summary:
@@ -168,13 +175,16 @@ def _entity(vertex: Vertex, facts: Sequence[Observation], record: Record | None)
         "id": vertex.id,
         "summary": vertex.summary,
         "tags": list(vertex.tags),
-        "aliases": list(vertex.aliases),
+        "aliases": [alias for alias in vertex.aliases if name_key(alias) != name_key(vertex.name)],
         **{key: iso(value) for key, value in times.items() if value is not None},
-        "version": vertex.version,
-        "last_ordinal": vertex.last_ordinal,
+        "version": vertex.version if vertex.version > 1 else None,
+        "last_ordinal": vertex.last_ordinal or None,
     }
     if record is not None:
-        own |= {"source": record.source, "metadata": dict(record.metadata)}
+        own |= {
+            "source": record.source,
+            "metadata": {key: value for key, value in record.metadata.items() if key != "aliases"},
+        }
     return Entity(
         vertex.name,
         vertex.entity_type,

@@ -87,6 +87,7 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
     for label, listed in (("skipped", _skipped(now)), ("to mend", _defects(now))):
         yield from _some(label, listed, few, "`memex status --all`")
     yield from _parts(now)
+    yield from _some("loose ends", _loose(now), few, "`memex status --all`")
     yield from _jobs(now, at)
     yield from _keys(now)
     yield from _some("flagged", _flagged(now), few, "`memex status --all`")
@@ -163,7 +164,7 @@ def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterato
 
 
 def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
-    for name in ("encoder", "git", "watch", "enrichment", "names", "deep_check", "audit"):
+    for name in ("encoder", "git", "watch", "enrichment", "graph", "names", "deep_check", "audit"):
         if name in now and (told := _part(name, now[name])):
             yield name.replace("_", " "), told
     if held := now.get("removals_held"):
@@ -207,6 +208,24 @@ def _names(told: Mapping[str, Any]) -> list[str]:
     return [f"{_many(len(told[key]), one)}{more}" for key, (one, more) in kinds.items() if told.get(key)]
 
 
+def _graph(told: Mapping[str, Any]) -> list[str]:
+    return [_many(told[key], key[:-1]) for key in ("nodes", "observations", "relations")] if told.get("nodes") else []
+
+
+def _loose(now: Mapping[str, Any]) -> list[str]:
+    """What in the graph is not as its writer may think, a line for each."""
+    told = now.get("graph", {})
+    twins = [
+        f"{line(other, 200)} is no node: {line(own, 200)} has its name"
+        for own, *others in told.get("twins", ())
+        for other in others
+    ]
+    return twins + [
+        f"{line(one['path'], 200)} says {line(one['relation_type'], 100)} {line(one['target'], 200)!r}, which is no node"
+        for one in told.get("dangling", ())
+    ]
+
+
 def _deep_check(told: Mapping[str, Any]) -> list[str]:
     return (
         [f"{_many(told.get('checked', 0), 'file')} read", f"{told.get('mended', 0)} mended"] if told.get("at") else []
@@ -221,6 +240,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "git": _git,
     "watch": _watch,
     "enrichment": _enrichment,
+    "graph": _graph,
     "names": _names,
     "deep_check": _deep_check,
     "audit": _audit,

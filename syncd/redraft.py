@@ -20,7 +20,7 @@ from syncd import entity
 from syncd.batch import Drafts
 from syncd.capture import MAX_CONTENT
 from syncd.newnode import link_to
-from syncd.note import FrontmatterError, PropertyValue, encode, properties, split
+from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
 
 T = TypeVar("T")
 
@@ -43,6 +43,19 @@ def delete(graph: Graph, drafts: Drafts, now: int, *, names: Sequence[str]) -> t
             found[one.path] = one
         else:
             missing[name] = None
+    _drop(graph, drafts, now, found)
+    return [one.name for one in found.values()], list(missing)
+
+
+def discard(graph: Graph, drafts: Drafts, now: int, *, path: str) -> None:
+    """The same of the note at `path`; of one that shares its name with the node, the note alone."""
+    if one := graph.at(path):
+        _drop(graph, drafts, now, {path: one})
+    else:
+        drafts.drop(path)
+
+
+def _drop(graph: Graph, drafts: Drafts, now: int, found: Mapping[str, Vertex]) -> None:
     for path in found:
         drafts.drop(path)
 
@@ -54,7 +67,6 @@ def delete(graph: Graph, drafts: Drafts, now: int, *, names: Sequence[str]) -> t
     for path in sorted(sources):
         if (source := graph.at(path)) and drafts.holds(path):
             _edited(drafts, source, partial(entity.unrelate, gone=leads, now=now))
-    return [one.name for one in found.values()], list(missing)
 
 
 def describe(
@@ -70,6 +82,14 @@ def describe(
     one = agreed(graph, drafts, name, version)
     _rewritten(drafts, one, partial(entity.describe, changes=changes(now), now=now))
     return one.path
+
+
+def stamp(graph: Graph, drafts: Drafts, now: int, *, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]) -> None:
+    """Set properties as they are given; neither version nor time of change moves."""
+    del now
+    for name, changes in stamps:
+        one = agreed(graph, drafts, name)
+        _rewritten(drafts, one, partial(edit, changes=changes))
 
 
 def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) -> str:

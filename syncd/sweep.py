@@ -100,6 +100,8 @@ class Sweep:
         embedding = all(index.comparable for index in aim.build.indexes.values())
         for scope, index in aim.build.indexes.items():
             files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
+            if aim.under is None:
+                index.review()
             manifest = index.manifest.copy()
             found = survey(files, manifest, under=aim.under, embedded=embedding)
             late = _owed(files.keys() - set(found.suspects), index) if scope == "captures" and aim.live else []

@@ -148,7 +148,9 @@ class Workspace:
             raw, stat = self._tools.vault.read(path)
             now = self._tools.now()
             before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
-            if before.workspace != self.name or not before.writable or not lacking(before, found, replace=replacing):
+            if before.workspace != self.name or not before.writable or before.type == "entity":
+                return None  # a node's summary and tags are set by name
+            if not lacking(before, found, replace=replacing):
                 return None
             if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
                 raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
@@ -231,7 +233,10 @@ class Workspace:
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
     def delete(self, id: str) -> Record:
-        """Remove a document: its file, its chunks and their vectors."""
+        """Remove a document: its file, its chunks and their vectors; of a node also the relations that lead to it."""
+        if (node := self._record(id)).type == "entity":
+            self.nodes.discard(node.path)
+            return node
         with still(self._tools.captures) as index:
             record = self._record(id)
             with unnamed(record.path):

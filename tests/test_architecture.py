@@ -25,14 +25,14 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
-    "index/chunk.py", "index/enrich.py", "index/errors.py", "index/facets.py", "index/gaps.py", "index/identity.py", "index/metadata.py",
-    "index/model.py", "index/perspectives.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py", "index/rows.py",
-    "index/stops.py", "index/tags.py", "index/tokens.py", "index/vertex.py",
+    "index/chunk.py", "index/draft.py", "index/enrich.py", "index/errors.py", "index/facets.py", "index/gaps.py", "index/identity.py",
+    "index/metadata.py", "index/model.py", "index/perspectives.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
+    "index/rows.py", "index/similar.py", "index/stops.py", "index/tags.py", "index/terms.py", "index/tokens.py", "index/vertex.py",
     "mcp_server/bucket.py", "mcp_server/excerpt.py",
-    "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/debounce.py", "syncd/drawing.py", "syncd/entity.py", "syncd/entity_lines.py",
-    "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/inline.py", "syncd/items.py", "syncd/markdown.py",
-    "syncd/memo_relations.py", "syncd/names.py", "syncd/naming.py", "syncd/newnode.py", "syncd/note.py", "syncd/page.py", "syncd/parse.py",
-    "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py", "syncd/standing.py",
+    "syncd/candidates.py", "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/consolidate.py", "syncd/debounce.py", "syncd/drawing.py",
+    "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/inline.py", "syncd/items.py",
+    "syncd/markdown.py", "syncd/memo_relations.py", "syncd/names.py", "syncd/naming.py", "syncd/newnode.py", "syncd/note.py", "syncd/page.py",
+    "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/render.py", "syncd/secrets.py", "syncd/standing.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [

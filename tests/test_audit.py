@@ -578,7 +578,12 @@ def test_a_write_that_the_disk_refuses_is_logged_as_undone(world):
     ]
 
 
-ADA = "---\nid: ada\ntype: entity\n---\n## Observations\n- Wrote programs\n"
+def ada(facts=1, *, settled=True):
+    """A node's note with so many observations, as a tool leaves it, or as a person does."""
+    listed = [f"- fact {n}{f' ^o{n}' if settled else ''}\n" for n in range(1, facts + 1)]
+    return (
+        f"---\nid: ada\ntype: entity\nlast_ordinal: {facts if settled else 0}\n---\n## Observations\n{''.join(listed)}"
+    )
 
 
 def test_nodes_changed_by_hand_are_events_like_others(world):
@@ -587,10 +592,10 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
     def events():
         return world.app.audit.events("default", 0, {"ada"})
 
-    world.write(path, ADA)
+    world.write(path, ada())
     world.run()
     assert events() == Events(0, 1, 0, 0)
-    world.write(path, ADA + "- Lived in London\n")
+    world.write(path, ada(2))
     world.run()
     assert events() == Events(0, 1, 1, 0)
     (world.vault / path).rename(world.vault / "Captures/default/Entities/Ada Lovelace.md")
@@ -604,9 +609,18 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
     assert owner(world, "audit.verify")["gone"] == []
 
 
+def test_a_node_that_a_person_left_to_be_settled_counts_once(world):
+    world.write("Captures/default/Entities/Ada.md", ada(settled=False))
+    world.run()
+    events = world.app.audit.events("default", 0, {"ada"})
+    kinds = [(entry.kind, entry.surface, entry.tool) for entry in world.app.audit.entries()]
+    assert kinds == [("create", "file", ""), ("update", "daemon", "adoption")]
+    assert events == Events(0, 1, 0, 0)
+
+
 def test_a_rebuilt_index_and_a_restart_are_no_change_by_hand(world):
-    world.write("Captures/default/Entities/Ada.md", ADA)
-    world.write("Captures/default/other.md", "---\nid: x\ntype: entity\n---\n- by property\n")
+    world.write("Captures/default/Entities/Ada.md", ada())
+    world.write("Captures/default/other.md", "---\nid: x\ntype: entity\n---\nby property\n")
     world.write("Captures/default/note.md", "---\nid: y\n---\nno node\n")
     world.run()
     world.app.witness.look()
@@ -621,17 +635,17 @@ def test_a_rebuilt_index_and_a_restart_are_no_change_by_hand(world):
 
 
 def test_a_change_by_hand_while_the_daemon_is_down_is_noticed(world):
-    world.write("Captures/default/Entities/Ada.md", ADA)
+    world.write("Captures/default/Entities/Ada.md", ada())
     world.run()
     world.app.close()
-    world.write("Captures/default/Entities/Ada.md", ADA + "- London\n")
+    world.write("Captures/default/Entities/Ada.md", ada(2))
     world.app = world._open()
     world.run()
     assert world.app.audit.events("default", 0, {"ada"}) == Events(0, 1, 1, 0)
 
 
 def test_what_a_look_can_not_log_is_logged_at_the_next(world):
-    world.write("Captures/default/Entities/Ada.md", ADA)
+    world.write("Captures/default/Entities/Ada.md", ada())
     world.run()
     with unwritable(world.app.ledger):
         world.app.witness.look()
@@ -642,11 +656,11 @@ def test_what_a_look_can_not_log_is_logged_at_the_next(world):
 
 def test_a_write_of_the_pipe_that_is_under_way_is_no_change_by_hand(world):
     path = "Captures/default/Entities/Ada.md"
-    world.write(path, ADA)
+    world.write(path, ada())
     world.run()
     world.app.witness.look()
     with authored(log.ADOPTION):  # logged, and the file and the index are to follow
-        world.app.audit.note(node("Ada", sha(ADA.encode()), "9", id="ada"))
+        world.app.audit.note(node("Ada", sha(ada().encode()), "9", id="ada"))
     seen = world.app.audit.head
     world.app.witness._told([path])
     world.app.witness.look()

@@ -1,11 +1,19 @@
 """The note of an entity: what is given comes back, a person's bytes stay, and an ordinal is given once."""
 
+import re
+import time
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.model import Statement
+from index.errors import Conflict, InvalidArgument, NotFound
+from index.model import Observation, Statement
 from syncd import entity
-from syncd.note import properties, split
+from syncd.note import FrontmatterError, properties, split
+
+NOW = 1_790_000_000_000
+STAMP = "2026-09-21T14:13:20.000Z"
 
 PATH = "Captures/default/Entities/Ada Lovelace.md"
 OWN = {"id": "ada", "type": "entity", "entity_type": "person", "created_at": "2026-11-20T14:32:05.120Z"}
@@ -84,3 +92,370 @@ def test_what_is_given_comes_back_as_it_was_given(given_contents):
     assert said(text).relations == (Statement("knows", "Charles Babbage"),)
     assert not said(text).unsettled
     assert said(text).last_ordinal == len(given_contents)
+
+
+def test_a_new_note_is_one_that_obsidian_understands():
+    assert entity.compose(
+        OWN | {"tags": ["math"]},
+        ["Wrote the first published algorithm", "Two lines,\r\n  the second indented", "a list:\n- in it"],
+        [("collaborated_with", "Charles Babbage"), ("works at", "Engine 2|Engine/2")],
+    ) == (
+        "---\nid: ada\ntype: entity\nentity_type: person\ncreated_at: 2026-11-20T14:32:05.120Z\ntags:\n  - math\n"
+        "last_ordinal: 3\nobserved_at: 2026-11-20T14:32:05.120Z\n---\n"
+        "## Observations\n"
+        "- Wrote the first published algorithm ^o1\n"
+        "- Two lines,\n    the second indented\n  ^o2\n"
+        "- a list:\n  - in it\n\n  ^o3\n"
+        "\n## Relations\n- collaborated_with:: [[Charles Babbage]]\n- works at:: [[Engine 2|Engine/2]]\n"
+    )
+    assert entity.compose(OWN, []).endswith("\n---\n## Observations\n")
+
+
+# A person's note, out of pieces that no edit may touch.
+
+KEPT = st.sampled_from(
+    [
+        "Prose about her.",
+        "prose ^o4 in between",
+        "",
+        "",
+        "### Later",
+        "```\n- code\n## Observations\nknows:: [[Code]]\n```",
+        "%%\n- hidden\nknows:: [[Hidden]]\n%%",
+        "> - quoted\n> knows:: [[Quoted]]",
+        "| a | b |\n|---|---|\n| c | d |",
+        "trailing blanks  ",
+        "日本語の文。",
+    ]
+)
+ITEMS = st.sampled_from(
+    [
+        "- settled ^o1",
+        "* another ^O3",
+        "- by hand",
+        "1. numbered\n   and wrapped",
+        "- parent\n    - child\n    - child ^o2",
+        "-  loose  ",
+        "- copy ^o1",
+        "- lines\n  and\n\n  more\n  ^o9",
+        "- > quote\n  > more",
+        "- ",
+    ]
+)
+STATED = st.sampled_from(
+    [
+        "- knows:: [[B]]",
+        "bare:: [[C]], [[D|d]]",
+        "Met [mentor:: [[E]]] once.",
+        "- text\n    - nested:: [[F]]",
+        "- no relation",
+    ]
+)
+FRONTS = st.sampled_from(
+    [
+        "",
+        "---\nid: ada # comment\n\nversion: 4\nlast_ordinal: 3\nAliases: [Countess]\n---\n",
+        "---\n# only a comment\n---\n",
+        "---\nVersion: 2\nUpdated_At: 2020-01-01\nsummary: >\n  folded\n  text\nid: x\n---   \n",
+        "---\nid: x\n---",
+    ]
+)
+
+
+@st.composite
+def notes(draw):
+    """A note as a person may have it, with any line ends, with or without a byte order mark and a last line end."""
+    parts = draw(st.lists(KEPT | STATED, max_size=4))
+    if draw(st.booleans()):
+        parts += ["", draw(st.sampled_from(["## Observations", "# observations #", "#### OBSERVATIONS"]))]
+        parts += draw(st.lists(KEPT | ITEMS | ITEMS, max_size=7))
+    if draw(st.booleans()):
+        parts += ["", "# Relations", *draw(st.lists(KEPT | STATED, max_size=4))]
+    front = draw(FRONTS)
+    body = "\n".join(parts) + "\n" * draw(st.integers(0, 2))
+    if front and not front.endswith("\n"):
+        body = ""
+    text = "\ufeff" * draw(st.booleans()) + front + body
+    return text.replace("\n", draw(st.sampled_from(["\n", "\n", "\r\n", "\r"])))
+
+
+def lines_of(text):
+    """The lines of the body with their ends; of the last one, whether it has an end is not compared here."""
+    return [line.rstrip("\r\n") for line in re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", split(text)[1])]
+
+
+def kept_in_order(lines, among):
+    rest = iter(among)
+    return all(line in rest for line in lines)
+
+
+def unmarked(line):
+    """A line without the id at its end, which settling may add or change."""
+    return re.sub(r" \^[oO][0-9]+$", "", line)
+
+
+def statements(text):
+    return set(said(text).relations)
+
+
+def check_the_rest(before, after, *, gone=0):
+    """What any edit must keep: all other lines in their order, line ends, byte order mark, last line end, properties."""
+    old, new = [unmarked(line) for line in lines_of(before)], [unmarked(line) for line in lines_of(after)]
+    if not gone:
+        assert kept_in_order(old, new)
+    assert after.startswith("\ufeff") == before.startswith("\ufeff")
+    ends = set(re.findall(r"\r\n|\r|\n", before)) or {"\n"}
+    assert set(re.findall(r"\r\n|\r|\n", after)) <= ends
+    if split(before)[1] and not gone:
+        assert (after[-1] in "\r\n") == (before[-1] in "\r\n")
+    stamped = {"updated_at", "version", "last_ordinal", "observed_at", "summary_updated_at", "summary"}
+    was, now = properties(split(before)[0]), properties(split(after)[0])
+    assert {key: value for key, value in now.items() if key.casefold() not in stamped} == {
+        key: value for key, value in was.items() if key.casefold() not in stamped
+    }
+    comments = re.findall(r"#[^\r\n]*", split(before)[0])
+    assert kept_in_order(comments, re.findall(r"#[^\r\n]*", split(after)[0]))
+
+
+def check_settled(before, after):
+    """Every observation that was there has the ordinal that it was told to have, now stated."""
+    node = said(after)
+    assert not node.unsettled
+    assert properties(split(after)[0]).get("last_ordinal", 0) == node.last_ordinal >= said(before).last_ordinal
+
+
+@given(notes())
+@settings(max_examples=400, deadline=None)
+def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(text):
+    after = entity.settle(text, now=NOW)
+    if not said(text).unsettled:
+        assert after == text
+        return
+    check_the_rest(text, after)
+    check_settled(text, after)
+    assert observed(after) == observed(text)
+    assert statements(after) == statements(text)
+    assert len(lines_of(after)) - len(lines_of(text)) <= 2 * len(observed(text))  # ids on lines of their own
+    assert entity.settle(after, now=NOW + 1) == after
+
+
+@given(notes(), st.lists(contents, min_size=1, max_size=3))
+@settings(max_examples=400, deadline=None)
+def test_what_is_added_to_a_person_s_note_comes_back_and_the_rest_stays(text, given_contents):
+    after, new = entity.add(text, given_contents, now=NOW)
+    assert [one.content for one in new] == [normal(content) for content in given_contents]
+    first = said(text).last_ordinal + 1
+    assert [one.ordinal for one in new] == list(range(first, first + len(new)))
+    assert observed(after) == observed(text) | {one.ordinal: one.content for one in new}
+    assert statements(after) == statements(text)
+    check_the_rest(text, after)
+    check_settled(text, after)
+
+
+@given(notes(), contents, st.data())
+@settings(max_examples=400, deadline=None)
+def test_an_observation_is_replaced_in_its_place(text, content, data):
+    before = observed(text)
+    if not before:
+        with pytest.raises(NotFound, match="no observation 1"):
+            entity.replace(text, 1, content, now=NOW)
+        return
+    ordinal = data.draw(st.sampled_from(sorted(before)))
+    after, old = entity.replace(text, ordinal, content, now=NOW)
+    assert old == before[ordinal]
+    assert observed(after) == before | {ordinal: normal(content)}
+    assert statements(after) == statements(text)
+    check_the_rest(text, after, gone=1)
+    if after != text:
+        check_settled(text, after)
+
+
+@given(notes(), st.sets(st.integers(1, 12)))
+@settings(max_examples=400, deadline=None)
+def test_observations_are_removed_and_their_ordinals_stay_spent(text, ordinals):
+    before = observed(text)
+    after, gone = entity.remove(text, ordinals, now=NOW)
+    assert set(gone) == ordinals & before.keys()
+    assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in ordinals}
+    assert statements(after) == statements(text)
+    if not gone:
+        assert after == text
+        return
+    check_the_rest(text, after, gone=1)
+    check_settled(text, after)
+    _, new = entity.add(after, ["new"], now=NOW)
+    assert new[0].ordinal == said(text).last_ordinal + 1
+
+
+types = st.text(max_size=8).map(lambda text: f"t{text}".strip()).filter(lambda text: valid(entity.checked_type, text))
+targets = st.sampled_from(["Charles Babbage", "B", "Engine 2|Engine/2", "日本", "a`b", "50%", "C$ $D", "x.y"])
+
+
+def valid(check, text):
+    try:
+        check(text)
+    except InvalidArgument:
+        return False
+    return True
+
+
+@given(notes(), types, targets)
+@settings(max_examples=400, deadline=None)
+def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
+    after = entity.relate(text, type, target, now=NOW)
+    stated = Statement(entity.checked_type(type), target.partition("|")[0])
+    assert statements(after) == statements(text) | {stated}
+    assert observed(after) == observed(text)
+    check_the_rest(text, after)
+    assert entity.relate(after, type, target, now=NOW + 1) == after
+
+
+@given(notes(), st.sets(st.sampled_from("BCDEF")), types)
+@settings(max_examples=400, deadline=None)
+def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, type):
+    before = statements(text)
+    chosen = {one for one in before if one.target in targets}
+    after, count = entity.unrelate(text, chosen.__contains__, now=NOW)
+    assert (statements(after), count) == (before - chosen, len(chosen))
+    renamed = entity.retype(text, chosen.__contains__, type, now=NOW)
+    assert statements(renamed) == (before - chosen) | {
+        Statement(entity.checked_type(type), one.target) for one in chosen
+    }
+    for edited in (after, renamed):
+        assert observed(edited) == observed(text)
+        check_the_rest(text, edited, gone=1)
+        others = [line for line in lines_of(text) if "::" not in line]
+        assert kept_in_order(map(unmarked, others), map(unmarked, lines_of(edited)))
+    assert (after == text) == (not chosen)
+
+
+@given(notes(), st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+@settings(max_examples=300, deadline=None)
+def test_a_summary_is_a_property_and_the_rest_stays(text, summary):
+    after = entity.describe(text, {"summary": summary}, now=NOW)
+    own = {key.casefold(): value for key, value in properties(split(after)[0]).items()}
+    was = {key.casefold(): value for key, value in properties(split(text)[0]).items()}
+    assert own.get("summary") == summary
+    assert own.get("summary_updated_at") == (STAMP if summary else None)
+    assert own["updated_at"] == STAMP
+    assert own["version"] == was.get("version", 1) + 1
+    assert observed(after) == observed(text)
+    check_the_rest(text, after)
+
+
+# Examples, of what the properties above can't show so well.
+
+CRLF = "\ufeff---\r\nid: ada # hers\r\n---\r\nShe was.\r\n\r\n## Observations\r\n- one ^o1\r\nprose\r\n- two"
+
+
+def test_an_edit_adds_its_own_lines_and_no_other():
+    assert entity.add(CRLF, ["three\nfour"], now=NOW)[0] == (
+        "\ufeff---\r\nid: ada # hers\r\n"
+        f"updated_at: {STAMP}\r\nobserved_at: {STAMP}\r\nversion: 2\r\nlast_ordinal: 3\r\n"
+        "---\r\nShe was.\r\n\r\n## Observations\r\n- one ^o1\r\nprose\r\n- two ^o2\r\n- three\r\n  four\r\n  ^o3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        pytest.param("", "## Observations\n- x ^o1\n", id="an empty note"),
+        pytest.param("Prose.", "Prose.\n\n## Observations\n- x ^o1", id="behind prose"),
+        pytest.param("## Observations", "## Observations\n- x ^o1", id="under a bare heading"),
+        pytest.param("## Observations\nProse.\n", "## Observations\n- x ^o1\n\nProse.\n", id="before prose"),
+        pytest.param("## Relations\n- k:: [[B]]\n", "## Observations\n- x ^o1\n\n## Relations\n- k:: [[B]]\n", id="before relations"),
+        pytest.param("a\n### Relations\n", "a\n\n### Observations\n- x ^o1\n\n### Relations\n", id="at their level"),
+        pytest.param("## Observations\n* a\n\n\n## More\n", "## Observations\n* a ^o1\n- x ^o2\n\n\n## More\n", id="behind the last"),
+        pytest.param("## Observations\n- > a\n  > b\n", "## Observations\n- > a\n  > b\n\n  ^o1\n- x ^o2\n", id="behind the last one's id"),
+    ],
+)  # fmt: skip
+def test_an_observation_is_added_where_a_person_would_look_for_it(body, after):
+    assert split(entity.add(body, ["x"], now=NOW)[0])[1] == after
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        pytest.param("", "## Relations\n- k:: [[B]]\n", id="an empty note"),
+        pytest.param("## Observations\n- a ^o1\n", "## Observations\n- a ^o1\n\n## Relations\n- k:: [[B]]\n", id="behind observations"),
+        pytest.param("# Observations\n- a ^o1\n", "# Observations\n- a ^o1\n\n## Relations\n- k:: [[B]]\n", id="behind observations of the first level"),
+        pytest.param("## Relations\n- j:: [[A]]\n  - note\n\nProse.\n", "## Relations\n- j:: [[A]]\n  - note\n- k:: [[B]]\n\nProse.\n", id="behind the last and its notes"),
+        pytest.param("## Relations\n\n## More\n", "## Relations\n- k:: [[B]]\n\n## More\n", id="under a bare heading"),
+    ],
+)  # fmt: skip
+def test_a_relation_is_added_where_a_person_would_look_for_it(body, after):
+    assert split(entity.relate(body, "k", "B", now=NOW))[1] == after
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("- old:: [[A]], [[B]]\n", "- old:: [[B]]\n- new:: [[A]]\n"),
+        ("> old:: [[A|x]]; [[B]]\n", "> old:: [[B]]\n> - new:: [[A|x]]\n"),
+        ("Met [old:: [[A]]] and [old:: [[B]]].\n", "Met [new:: [[A]]] and [old:: [[B]]].\n"),
+    ],
+)
+def test_a_relation_is_renamed_though_its_line_states_another(body, after):
+    assert split(entity.retype(body, lambda one: one.target == "A", "new", now=NOW))[1] == after
+
+
+@pytest.mark.parametrize("body", ["```\nopen", "%% open\n", "<!-- open\n", "---\n\n~~~~\n~~~\n"])
+def test_a_note_that_would_swallow_what_is_added_is_left_alone(body):
+    with pytest.raises(Conflict, match="not closed"):
+        entity.add(body, ["x"], now=NOW)
+    with pytest.raises(Conflict, match="not closed"):
+        entity.relate(body, "k", "B", now=NOW)
+    closed = "## Observations\n- a ^o1\n" + body
+    assert observed(entity.add(closed, ["x"], now=NOW)[0]) == {1: "a", 2: "x"}
+
+
+@pytest.mark.parametrize("text", ["---\na: [\n---\n", "---\na: 1\na: 2\n---\n", "---\nid: x\nopen\n"])
+def test_a_note_whose_properties_can_t_be_changed_is_left_alone(text):
+    with pytest.raises(FrontmatterError):
+        entity.add(text, ["x"], now=NOW)
+
+
+def test_ordinals_can_be_spent():
+    text = "---\nlast_ordinal: 999999999998\n---\n## Observations\n"
+    text, new = entity.add(text, ["x"], now=NOW)
+    assert new == [Observation(999_999_999_999, "x")]
+    with pytest.raises(Conflict, match="no ordinals left"):
+        entity.add(text, ["y"], now=NOW)
+    with pytest.raises(Conflict, match="no ordinals left"):
+        entity.settle(text + "- y\n", now=NOW)
+
+
+@pytest.mark.parametrize("link", ["", " ", "#a", "a#b|c", "a]]b", "[[a]]", "a\nb", "a]", "## a", "|"])
+def test_a_link_that_leads_nowhere_is_not_written(link):
+    with pytest.raises(InvalidArgument, match="can't be linked to"):
+        entity.relate("", "k", link, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: entity.add(text, [], now=NOW)[0],
+        lambda text: entity.replace(text, 1, " one\n", now=NOW)[0],
+        lambda text: entity.remove(text, [7], now=NOW)[0],
+        lambda text: entity.relate(text, "k", "B|other words", now=NOW),
+        lambda text: entity.unrelate(text, lambda one: one.target == "A", now=NOW)[0],
+        lambda text: entity.retype(text, lambda one: one.target == "B", "k", now=NOW),
+        lambda text: entity.settle(text, now=NOW),
+    ],
+)
+def test_an_edit_that_changes_nothing_leaves_the_note_as_it_is(edit):
+    text = "---\nlast_ordinal: 1\n---\n## Observations\n- one ^o1\n\n## Relations\n- k:: [[B]]\n"
+    assert edit(text) == text
+
+
+def test_a_large_note_is_changed_in_linear_time():
+    line = "- an observation of an ordinary length, with a [[link]]\n"
+    text = "## Observations\n" + line * 8_000 + "\n## Relations\n" + "- k:: [[B]], [[C]]\n" * 4_000
+    began = time.process_time()
+    text = entity.settle(text, now=NOW)
+    text, _ = entity.add(text, ["x"], now=NOW)
+    text, _ = entity.replace(text, 4_000, "y", now=NOW)
+    text, gone = entity.remove(text, range(1, 8_000, 2), now=NOW)
+    text, count = entity.unrelate(text, lambda one: one.target == "C", now=NOW)
+    assert (len(gone), count, len(observed(text))) == (4_000, 1, 4_001)
+    assert time.process_time() - began < 15  # measured: 2 s

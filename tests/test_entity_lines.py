@@ -44,6 +44,7 @@ UNDER = "## Observations\n"
         pytest.param("- a\n### Later\n- b\n#### Much later\n- c\n## Sources\n- no\n", [(None, "a"), (None, "b"), (None, "c")], id="deeper headings"),
         pytest.param("- a\n\nSources\n---\n- no\n", [(None, "a")], id="an underlined heading"),
         pytest.param("- a\n# Top\n- no\n###### Observations ######\n- b\n", [(None, "a"), (None, "b")], id="two sections"),
+        pytest.param("- a\n#### Relations\n- knows:: [[X]]\n", [(None, "a")], id="relations, which are never observations"),
         pytest.param("```\n- no\n## no\n```\n- a\n~~~~ x\n- no\n~~~\n- no\n~~~~\n- b\n", [(None, "a"), (None, "b")], id="code"),
         pytest.param("%%\n- no\n%%\n- a\n<!--\n- no\n-->\n- b\n%% one %%\n- c\n", [(None, "a"), (None, "b"), (None, "c")], id="comments"),
         pytest.param("- a\n  ```\n  open\n- b\n  <!-- open\n- c\n  %%\n- d\n", [(None, "a\n```\nopen"), (None, "b\n<!-- open"), (None, "c\n%%"), (None, "d")], id="what is open in an item ends with it"),

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.vertex import Edge
+from index.vertex import Edge, name_key
+from syncd import intake
+from syncd.cli import code
+from syncd.control import ControlServer
 from syncd.exchange import MAX_LINE, Entity, records, records_of, whole, written
+from tests.world import World
 
 REFERENCE = (
     '{"type":"entity","name":"John_Smith","entityType":"person","observations":["Speaks fluent Spanish"]}\n'
@@ -42,8 +49,6 @@ def entities(draw):
 
 
 def nfc(text):
-    import unicodedata
-
     return unicodedata.normalize("NFC", text)
 
 
@@ -121,7 +126,7 @@ def test_the_older_form_of_one_object_is_read(indent):
             '{"type": "entity", "name": "Ada", "entityType": "p", "observations": ["a", "b"], "ordinals": [2, 2]}',
             "ordinals",
         ),
-        ('{"type": "entity", "name": "Ada", "entityType": "p", "tags": "math"}', "tags must be a list of texts"),
+        ('{"type": "entity", "name": "Ada", "entityType": "p", "tags": "math"}', "tags must be a list of tags"),
         (
             '{"type": "entity", "name": "Ada", "entityType": "p", "created_at": "yesterday"}',
             "created_at must be a time",
@@ -130,6 +135,13 @@ def test_the_older_form_of_one_object_is_read(indent):
         ('{"type": "entity", "name": "Ada", "entityType": "p", "id": "../x"}', "id must be an id"),
         ('{"type": "entity", "name": "Ada", "entityType": "p", "metadata": {"promote": true}}', "metadata must be"),
         ('{"type": "entity", "name": "Ada", "entityType": "p", "metadata": {"Review": 1}}', "metadata must be"),
+        ('{"type": "entity", "name": "Ada", "entityType": "p", "metadata": {"Name": "B"}}', "metadata must be"),
+        ('{"type": "entity", "name": "Ada", "entityType": "p", "metadata": {"a": NaN}}', "metadata must be"),
+        ('{"type": "entity", "name": "Ada", "entityType": "p", "tags": ["#"]}', "tags must be a list of tags"),
+        (
+            '{"type": "entity", "name": "Ada", "entityType": "p", "aliases": ["a\\nb"]}',
+            "aliases must be a list of names",
+        ),
         ('{"type": "relation", "from": "Ada", "to": "Charles"}', "relationType is missing"),
         ('{"type": "relation", "from": "Ada", "relationType": "knew"}', "to is missing"),
         ('{"type": "relation", "from": "Ada", "to": "C", "relationType": "a]]b"}', "relationType: relation type"),
@@ -157,7 +169,7 @@ def test_of_an_entity_with_mistakes_the_rest_is_good():
     assert one == Entity("Ada", "p", ("a", "c"), (1, 5), {"version": 2})
     assert [str(mistake) for mistake in mistakes] == [
         "line 1: observations[1] is no text",
-        "line 1: tags must be a list of texts",
+        "line 1: tags must be a list of tags",
     ]
 
 
@@ -203,3 +215,198 @@ def test_no_json_is_too_much_for_it(value):
         for _, one, mistakes in records([(1, json.dumps(given).encode())]):
             assert one is not None or mistakes
     list(records_of(json.dumps(value).encode()))
+
+
+# Brought into a graph, and out of it
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("MEMEX_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "state").mkdir(mode=0o700)
+    world = World(tmp_path)
+    world.run()
+    server = ControlServer(world.state, world.app.operations)
+    server.start()
+    monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
+    monkeypatch.setenv("MEMEX_STATE", str(world.state))
+    yield world
+    server.stop()
+    world.close()
+
+
+def asking(world):
+    return lambda operation, given: world.app.operations[operation](given, lambda _: None)
+
+
+def brought(world, text, workspace="default", *, dry_run=False):
+    """What became of a file."""
+    source = io.BytesIO(text.encode())
+    given = {"workspace": workspace, "dry_run": dry_run}
+    return intake.brought(source, intake.surveyed(source), asking(world), lambda _: None, given)
+
+
+def exported(world, workspace="default"):
+    """Entities by name and relations, as `memex export` has them."""
+    ask = asking(world)
+    names = [one["name"] for one in ask("node.names", {"workspace": workspace, "limit": 10_000})]
+    part = ask("graph.export", {"workspace": workspace, "names": names})
+    entities = [json.loads(line) for line in part["entities"]]
+    return {one["name"]: one for one in entities}, [json.loads(line) for line in part["relations"]]
+
+
+def plainly(entities):
+    """Without what is another in every place."""
+    return {name: {key: value for key, value in one.items() if key != "id"} for name, one in entities.items()}
+
+
+@st.composite
+def graphs(draw):
+    nodes = draw(st.lists(entities(), min_size=1, max_size=5, unique_by=lambda one: name_key(one.name)))
+    ends = st.sampled_from([one.name for one in nodes])
+    edges = draw(
+        st.lists(st.tuples(ends, ends, st.sampled_from(["knows", "作った", "part of"])), max_size=6, unique=True)
+    )
+    return nodes, [Edge(*one) for one in edges]
+
+
+counter = iter(range(10_000))
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(graph=graphs())
+def test_a_round_trip_loses_nothing(world, graph):
+    nodes, edges = graph
+    first, second = f"from {next(counter)}", f"to {next(counter)}"
+    for name in (first, second):
+        world.app.operations["workspace.create"]({"name": name}, lambda _: None)
+    text = "\n".join(map(written, [*nodes, *edges]))
+    told = brought(world, text, first)
+    assert (told["created"], told["related"], told["left_out"]) == (len(nodes), len(edges), 0)
+    out, relations = exported(world, first)
+    for one in nodes:
+        said = out[one.name]
+        assert (said["observations"], said.get("ordinals", [])) == (list(one.observations), list(one.ordinals))
+        assert {key: said[key] for key in one.properties if said.get(key)} == {
+            key: value for key, value in one.properties.items() if value not in ([], 1)
+        }
+    assert {(one["from"], one["to"], one["relationType"]) for one in relations} == {
+        (edge.source, edge.target, edge.type) for edge in edges
+    }
+    again = "\n".join(json.dumps(line) for line in [*out.values(), *relations])
+    brought(world, again, second)
+    back, related = exported(world, second)
+    assert (plainly(back), related) == (plainly(out), relations)
+    for workspace in (first, second):
+        before = world.dump()
+        told = brought(world, again, workspace)
+        assert (told["created"], told["changed"], told["observations"], told["related"]) == (0, 0, 0, 0)
+        assert (told["unchanged"], told["existed"]) == (len(nodes), len(edges))
+        assert world.dump() == before
+    world.run()
+    assert exported(world, second)[0] == back
+
+
+def test_in_another_vault_even_the_ids_are_the_same(world, tmp_path):
+    brought(world, REFERENCE)
+    out, relations = exported(world)
+    other = World(tmp_path / "other")
+    try:
+        other.run()
+        brought(other, "\n".join(json.dumps(line) for line in [*out.values(), *relations]))
+        assert exported(other) == (out, relations)
+    finally:
+        other.close()
+
+
+def test_what_a_node_lacks_is_added_and_nothing_is_replaced(world):
+    brought(
+        world, '{"type":"entity","name":"Ada","entityType":"person","observations":["a"],"summary":"Hers","tags":["x"]}'
+    )
+    told = brought(
+        world,
+        '{"type":"entity","name":"ADA","entityType":"robot","observations":["b","a","b"],"summary":"No","tags":["X","y"]}\n'
+        '{"type":"entity","name":"Ada","entityType":"person","observations":["c"]}',
+    )
+    assert (told["created"], told["changed"], told["observations"]) == (0, 1, 2)
+    ((_, one),) = exported(world)[0].items()
+    assert (one["entityType"], one["observations"], one["summary"], one["tags"]) == (
+        "person",
+        ["a", "b", "c"],
+        "Hers",
+        ["x", "y"],
+    )
+
+
+def test_a_dry_run_tells_the_same_and_writes_nothing(world):
+    brought(world, '{"type":"entity","name":"Anthropic","entityType":"organization","observations":[]}')
+    before = world.dump(), sorted(world.vault.rglob("*"))
+    dry = brought(world, REFERENCE, dry_run=True)
+    assert (world.dump(), sorted(world.vault.rglob("*"))) == before
+    wet = brought(world, REFERENCE)
+    assert {**dry, "dry_run": False} == wet
+    assert (wet["created"], wet["unchanged"], wet["related"]) == (1, 1, 1)
+
+
+def test_a_large_file_comes_in_parts(world, monkeypatch):
+    monkeypatch.setattr(intake, "MANY", 7)
+    lines = [written(Entity(f"Node {n}", "thing", (f"fact {n}",))) for n in range(40)]
+    lines += [written(Edge(f"Node {n}", f"Node {n + 1}", "precedes")) for n in range(45)]
+    told = brought(world, "\n".join(reversed(lines)))
+    assert (told["created"], told["related"], told["left_out"]) == (40, 39, 6)
+    assert told["dangling"][0].startswith(
+        "line 1: precedes is left out, for there is no entity 'Node 44' and 'Node 45'"
+    )
+    assert len(exported(world)[1]) == 39
+
+
+def test_import_and_export_by_command(world, tmp_path, capfd):
+    file = tmp_path / "memory.json"
+    file.write_text(REFERENCE + '\n{"type":"relation","from":"Anthropic","to":"Nobody","relationType":"knows"}\n')
+    assert code(["import", str(file)]) == 0
+    out, err = capfd.readouterr()
+    assert out == (
+        "nodes: 2 made, 0 added to, 0 left as they are\n"
+        "observations: 1 written\n"
+        "relations: 1 made, 0 there already, 1 left out\n"
+    )
+    assert "memory.json: line 4: knows is left out, for there is no entity 'Nobody'" in err
+    assert code(["export"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert [json.loads(line)["type"] for line in lines] == ["entity", "entity", "relation"]
+    target = tmp_path / "out.json"
+    assert code(["export", "--output", str(target), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"file": str(target), "entities": 2}
+    assert target.read_text().splitlines() == lines
+    assert code(["export", "--output", str(target)]) == 5
+    assert code(["import", str(target), "--dry-run", "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["unchanged"], told["existed"], told["mistakes"], told["dry_run"]) == (2, 1, 0, True)
+
+
+def test_a_file_with_mistakes_is_refused_with_all_of_them(world, tmp_path, capfd, monkeypatch):
+    file = tmp_path / "memory.json"
+    file.write_text('oops\n{"type":"entity","name":"Ada","entityType":"p","observations":[1,"b"]}\n[]\n')
+    assert code(["import", str(file)]) == 2
+    err = capfd.readouterr().err
+    for told in ("line 1: no JSON", "line 2: observations[0] is no text", "line 3: no JSON object", "has 3 mistakes"):
+        assert told in err
+    assert exported(world) == ({}, [])
+    with file.open() as given:
+        monkeypatch.setattr("sys.stdin", given)
+        assert code(["import", "-", "--skip-mistakes"]) == 0
+    assert "stdin: line 1" in capfd.readouterr().err
+    assert exported(world)[0]["Ada"]["observations"] == ["b"]
+
+
+def test_relations_may_lead_to_nodes_that_were_there_by_any_name(world):
+    brought(world, '{"type":"entity","name":"包灵犀","entityType":"person","aliases":["Lingxi"]}')
+    told = brought(
+        world,
+        '{"type":"entity","name":"Heron","entityType":"project"}\n'
+        '{"type":"relation","from":"Heron","to":"lingxi","relationType":"supplied by"}',
+    )
+    assert (told["related"], told["dangling"]) == (1, [])
+    assert exported(world)[1] == [{"type": "relation", "from": "Heron", "to": "包灵犀", "relationType": "supplied by"}]

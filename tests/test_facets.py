@@ -370,6 +370,8 @@ def test_other_perspectives_are_noticed_at_the_next_start(tmp_path):
         put(index, entity(ADA, *FACTS), note("Captures/w/Note.md", "plain"))
     with opened(tmp_path, looks=(*DEFAULTS[:2], Perspective("legal", "law:"))) as index:
         assert index.coverage("w") == 0.0
+        assert not index.mending, "nothing is amiss"
+        index.review()
         assert {path for path, entry in index.manifest.items() if not entry.digest} == {ADA}
         put(index, entity(ADA, *FACTS))
         assert index.coverage("w") == 1.0

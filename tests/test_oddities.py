@@ -102,3 +102,22 @@ def test_a_note_that_is_moved_off_this_machine_stays_findable_and_is_named(world
         world.settled()
         assert names(world)["placeholders"] == []
         assert world.found("whinchat", mode="text") == []
+
+
+def test_the_graph_is_told_in_numbers_and_with_its_loose_ends(world):
+    node = "---\ntype: entity\nname: {}\n---\n## Observations\n- one\n- two\n\n## Relations\n- knows:: [[{}]]\n"
+    world.write("Captures/default/Entities/Ada.md", node.format("Ada", "Charles"))
+    world.write("Captures/default/Entities/Charles.md", node.format("Charles", "Nobody"))
+    world.write("Captures/default/alpha/Entities/Other.md", node.format("ADA", "Charles"))
+    world.write("Captures/work/Entities/Bernoulli.md", node.format("Bernoulli", "Charles"))
+    world.run()
+    assert world.app.health.facts()["graph"] == {
+        "nodes": 3,
+        "observations": 6,
+        "relations": 1,
+        "twins": [["Captures/default/Entities/Ada.md", "Captures/default/alpha/Entities/Other.md"]],
+        "dangling": [
+            {"path": "Captures/default/Entities/Charles.md", "relation_type": "knows", "target": "Nobody"},
+            {"path": "Captures/work/Entities/Bernoulli.md", "relation_type": "knows", "target": "Charles"},
+        ],
+    }

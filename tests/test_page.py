@@ -35,6 +35,11 @@ WELL = {
     "keys": {"live": 2, "expiring": ["claude"]},
     "enrichment": {"by": "local", "problem": "", "missing": 5},
     "names": {"twins": [["a.md", "A.md"]], "conflict_copies": [], "placeholders": ["b.md"]},
+    "graph": {
+        "nodes": 3, "observations": 1200, "relations": 1,
+        "twins": [["Captures/w/A.md", "Captures/w/o/A.md"]],
+        "dangling": [{"path": "Captures/w/A.md", "relation_type": "knows", "target": "Nobody"}],
+    },
     "deep_check": {"at": AT, "checked": 10, "mended": 1},
     "flagged": [{"path": "Captures/default/x.md", "rule": "private key"}],
     "removals_held": 0,
@@ -63,6 +68,9 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         "keys       2 live; ending soon: claude",
         "local, 5 captures without: `memex enrich --backfill`",
         "names      1 set of names that differ in case only, 1 placeholder not downloaded",
+        "graph      3 nodes, 1,200 observations, 1 relation",
+        "loose ends 2:",
+        "- Captures/w/o/A.md is no node: Captures/w/A.md has its name",
         "deep check 10 files read, 1 mended",
         "flagged    Captures/default/x.md looks as if it held a secret (private key)",
     ):

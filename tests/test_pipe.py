@@ -170,10 +170,10 @@ def test_a_row_that_the_catalog_refuses_stops_no_other(world):
         def __getattr__(self, name):
             return getattr(real, name)
 
-        def write(self, *, upserts=(), removes=()):
+        def write(self, *, upserts=(), **others):
             if any(document.path == "b.md" for document, *_ in upserts):
                 raise ValueError("b")
-            return real.write(upserts=upserts, removes=removes)
+            return real.write(upserts=upserts, **others)
 
     world.app.shelf.slots["vault"].index._catalog = Refusing()
     for name in "abc":

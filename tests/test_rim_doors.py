@@ -36,7 +36,36 @@ from tests.world import until
 
 MODES = ("legacy", "2026-07-28")
 OPERATIONS = [operation for family in FAMILIES.values() for operation in family]
-ARGUMENTS = {"capture_thought": {"content": "x"}, "semantic_search": {"query": "x"}, "list_recent": {}}
+PAIR = {"from_entity": "x", "to_entity": "y"}
+ARGUMENTS = {
+    "capture_thought": {"content": "x"},
+    "semantic_search": {"query": "x"},
+    "list_recent": {},
+    "create_entities": {"entities": [{"name": "x", "entity_type": "y"}]},
+    "delete_entities": {"entity_names": ["x"]},
+    "open_nodes": {"names": ["x"]},
+    "get_nodes_by_type": {"entity_type": "x"},
+    "set_summary": {"name": "x", "summary": "y"},
+    "set_tags": {"name": "x", "tags": ["y"]},
+    "add_observations": {"observations": [{"entity_name": "x", "contents": ["y"]}]},
+    "replace_observation": {"entity_name": "x", "ordinal": 1, "new_content": "y"},
+    "delete_observations": {"deletions": [{"entity_name": "x", "ordinals": [1]}]},
+    "query_observations": {"entity_name": "x", "query": "y"},
+    "create_relations": {"relations": [PAIR | {"relation_type": "z"}]},
+    "delete_relations": {"relations": [PAIR | {"relation_type": "z"}]},
+    "update_relation_type": PAIR | {"old_type": "a", "new_type": "b"},
+    "get_relations_between": {"entity_a": "x", "entity_b": "y"},
+    "get_neighborhood": {"name": "x"},
+    "get_path": PAIR,
+    "search_nodes": {"query": "x"},
+    "get_recently_modified": {},
+    "get_orphans": {},
+    "get_relation_gaps": {},
+    "find_similar_nodes": {},
+    "get_consolidation_report": {},
+    "get_pending_consolidation": {},
+    "get_stats": {},
+}
 BAD = ("bad", "nonsense", "expired", "revoked")
 
 

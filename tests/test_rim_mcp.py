@@ -25,6 +25,11 @@ def rim(tmp_path_factory):
         yield served
 
 
+def thoughts(listed):
+    """The names of the tools of this family; other families have tests of their own."""
+    return [tool.name for tool in listed.tools if tool.meta["dev.memex/family"] == "thoughts"]
+
+
 def failed(result):
     """The error of a result: in text, in `_meta`, and nowhere else."""
     assert result.is_error
@@ -41,7 +46,7 @@ def test_every_tool_works_on_every_transport_and_era(rim, way, mode):
 
     async def work():
         async with client(rim, key=space.name, way=way, mode=mode) as mcp:
-            assert [tool.name for tool in (await mcp.list_tools()).tools] == TOOLS
+            assert thoughts(await mcp.list_tools()) == TOOLS
             text = f"over {way} in {mode}: 日本語 \u2028 line"
             made = await mcp.call_tool("capture_thought", {"content": text, "metadata": {"n": 1}})
             assert made.structured_content["created"] is True
@@ -77,22 +82,30 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
         async with client(rim) as mcp:
             return (await mcp.list_tools()).tools
 
-    tools = run(work())
-    visible = 0
-    for tool in tools:
+    tools = {tool.name: tool for tool in run(work())}
+    known = {operation.safe_name: operation for family in FAMILIES.values() for operation in family}
+    assert list(tools) == list(known)
+    visible = dict.fromkeys(FAMILIES, 0.0)
+    for name, tool in tools.items():
+        operation = known[name]
         assert tool.description
         assert tool.title
         assert tool.output_schema["type"] == "object"
         assert tool.input_schema["additionalProperties"] is False
         assert tool.annotations.open_world_hint is False
-        assert tool.annotations.read_only_hint is (tool.name not in ("capture_thought", "delete_thought"))
-        assert tool.annotations.destructive_hint is (tool.name == "delete_thought")
+        assert tool.annotations.read_only_hint is (operation.scope == "read")
+        assert tool.annotations.destructive_hint is operation.destructive
+        assert not (operation.destructive and operation.scope == "read")
         assert "$defs" not in json.dumps([tool.input_schema, tool.output_schema])
-        for name, field in tool.input_schema["properties"].items():
-            assert name in ("collection", "namespace") or field.get("description"), name
-        visible += len(json.dumps([tool.name, tool.description, tool.input_schema], separators=(",", ":"))) / 4
-    assert visible <= 2_500
-    search = tools[1].description
+        if operation.family == "thoughts":
+            for field, told in tool.input_schema["properties"].items():
+                assert field in ("collection", "namespace") or told.get("description"), field
+        seen = {"name": name, "description": tool.description, "inputSchema": tool.input_schema}
+        visible[operation.family] += len(json.dumps(seen, separators=(",", ":"), ensure_ascii=False)) / 4
+    assert max(visible.values()) <= 2_500, visible
+    assert sum(visible.values()) <= 7_000, visible
+    assert [known[name].destructive for name in TOOLS] == [False, False, False, True, False]
+    search = tools["semantic_search"].description
     assert "in other words" in search
     assert "rank" in search
 
@@ -144,9 +157,9 @@ def test_the_list_can_be_narrowed_but_narrowing_is_no_right(rim):
         async with client(rim, **headers) as mcp:
             return [tool.name for tool in (await mcp.list_tools()).tools]
 
-    assert run(names(X_MCP_Toolsets="kb, graph")) == []
+    assert run(names(X_MCP_Toolsets="kb, nothing")) == []
     assert run(names(X_MCP_Toolsets="kb, Thoughts")) == TOOLS
-    reading = run(names(X_MCP_Readonly="true"))
+    reading = run(names(X_MCP_Toolsets="thoughts", X_MCP_Readonly="true"))
     assert reading == ["semantic_search", "get_thought", "list_recent"]
 
     async def hidden():

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from mcp_server.operation import Operation
-from mcp_server.tools import graph, thoughts
+from mcp_server.tools import graph, memory, thoughts
 
-FAMILIES: Final[dict[str, tuple[Operation, ...]]] = {"thoughts": thoughts.OPERATIONS, "graph": graph.OPERATIONS}
+FAMILIES: Final[dict[str, tuple[Operation, ...]]] = {
+    "thoughts": thoughts.OPERATIONS,
+    "memory": memory.OPERATIONS,
+    "graph": graph.OPERATIONS,
+}

@@ -68,7 +68,7 @@ def semantic_search(workspace: Workspace, given: SemanticSearch, settings: Setti
             until=given.until,
         )
     )
-    texts, unread = _contents(workspace, [hit.record for hit in answer.hits])
+    texts, unread = contents(workspace, [hit.record for hit in answer.hits])
     hits = [(hit, texts[hit.record.id]) for hit in answer.hits if hit.record.id in texts]
     sizes = _sizes([text for _, text in hits], given.detail, settings)
     results = [_found(hit, text, size) for (hit, text), size in zip(hits, sizes, strict=True)]
@@ -98,7 +98,7 @@ def delete_thought(workspace: Workspace, given: OneThought, _: Settings) -> Dele
 def list_recent(workspace: Workspace, given: ListRecent, settings: Settings) -> Recent:
     """A batch of the notes, the latest first."""
     batch, more = _batch(workspace, given.limit, given.before)
-    texts, _ = _contents(workspace, batch)
+    texts, _ = contents(workspace, batch)
     notes = [(record, texts[record.id]) for record in batch if record.id in texts]
     sizes = _sizes([text for _, text in notes], given.detail, settings)
     results = [
@@ -135,7 +135,7 @@ def _batch(workspace: Workspace, limit: int, before: int | None) -> tuple[Sequen
         ask *= 2
 
 
-def _contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str, str], int]:
+def contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict[str, str], int]:
     """The text of each note by its id, without those whose file has gone since the index was asked, or can't be read.
 
     How many can't be read is told; when none can, that is an error and no empty answer."""

@@ -1,0 +1,106 @@
+"""A draft of a node's summary: the sentences of its observations that say most, in the order of their ordinals.
+
+Laws, tested: a draft is one line of at most `LONGEST` characters; every sentence of it stands in an observation, but the
+last may be its beginning alone; the same observations give the same draft."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from index.prose import cut, spoken
+from index.tokens import Token, tokens, tongue
+
+LONGEST: Final = 300  # characters
+READ: Final = 12_000  # characters of the observations that are looked at
+SENTENCES: Final = 200
+SHORT: Final = 40  # characters of room that are left empty rather than filled with the beginning of a sentence
+OLD: Final = 0.5  # what a word is worth that the draft has already
+LEAST: Final = 0.35  # a sentence is worth at least this part of the best one
+_END = re.compile(r"[.!?。！？…]['\"”’)」』）]*\Z")
+_WIDE = re.compile(r"[\u2e80-\u9fff\uff00-\uff60]\Z")
+_DATED = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def draft(
+    name: str, contents: Sequence[str], places: Mapping[str, int], clean: Callable[[str], str] = str
+) -> str | None:
+    """What a node is, in the words of its observations; None if they say nothing.
+
+    `contents`: the observations in order; `places`: how common English words are; `clean` takes out what must not be told."""
+    said = _said(contents, clean)
+    if not said:
+        return None
+    language = tongue("\n".join(said), places)
+    parted = [[token for token in tokens(sentence, language) if token and token.worth] for sentence in said]
+    own = {token.key for token in tokens(name, language) if token}
+    counts = Counter(key for words in parted for key in {token.key for token in words})
+    chosen: list[int] = []
+    told: set[str] = set()
+    left, best = LONGEST, 0.0
+    while len(chosen) < len(said):
+        rest = [n for n in range(len(said)) if n not in chosen]
+        rated = {n: _rated(said[n], parted[n], counts, own, told) * _lead(n) for n in rest}
+        n = max(rest, key=lambda n: (rated[n], -n))
+        best = best or rated[n]
+        if chosen and (rated[n] < LEAST * best or left - len(_ended(said[n])) < 0):
+            fitting = [n for n in rest if rated[n] >= LEAST * best and len(_ended(said[n])) <= left]
+            if not fitting:
+                break
+            n = max(fitting, key=lambda n: (rated[n], -n))
+        chosen.append(n)
+        told |= {token.key for token in parted[n]}
+        left -= len(_ended(said[n])) + 1
+        if left < SHORT:
+            break
+    return cut(_joined([said[n] for n in sorted(chosen)]), LONGEST) or None
+
+
+def _said(contents: Sequence[str], clean: Callable[[str], str]) -> list[str]:
+    """The sentences, each once, in order."""
+    said: dict[str, None] = {}
+    left = READ
+    for content in contents:
+        if left <= 0 or len(said) >= SENTENCES:
+            break
+        text = clean(content[:left])
+        left -= len(text)
+        said.update(dict.fromkeys(sentence for sentence in spoken(text) if not sentence.startswith("|")))
+    return list(said)[:SENTENCES]
+
+
+def _rated(sentence: str, words: Sequence[Token], counts: Counter[str], own: set[str], told: set[str]) -> float:
+    """How much a sentence says of the node that is not told yet."""
+    weights = {
+        token.key: token.worth * (1 + math.log(counts[token.key])) * (OLD if token.key in told else 1.0)
+        for token in words
+        if token.key not in own
+    }
+    rating = sum(weights.values()) / math.pow(len(weights) + 3, 0.75)
+    rating *= 1.15 if own & {token.key for token in words} else 1.0
+    rating *= 0.75 if _DATED.search(sentence) else 1.0  # what happened once
+    rating *= 0.6 if sentence.endswith(("?", "？")) else 0.5 if sentence.endswith((":", "：")) else 1.0
+    return rating * (0.85 if len(sentence) > LONGEST * 2 // 3 else 1.0)
+
+
+def _lead(n: int) -> float:
+    """What a node is comes first, as a rule."""
+    return 1 + 0.6 / (1 + n)
+
+
+def _ended(sentence: str) -> str:
+    """A sentence with the stop that facts are often written without."""
+    if _END.search(sentence):
+        return sentence
+    return sentence + ("。" if _WIDE.search(sentence) else ".")
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    text = ""
+    for sentence in sentences:
+        gap = "" if not text or text[-1] in "。！？」』）" else " "
+        text += gap + _ended(sentence)
+    return text

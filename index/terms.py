@@ -1,0 +1,124 @@
+"""The words that nodes have in common: which terms each speaks of, and what names a group of them best.
+
+A term is known by its key, equal for the forms of one word, and shown as it would stand in a tag: lower case, one line,
+no signs. So whatever a note says, its terms can be put into a sentence of ours."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from index.prose import plain
+from index.tokens import PIECE, Token, Tongue, tokens, tongue
+
+LONGEST: Final = 4_000  # characters of a node that are read for its terms
+WORTH: Final = 0.3  # a word that says less of a topic is no term
+SHARE: Final = 0.4  # of the members of a group that a label must fit
+WORDS: Final = 3  # terms in a label
+_MARKED = re.compile(r"[\[<`*_&\\{%]|://|www\.|::")  # what a plain text has none of
+_NOTHING: Final[Counter[str]] = Counter()
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the terms of many texts; a word that it has seen before is not looked at again."""
+
+    places: Mapping[str, int]  # how common English words are, the most frequent at 0
+    shown: dict[str, Counter[str]] = field(default_factory=dict)  # by key: how it is written, and how often
+    _seen: dict[tuple[str, bool], dict[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """The keys of what a node's name speaks of, and of what its name and texts do."""
+        text, spoken = self._read((name, *texts))
+        seen = self._seen.setdefault((spoken.language, spoken.japanese), {})
+        own = self._keys(name, spoken, seen)
+        return frozenset(own), frozenset(own | self._keys(text, spoken, seen))
+
+    def _keys(self, text: str, spoken: Tongue, seen: dict[str, tuple[str, ...]]) -> set[str]:
+        found: set[str] = set()
+        for piece in PIECE.findall(text):
+            keys = seen.get(piece)
+            if keys is None:
+                said = [token for token in tokens(piece, spoken) if token and token.worth >= WORTH]
+                for token in said:
+                    self.shown.setdefault(token.key, Counter())[token.text] += 1
+                keys = seen[piece] = tuple(token.key for token in said)
+            found.update(keys)
+        return found
+
+    def phrases(self, texts: Iterable[str]) -> dict[tuple[str, str], str]:
+        """Two terms that stand side by side, by their keys, as they are written."""
+        text, spoken = self._read(texts)
+        found: dict[tuple[str, str], str] = {}
+        before: Token | None = None
+        for token in tokens(text, spoken):
+            if before and token and token.worth >= WORTH and token.thing:
+                found.setdefault((before.key, token.key), f"{before.text}{token.glue and ' '}{token.text}")
+            before = token if token and token.worth >= WORTH else None
+        return found
+
+    def written(self, key: str) -> str:
+        """A term as it is shown: in its most frequent form."""
+        forms = self.shown.get(key, _NOTHING)
+        return min(forms, key=lambda form: (-forms[form], len(form), form), default=key)
+
+    def _read(self, texts: Iterable[str]) -> tuple[str, Tongue]:
+        lines, left = [], LONGEST
+        for text in texts:
+            lines.append(plain(text[:left]) if _MARKED.search(text) else text[:left])
+            left -= len(text)
+            if left <= 0:
+                break
+        joined = "\n".join(lines)
+        return joined, tongue(joined, self.places)
+
+
+def label(
+    members: Sequence[frozenset[str]],
+    spoken: Mapping[str, Sequence[int]],
+    nodes: int,
+    *,
+    tags: Sequence[Sequence[str]],
+    phrases: Sequence[Mapping[tuple[str, str], str]],
+    reader: Reader,
+) -> str | None:
+    """Up to three words that most members share and few others do; None if they share none.
+
+    `members`: the terms of each; `spoken`: which of all `nodes` nodes speak of a term; `phrases`: pairs of terms."""
+    size = len(members)
+    least = max(2, math.ceil(SHARE * size))
+    counts = Counter(key for terms in members for key in terms)
+    rated: dict[tuple[str, ...], tuple[float, str]] = {}
+    for key, count in counts.items():
+        if count >= least:
+            rated[(key,)] = (_distinct(count, size, len(spoken[key]), nodes), reader.written(key))
+    together = Counter(pair for found in phrases for pair in found)
+    for pair, count in together.items():
+        if count >= least and all(counts[key] for key in pair):
+            known = min(len(spoken[key]) for key in pair)
+            forms = Counter(found[pair] for found in phrases if pair in found)
+            rated[pair] = (1.25 * _distinct(count, size, known, nodes), min(forms, key=lambda f: (-forms[f], f)))
+    tagged = Counter(tag for own in tags for tag in dict.fromkeys(own))
+    for tag, count in tagged.items():
+        if count >= least and (tag,) not in rated and count > size / 2:
+            rated[(tag,)] = (0.9 * _distinct(count, size, count, nodes), tag)
+    chosen: list[str] = []
+    taken: set[str] = set()
+    for keys in sorted(rated, key=lambda keys: (-rated[keys][0], keys)):
+        if rated[keys][0] > 0 and not taken & set(keys):
+            chosen.append(rated[keys][1])
+            taken.update(keys)
+        if len(chosen) == WORDS:
+            break
+    return ", ".join(chosen) or None
+
+
+def _distinct(count: int, size: int, all_of_them: int, nodes: int) -> float:
+    """How well a term that `count` of `size` members share tells them from the rest."""
+    inside = count / size
+    outside = (max(0, all_of_them - count) + 0.5) / (max(0, nodes - size) + 1)
+    return inside * math.log(inside / outside)

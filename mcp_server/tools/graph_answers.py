@@ -1,0 +1,357 @@
+"""What the tools of the family `graph` give: the shapes that were agreed, and what was added to them.
+
+Times are ISO 8601 texts in UTC."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field
+
+from mcp_server.wire import Returned
+
+
+class CreatedNode(Returned):
+    """A node that was made."""
+
+    name: str
+    entity_type: str
+    created_at: str
+
+
+class CreatedNodes(Returned):
+    """The nodes that were made, in the order asked for."""
+
+    results: list[CreatedNode]
+
+
+class DeletedNodes(Returned):
+    """What became of each name."""
+
+    deleted: list[str]
+    not_found: list[str]
+
+
+class KeptFact(Returned):
+    """An observation."""
+
+    ordinal: int
+    content: str
+
+
+class WholeNode(Returned):
+    """A node with all that it says."""
+
+    name: str
+    entity_type: str
+    summary: str | None
+    tags: list[str]
+    observations: list[KeptFact]
+    created_at: str
+    updated_at: str
+    version: int
+
+
+class Relation(Returned):
+    """A relation."""
+
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
+
+    source: str = Field(serialization_alias="from")
+    to: str
+    relation_type: str
+
+
+class OpenedNodes(Returned):
+    """Nodes, and all relations at either end of them."""
+
+    entities: list[WholeNode]
+    relations: list[Relation]
+    not_found: list[str]
+
+
+class Changed(Returned):
+    """A node and when it changed."""
+
+    name: str
+    entity_type: str
+    summary: str | None
+    updated_at: str
+
+
+class Tagged(Changed):
+    """The same with its tags."""
+
+    tags: list[str]
+
+
+class TaggedNodes(Returned):
+    """Nodes of a type, by name."""
+
+    results: list[Tagged]
+    truncated: bool
+
+
+class ChangedNodes(Returned):
+    """Nodes; `truncated`: there are more than were asked for."""
+
+    results: list[Changed]
+    truncated: bool = False
+
+
+class SummarySet(Returned):
+    """A summary as it is now."""
+
+    name: str
+    summary: str
+    updated_at: str
+    version: int
+
+
+class TagsSet(Returned):
+    """Tags as they are now."""
+
+    name: str
+    tags: list[str]
+    version: int
+
+
+class Added(Returned):
+    """What one node got."""
+
+    entity_name: str
+    added: list[KeptFact]
+    not_found: bool
+
+
+class Additions(Returned):
+    """What each got, in the order asked for."""
+
+    results: list[Added]
+
+
+class Replaced(Returned):
+    """A fact before and after."""
+
+    entity_name: str
+    ordinal: int
+    old_content: str
+    new_content: str
+
+
+class Dropped(Returned):
+    """What one node lost."""
+
+    entity_name: str
+    deleted_ordinals: list[int]
+    not_found_ordinals: list[int]
+
+
+class Deletions(Returned):
+    """What each lost, in the order asked for."""
+
+    results: list[Dropped]
+
+
+class FoundFact(Returned):
+    """A fact that answers."""
+
+    ordinal: int
+    content: str
+    truncated: bool
+    score: float
+
+
+class FoundFacts(Returned):
+    """Facts of one node, best first."""
+
+    results: list[FoundFact]
+    mode: str
+    degraded: list[str]
+
+
+class CreatedRelations(Returned):
+    """What became of each relation."""
+
+    created: list[Relation]
+    already_existed: list[Relation]
+    not_found: list[str] = Field(description="Nodes that do not exist; their relations were left out")
+
+
+class DeletedRelations(Returned):
+    """How many went, and how many were not there."""
+
+    deleted: int
+    not_found: int
+
+
+class Retyped(Returned):
+    """A relation's type before and after."""
+
+    from_entity: str
+    to_entity: str
+    old_type: str
+    new_type: str
+
+
+class RelationList(Returned):
+    """Relations."""
+
+    results: list[Relation]
+
+
+class Neighbor(Returned):
+    """A node of a neighbourhood."""
+
+    name: str
+    entity_type: str
+    summary: str | None
+    tags: list[str]
+
+
+class Surroundings(Returned):
+    """A node's neighbourhood, the nearest first; `truncated`: the limit left some out."""
+
+    nodes: list[Neighbor]
+    relations: list[Relation]
+    truncated: bool
+
+
+class Route(Returned):
+    """A shortest path, if there is one."""
+
+    found: bool
+    path: list[str]
+    relations: list[Relation]
+
+
+class RelationGap(Returned):
+    """A node that speaks of another without a relation."""
+
+    node: str
+    referenced_name: str
+    reference_count: int
+
+
+class RelationGaps(Returned):
+    """Gaps, the most spoken of first."""
+
+    results: list[RelationGap]
+    truncated: bool
+
+
+class SimilarPair(Returned):
+    """Two nodes alike."""
+
+    node_a: str
+    node_b: str
+    similarity: float
+    node_a_type: str
+    node_b_type: str
+
+
+class SimilarPairs(Returned):
+    """Pairs, the most alike first."""
+
+    results: list[SimilarPair]
+
+
+class FoundNode(Returned):
+    """A node that answers, by its best fact."""
+
+    name: str
+    entity_type: str
+    summary: str | None
+    matched_observation: str
+    ordinal: int
+    truncated: bool = Field(description="The observation is cut; open_nodes has it whole")
+    matched_perspective: str | None
+    score: float
+
+
+class FoundNodes(Returned):
+    """Nodes, best first."""
+
+    results: list[FoundNode]
+    mode: str
+    degraded: list[str] = Field(description="What kept the search from being complete; empty = nothing")
+
+
+class StaleSummary(Returned):
+    """A node whose summary is behind its facts, or missing."""
+
+    name: str
+    entity_type: str
+    last_modified: str
+    observation_count: int
+    draft_summary: str | None
+
+
+class RelationCandidate(Returned):
+    """Two nodes that may want a relation."""
+
+    node_a: str
+    node_b: str
+    similarity_score: float
+    rationale: str | None
+
+
+class Orphan(Returned):
+    """A node without relations."""
+
+    name: str
+    entity_type: str
+    updated_at: str
+
+
+class Cluster(Returned):
+    """Nodes that belong together."""
+
+    cluster_id: int
+    node_names: list[str]
+    centroid_label: str | None
+
+
+class EventSummary(Returned):
+    """How much was written."""
+
+    since: str
+    creates: int
+    updates: int
+    deletes: int
+
+
+class ConsolidationReport(Returned):
+    """What needs attention."""
+
+    stale_summaries: list[StaleSummary]
+    relation_candidates: list[RelationCandidate]
+    orphaned_nodes: list[Orphan]
+    cluster_summary: list[Cluster]
+    event_summary: EventSummary
+    totals: dict[str, int] = Field(description="How many of each there are; a list has the first ones")
+
+
+class PendingNode(Returned):
+    """A node whose summary is to be written."""
+
+    name: str
+    entity_type: str
+    observation_count: int
+    last_observation_at: str | None
+    summary_updated_at: str | None
+
+
+class PendingNodes(Returned):
+    """Nodes whose summary is to be written."""
+
+    results: list[PendingNode]
+    truncated: bool
+
+
+class Stats(Returned):
+    """The workspace in numbers."""
+
+    node_count: int
+    observation_count: int
+    relation_count: int
+    embedding_coverage: float
+    workspace: str

@@ -1,0 +1,185 @@
+"""Pairs of nodes that may deserve a relation, each with what speaks for it in one plain sentence.
+
+Four kinds of evidence count: one node is named in the other's observations; both speak of terms, or bear tags, that few
+others do; both are related to the same node; their observations are alike. Each is a chance by itself, and together they
+are one minus the chance that all are wrong.
+
+Law, tested: text of notes stands in a sentence only as a term, or in quotes on one line, cut."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Final
+
+from index.gaps import Gap
+from index.prose import cut, plain
+
+RARE: Final = 6  # nodes that a term or tag may bring together as a candidate; all others only support one
+NEIGHBOURS: Final = 12  # relations of a node that may bring two of its neighbours together
+TELLING: Final = 0.1  # share of all nodes from which on a term says nothing
+MENTION, AGAIN, MENTIONED = 0.6, 0.08, 0.85  # for one mention, for each more, at most
+TERM, TERMS = 0.2, 0.6
+TAG, TAGS = 0.12, 0.3
+NEIGHBOUR, NEAR = 0.3, 0.5
+ALIKE: Final = 0.7  # for nodes that say the same
+NAMED: Final = 60  # characters of a name in a sentence
+PERSPECTIVES: Final = 3  # of which a sentence gives the cosine, the highest first
+SHOWN: Final = 4  # terms, tags or names that a sentence gives
+LEAST: Final = 0.4  # a candidate has at least this score
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Two nodes without a relation that may deserve one."""
+
+    node_a: str
+    node_b: str
+    similarity: float  # cosine of what they say over all perspectives, 0 where there are no vectors
+    score: float  # 0..1: how much speaks for it
+    rationale: str
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How near two nodes are in meaning."""
+
+    pooled: float  # cosine over all perspectives
+    typical: float  # that of any two such nodes
+    each: Mapping[str, float]  # by perspective
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What is known of all nodes; nodes are numbers here, in the order of their names."""
+
+    names: Sequence[str]
+    terms: Sequence[frozenset[str]]
+    called: Sequence[frozenset[str]]  # the terms of the name of each
+    tags: Sequence[frozenset[str]]
+    near: Sequence[frozenset[int]]  # the nodes that each is related to, either way
+    mentions: Mapping[tuple[int, int], int]  # how often the second is named in the first
+    written: Callable[[str], str]  # a term as it is shown
+    spoken: dict[str, list[int]] = field(default_factory=dict)  # who speaks of a term
+    tagged: dict[str, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.spoken, self.tagged = _holders(self.terms), _holders(self.tags)
+
+
+def mentions(gaps: Iterable[Gap], numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
+    """Gaps by the numbers of their nodes."""
+    return {(numbers[gap.node], numbers[gap.referenced]): gap.count for gap in gaps}
+
+
+def pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """The pairs worth looking at, at most about `most` by each kind of evidence: (lower number, higher number)."""
+    found = {(min(a, b), max(a, b)) for a, b in alike}
+    named = sorted(evidence.mentions, key=lambda pair: (-evidence.mentions[pair], pair))[:most]
+    found |= {(min(a, b), max(a, b)) for a, b in named}
+    shared: dict[tuple[int, int], float] = defaultdict(float)
+    for holders in (*evidence.spoken.values(), *evidence.tagged.values()):
+        if 2 <= len(holders) <= RARE:
+            for pair in combinations(holders, 2):
+                shared[pair] += 1 / len(holders)
+    for near in evidence.near:
+        if 2 <= len(near) <= NEIGHBOURS:
+            for pair in combinations(sorted(near), 2):
+                shared[pair] += 1 / len(near)
+    found |= set(sorted(shared, key=lambda pair: (-shared[pair], pair))[:most])
+    return sorted(pair for pair in found if pair[1] not in evidence.near[pair[0]] and pair[0] != pair[1])
+
+
+def candidate(a: int, b: int, evidence: Evidence, likeness: Likeness) -> Candidate | None:
+    """What speaks for a relation of two nodes; None when it is too little."""
+    there, back = evidence.mentions.get((a, b), 0), evidence.mentions.get((b, a), 0)
+    named = [_mention(evidence.names, *one) for one in ((a, b, there), (b, a, back)) if one[2]]
+    shared = [*_shared(a, b, evidence, named=bool(named)), *_alike(likeness)]
+    score = _together(chance for chance, _ in (*named, *shared))
+    if score < LEAST:
+        return None
+    who = "they" if named else f"{quoted(evidence.names[a])} and {quoted(evidence.names[b])}"
+    said = [clause for _, clause in named] + [
+        f"{'they' if n else who} {clause}" for n, (_, clause) in enumerate(shared)
+    ]
+    first, second = (b, a) if back > there else (a, b)
+    return Candidate(
+        evidence.names[first],
+        evidence.names[second],
+        round(max(0.0, likeness.pooled), 4),
+        round(score, 4),
+        f"{'; '.join(said)}.",
+    )
+
+
+def _mention(names: Sequence[str], one: int, other: int, count: int) -> tuple[float, str]:
+    often = "once" if count == 1 else f"{count} times"
+    chance = min(MENTIONED, MENTION + AGAIN * (count - 1))
+    return chance, f"{quoted(names[one])} names {quoted(names[other])} {often}"
+
+
+def _shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iterator[tuple[float, str]]:
+    """The terms, tags and neighbours that two nodes have in common."""
+    # A name that is mentioned has been counted: its words are no further evidence.
+    counted = evidence.called[a] | evidence.called[b] if named else frozenset[str]()
+    terms = _weights(evidence.terms[a] & evidence.terms[b] - counted, evidence.spoken, len(evidence.names))
+    if terms:
+        chance = min(TERMS, _together(TERM * weight for weight in terms.values()))
+        yield chance, f"both speak of {_list([evidence.written(key) for key in terms])}"
+    tags = _weights(evidence.tags[a] & evidence.tags[b], evidence.tagged, len(evidence.names))
+    if tags:
+        chance = min(TAGS, _together(TAG * weight for weight in tags.values()))
+        yield chance, f"both have the {'tags' if len(tags) > 1 else 'tag'} {_list([_tag(tag) for tag in tags])}"
+    near = sorted(evidence.near[a] & evidence.near[b], key=lambda n: (len(evidence.near[n]), n))
+    if near:
+        chance = min(NEAR, _together(NEIGHBOUR / math.log2(1 + len(evidence.near[n])) for n in near))
+        yield chance, f"are both related to {_list([quoted(evidence.names[n]) for n in near])}"
+
+
+def _alike(likeness: Likeness) -> Iterator[tuple[float, str]]:
+    if likeness.pooled > likeness.typical:
+        chance = ALIKE * (likeness.pooled - likeness.typical) / max(1e-6, 1 - likeness.typical)
+        best = sorted(likeness.each.items(), key=lambda item: (-item[1], item[0]))[:PERSPECTIVES]
+        each = ", ".join(f"{cut(plain(name), NAMED)} {value:.2f}" for name, value in best)
+        yield chance, f"are alike by {likeness.pooled:.2f}" + (f" ({each})" if each else "")
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in a sentence of ours: on one line, in quotes that it doesn't hold, cut."""
+    return f"“{cut(plain(name).replace('“', '').replace('”', ''), NAMED)}”"
+
+
+def _tag(tag: str) -> str:
+    return f"#{cut(plain(tag), NAMED)}"
+
+
+def _list(items: Sequence[str]) -> str:
+    shown, more = items[:SHOWN], len(items) - SHOWN
+    if more > 0:
+        return f"{', '.join(shown)} and {more} more"
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
+def _weights(keys: Iterable[str], holders: Mapping[str, Sequence[int]], nodes: int) -> dict[str, float]:
+    """What each of the keys that two nodes share tells, the rarest first: 1 if only they have it."""
+    counts = {key: len(holders[key]) for key in keys if len(holders[key]) <= max(3, nodes * TELLING)}
+    whole = math.log(max(3, nodes) / 2)
+    return {key: math.log(max(3, nodes) / counts[key]) / whole for key in sorted(counts, key=lambda k: (counts[k], k))}
+
+
+def _together(chances: Iterable[float]) -> float:
+    wrong = 1.0
+    for chance in chances:
+        wrong *= 1 - min(1.0, max(0.0, chance))
+    return 1 - wrong
+
+
+def _holders(held: Sequence[frozenset[str]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for number, keys in enumerate(held):
+        for key in keys:
+            found[key].append(number)
+    return dict(sorted(found.items()))

@@ -1,0 +1,87 @@
+"""What the graph of a workspace says of itself: what is alike, what is named but not related, what wants attention.
+
+Law: it reads the index and the audit log, and writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from index import similar
+from index.encoders.familiar import places
+from index.gaps import Gap
+from index.vertex import Vertex
+from syncd import consolidate
+from syncd.audit import Events
+
+if TYPE_CHECKING:
+    from index.index import Index
+    from syncd.workspace import Tools
+
+WEEK_MS: Final = 7 * 86_400_000  # over which a report counts events
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A graph in numbers; `coverage` is the share of its observations that can be found by meaning."""
+
+    nodes: int
+    observations: int
+    relations: int
+    coverage: float
+
+
+def stats(index: Index, workspace: str) -> Stats:
+    """How much there is."""
+    graph = index.graph(workspace)
+    vertices = graph.vertices()
+    facts = sum(one.observations for one in vertices)
+    return Stats(len(vertices), facts, graph.relations, index.coverage(workspace))
+
+
+def alike(index: Index, workspace: str, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
+    """The pairs of nodes without a relation that say the most similar things."""
+    graph = index.graph(workspace)
+    paths, matrix = index.aggregates(workspace)
+    found = [(row, one) for row, path in enumerate(paths) if (one := graph.at(path))]
+    row_of = {one.name: n for n, (_, one) in enumerate(found)}
+    related = {
+        (row_of[edge.source], row_of[edge.target])
+        for edge in graph.edges()
+        if edge.source in row_of and edge.target in row_of
+    }
+    pairs = similar.pairs(matrix[[row for row, _ in found]], related, limit, min_score)
+    return [(found[a][1], found[b][1], score) for a, b, score in pairs]
+
+
+def gaps(index: Index, workspace: str) -> list[Gap]:
+    """The nodes that are named in others' observations without a relation, the most named first."""
+    graph = index.graph(workspace)
+    vertices = graph.vertices()
+    return consolidate.gaps(vertices, _said(index, vertices), graph.edges(), places=places())
+
+
+def pending(index: Index, workspace: str) -> list[consolidate.Pending]:
+    """The nodes whose summary is owed."""
+    return consolidate.pending(index.graph(workspace).vertices())
+
+
+def report(index: Index, workspace: str, tools: Tools) -> consolidate.Report[Events]:
+    """All that wants attention, and what was written in the last week."""
+    graph = index.graph(workspace)
+    vertices = graph.vertices()
+    events = tools.audit.events(workspace, tools.now() - WEEK_MS, {one.id for one in vertices})
+    return consolidate.report(
+        vertices,
+        _said(index, vertices),
+        graph.edges(),
+        pooled=index.aggregates(workspace),
+        perspectives={one.name: index.aggregates(workspace, one.name) for one in index.perspectives(workspace)},
+        events=events,
+        places=places(),
+    )
+
+
+def _said(index: Index, vertices: list[Vertex]) -> dict[str, list[str]]:
+    found = index.observations([one.path for one in vertices])
+    return {path: [one.content for one in facts] for path, facts in found.items()}

@@ -1,0 +1,92 @@
+"""Which perspectives each workspace has: the defaults, until its owner says otherwise; kept in the ledger.
+
+Law, tested: a table always holds one perspective at least and `MOST` at most, each name once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeAlias
+
+from index.errors import Conflict, InvalidArgument, NotFound
+from index.perspectives import DEFAULTS, MOST, Perspective, checked
+from syncd.ledger import Ledger
+
+Table: TypeAlias = tuple[Perspective, ...]
+
+
+class Perspectives:
+    """The tables of all workspaces; safe from any thread. A change is on disk when it returns."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._changing = threading.Lock()
+        found: dict[str, list[Perspective]] = {}
+        for workspace, name, prompt in ledger.rows(
+            "SELECT workspace, name, prompt FROM perspectives ORDER BY workspace, place"
+        ):
+            found.setdefault(workspace, []).append(Perspective(name, prompt))
+        self._own = {workspace: tuple(table) for workspace, table in found.items()}
+
+    def of(self, workspace: str) -> Table:
+        """Those of a workspace, in their order; the first one also stands for what an observation says in words."""
+        return self._own.get(workspace, DEFAULTS)
+
+    def own(self, workspace: str) -> bool:
+        """Whether the workspace has others than the defaults."""
+        return workspace in self._own
+
+    def add(self, workspace: str, name: str, prompt: str) -> Table:
+        """Append a perspective. Conflict when there is one of that name."""
+        new = checked(name, prompt)
+
+        def added(table: Table) -> Table:
+            if any(one.name == new.name for one in table):
+                raise Conflict(f"there is a perspective {name!r} already; `memex perspective set` changes its prompt")
+            if len(table) >= MOST:
+                raise InvalidArgument(f"a workspace has at most {MOST} perspectives: remove one first")
+            return (*table, new)
+
+        return self._changed(workspace, added)
+
+    def set(self, workspace: str, name: str, prompt: str) -> Table:
+        """Give a perspective another prompt."""
+        new = checked(name, prompt)
+        return self._changed(
+            workspace, lambda table: tuple(new if one == _named(table, name) else one for one in table)
+        )
+
+    def remove(self, workspace: str, name: str) -> Table:
+        """Take a perspective away; not the last one."""
+
+        def removed(table: Table) -> Table:
+            left = tuple(one for one in table if one != _named(table, name))
+            if not left:
+                raise InvalidArgument(f"{name!r} is the last perspective of {workspace!r}: add another one first")
+            return left
+
+        return self._changed(workspace, removed)
+
+    def reset(self, workspace: str) -> Table:
+        """Go back to the defaults."""
+        return self._changed(workspace, lambda _: DEFAULTS)
+
+    def _changed(self, workspace: str, change: Callable[[Table], Table]) -> Table:
+        with self._changing:
+            table = change(self.of(workspace))
+            with self._ledger.writing():
+                self._ledger.run("DELETE FROM perspectives WHERE workspace = ?", (workspace,))
+                for place, one in enumerate(table if table != DEFAULTS else ()):
+                    self._ledger.run(
+                        "INSERT INTO perspectives VALUES (?, ?, ?, ?)", (workspace, place, one.name, one.prompt)
+                    )
+            own = {name: held for name, held in self._own.items() if name != workspace}
+            self._own = own if table == DEFAULTS else own | {workspace: table}
+            return table
+
+
+def _named(table: Table, name: str) -> Perspective:
+    found = next((one for one in table if one.name == name), None)
+    if found is None:
+        raise NotFound(f"no perspective {name!r}; there are: {', '.join(one.name for one in table)}")
+    return found
