@@ -92,6 +92,7 @@ class Graph(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="memex-graph-"))
         self.world = World(self.folder)
         self.things: dict[str, Thing] = {}  # by key
+        self.steps = self.begun = 0  # rules so far, and until the index was last made anew
 
     def teardown(self):
         self.world.close()
@@ -463,16 +464,22 @@ class Graph(RuleBasedStateMachine):
 
     # What the machine does
 
+    @precondition(lambda self: self.steps - self.begun > 4)
     @rule()
     def restart(self):
+        self.begun = self.steps
         self.world.reopen()
 
+    @precondition(lambda self: self.steps - self.begun > 4)
     @rule()
     def rebuild(self):
+        self.begun = self.steps
         self.world.app.operations["index"]({"full": True}, lambda _: None)
 
+    @precondition(lambda self: self.steps - self.begun > 4)
     @rule()
     def equals_rebuilt(self):
+        self.begun = self.steps
         self.world.run()
         kept, made = self.world.dump(), self.world.rebuilt(self.folder / "other")
         for scope in kept:
@@ -525,6 +532,7 @@ class Graph(RuleBasedStateMachine):
 
     @invariant()
     def the_graph_is_the_model(self):
+        self.steps += 1
         things = {thing.name: thing for thing in self.things.values()}
         told = self.ask("open_nodes", names=[*sorted(things), "nobody"])
         assert told["not_found"] == ["nobody"]

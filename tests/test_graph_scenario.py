@@ -308,7 +308,9 @@ class Run:
         drafted = {name: node["draft_summary"] for name, node in stale.items() if node["draft_summary"]}
         assert drafted
         for name in pending:
-            ask.good("set_summary", name=name, summary=drafted.get(name) or next(iter(names[name].facts.values())))
+            ask.good(
+                "set_summary", name=name, summary=drafted.get(name) or next(iter(names[name].facts.values()), name)
+            )
         assert ask.listed("get_pending_consolidation") == []
         likely = [(one["node_a"], one["node_b"]) for one in report["relation_candidates"]]
         gaps = [(gap["node"], gap["referenced_name"]) for gap in ask.listed("get_relation_gaps")]
