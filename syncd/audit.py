@@ -130,7 +130,9 @@ class Audit:
 
     def close(self) -> None:
         """Let go of the file that tells the head."""
-        os.close(self._noted)
+        with self._lock:
+            os.close(self._noted)
+            self._noted = -1  # the number is another file's soon, and a job may have been left behind
 
     # Writing
 
@@ -178,7 +180,7 @@ class Audit:
             if writes:
                 told = f"{code}, and {more} more like it before" if more else code
                 with contextlib.suppress(Unavailable):
-                    self._put([self._of(author, kind="denied", outcome=told, workspace=workspace[:200])])
+                    self._put([self._of(author, kind="denied", outcome=told, workspace=workspace)])
 
     def _change(self, author: Author, change: Change, *, kind: str = "", **more: Any) -> Entry:
         about = {name: getattr(change, name) for name in Change.__slots__}
