@@ -134,7 +134,7 @@ class Catalog:
         for path, kind, target in self._db.rows("select path, type, target from relations order by path, ord"):
             stated.setdefault(path, []).append(Statement(sys.intern(kind), target))
         rows = self._db.rows(
-            """select workspace, path, coalesce(claimed, key), name, entity_type, summary, tags, aliases, created_at, updated_at,
+            """select workspace, path, coalesce(claimed, key), name, entity_type, summary, own_tags, aliases, created_at, updated_at,
             version, observations, last_ordinal, unsettled, summary_updated_at, observed_at from nodes join documents using (path)"""
         )
         for workspace, path, id, name, kind, summary, tags, aliases, *numbers in rows:

@@ -29,37 +29,44 @@ class Reader:
 
     places: Mapping[str, int]  # how common English words are, the most frequent at 0
     shown: dict[str, Counter[str]] = field(default_factory=dict)  # by key: how it is written, and how often
-    _seen: dict[tuple[str, bool], dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    _seen: dict[tuple[str, bool], dict[str, tuple[Token, ...]]] = field(default_factory=dict)
 
     def terms(self, name: str, texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
         """The keys of what a node's name speaks of, and of what its name and texts do."""
         text, spoken = self._read((name, *texts))
         seen = self._seen.setdefault((spoken.language, spoken.japanese), {})
-        own = self._keys(name, spoken, seen)
-        return frozenset(own), frozenset(own | self._keys(text, spoken, seen))
+        own, said = (
+            {token.key for piece in PIECE.findall(one) for token in self._said(piece, spoken, seen)}
+            for one in (name, text)
+        )
+        return frozenset(own), frozenset(own | said)
 
-    def _keys(self, text: str, spoken: Tongue, seen: dict[str, tuple[str, ...]]) -> set[str]:
-        found: set[str] = set()
-        for piece in PIECE.findall(text):
-            keys = seen.get(piece)
-            if keys is None:
-                said = [token for token in tokens(piece, spoken) if token and token.worth >= WORTH]
-                for token in said:
-                    self.shown.setdefault(token.key, Counter())[token.text] += 1
-                keys = seen[piece] = tuple(token.key for token in said)
-            found.update(keys)
-        return found
-
-    def phrases(self, texts: Iterable[str]) -> dict[tuple[str, str], str]:
+    def phrases(self, texts: Sequence[str]) -> dict[tuple[str, str], str]:
         """Two terms that stand side by side, by their keys, as they are written."""
         text, spoken = self._read(texts)
+        seen = self._seen.setdefault((spoken.language, spoken.japanese), {})
         found: dict[tuple[str, str], str] = {}
         before: Token | None = None
-        for token in tokens(text, spoken):
-            if before and token and token.worth >= WORTH and token.thing:
-                found.setdefault((before.key, token.key), f"{before.text}{token.glue and ' '}{token.text}")
-            before = token if token and token.worth >= WORTH else None
+        end = 0
+        for piece in PIECE.finditer(text):
+            said = self._said(piece[0], spoken, seen)
+            if text[end : piece.start()].strip(" "):
+                before = None  # a sign parts them
+            for token in said:
+                if before and token.thing:
+                    found.setdefault((before.key, token.key), f"{before.text}{token.glue and ' '}{token.text}")
+                before = token
+            before, end = before if said else None, piece.end()
         return found
+
+    def _said(self, piece: str, spoken: Tongue, seen: dict[str, tuple[Token, ...]]) -> tuple[Token, ...]:
+        """The terms of a word, or of a run without blanks."""
+        said = seen.get(piece)
+        if said is None:
+            said = seen[piece] = tuple(token for token in tokens(piece, spoken) if token and token.worth >= WORTH)
+            for token in said:
+                self.shown.setdefault(token.key, Counter())[token.text] += 1
+        return said
 
     def written(self, key: str) -> str:
         """A term as it is shown: in its most frequent form."""

@@ -7,34 +7,25 @@ every list is bounded, and says how much there was."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from index import similar
 from index.draft import draft
-from index.gaps import UNSPACED as SCRIPTS
 from index.gaps import Gap, find
 from index.terms import Reader, label
 from index.vertex import Edge, Vertex, name_key, target_key
+from syncd import alike
+from syncd.alike import Aggregates, Cosine, Part
 from syncd.candidates import Candidate, Evidence, Likeness, candidate, mentions, pairs
 from syncd.secrets import redacted
 
 LIMIT: Final = 20  # of each list, unless more is asked for
 LOOKED_AT: Final = 300  # pairs that each kind of evidence brings
-SPREAD: Final = 2.0  # a cluster is alike by so many deviations more than any two nodes are
-NEAR: Final = (0.3, 0.8)  # but by no less and no more than this
-LARGEST: Final = 25  # nodes of a cluster
-SOME: Final = 3  # nodes in scripts without blanks, from which on they are compared with each other
-UNSPACED: Final = re.compile(rf"(?:[^{SCRIPTS}]*[{SCRIPTS}]){{10}}|(?:[^{SCRIPTS}]?[{SCRIPTS}])+[^{SCRIPTS}]?\Z")
 
 E = TypeVar("E")
 
-# The paths of nodes, and a row of unit length for each.
-Aggregates: TypeAlias = tuple[Sequence[str], similar.Matrix]
 Texts: TypeAlias = Sequence[Sequence[str]]
-Cosine: TypeAlias = Callable[[int, int], float | None]
 # A summary for a node with these observations; None where whoever is asked has none.
 Drafter: TypeAlias = Callable[[Vertex, Sequence[str]], str | None]
 
@@ -137,9 +128,7 @@ def report(
     texts = [(one.name, *observations.get(one.path, ())) for one in vertices]
     reader = Reader(places)
     terms = [reader.terms(one.name, said[1:]) for one, said in zip(vertices, texts, strict=True)]
-    # An encoder that can't read a script finds all texts in it alike: they are compared with each other.
-    unspaced = {n for n, said in enumerate(texts) if UNSPACED.match(" ".join(said[1:])[:200])}
-    rows = _rows(vertices, pooled, unspaced)
+    compared = alike.parts(vertices, pooled, alike.unspaced([said[1:] for said in texts]))
     evidence = Evidence(
         names=[one.name for one in vertices],
         terms=[found for _, found in terms],
@@ -152,9 +141,9 @@ def report(
     stale = pending([one for one in vertices if one.observations])
     known = {one.name: one for one in vertices}
     orphans = [one for n, one in enumerate(vertices) if not near[n]]
-    groups = rows.clusters()
-    each = {name: _cosine(vertices, own) for name, own in perspectives.items()}
-    candidates = _candidates(evidence, rows, _cosine(vertices, pooled), each, unspaced)
+    groups = sorted((group for part in compared for group in part.clusters()), key=lambda group: (-len(group), group))
+    each = {name: alike.cosine(vertices, own) for name, own in perspectives.items()}
+    candidates = _candidates(evidence, compared, alike.cosine(vertices, pooled), each)
     return Report(
         stale=tuple(_stale(known[one.name], observations, places, drafter) for one in stale[:limit]),
         candidates=tuple(candidates[:limit]),
@@ -170,55 +159,6 @@ def report(
             "clusters": len(groups),
         },
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of some of the nodes, in the nodes' order."""
-
-    numbers: Sequence[int]  # by row: its node
-    matrix: similar.Matrix
-    row: Mapping[int, int]
-    typical: float  # cosine of any two
-    spread: float
-    unspaced: float  # cosine of any two in a script without blanks
-
-    def alike(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
-        """The pairs of nodes that are most alike, without a relation."""
-        related = {
-            (self.row[a], self.row[b]) for a, own in enumerate(near) for b in own if a in self.row and b in self.row
-        }
-        least = self.typical + self.spread
-        return [(self.numbers[a], self.numbers[b]) for a, b, _ in similar.pairs(self.matrix, related, most, least)]
-
-    def clusters(self) -> list[tuple[int, ...]]:
-        """Groups of nodes that are alike."""
-        near = min(NEAR[1], max(NEAR[0], self.typical + SPREAD * self.spread))
-        found = similar.clusters(self.matrix, near=near, most=LARGEST)
-        return [tuple(self.numbers[row] for row in group) for group in found]
-
-
-def _cosine(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
-    """The cosine of two nodes; None if one says nothing."""
-    paths, matrix = aggregates
-    row = {path: n for n, path in enumerate(paths)}
-
-    def cosine(a: int, b: int) -> float | None:
-        one, other = row.get(vertices[a].path), row.get(vertices[b].path)
-        return None if one is None or other is None else float(matrix[one] @ matrix[other])
-
-    return cosine
-
-
-def _rows(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]) -> _Rows:
-    paths, matrix = aggregates
-    row = {path: n for n, path in enumerate(paths)}
-    numbers = [n for n, one in enumerate(vertices) if one.path in row]
-    own = matrix[[row[vertices[n].path] for n in numbers]]
-    typical, spread = similar.typical(own)
-    some = [row for row, number in enumerate(numbers) if number in unspaced]
-    among = similar.typical(own[some])[0] if len(some) > SOME else typical
-    return _Rows(numbers, own, {number: n for n, number in enumerate(numbers)}, typical, spread, max(among, typical))
 
 
 def _owed(one: Vertex) -> bool:
@@ -245,17 +185,15 @@ def _stale(
 
 
 def _candidates(
-    evidence: Evidence,
-    rows: _Rows,
-    pooled: Cosine,
-    perspectives: Mapping[str, Cosine],
-    unspaced: Collection[int],
+    evidence: Evidence, compared: Sequence[Part], pooled: Cosine, perspectives: Mapping[str, Cosine]
 ) -> list[Candidate]:
     """Best first."""
     found = []
-    for a, b in pairs(evidence, rows.alike(evidence.near, LOOKED_AT), LOOKED_AT):
+    near = [pair for part in compared for pair in part.pairs(evidence.near, LOOKED_AT)]
+    highest = max(part.typical for part in compared)
+    for a, b in pairs(evidence, near, LOOKED_AT):
         each = {name: value for name, own in perspectives.items() if (value := own(a, b)) is not None}
-        typical = rows.unspaced if a in unspaced and b in unspaced else rows.typical
+        typical = next((part.typical for part in compared if a in part.row and b in part.row), highest)
         if one := candidate(a, b, evidence, Likeness(pooled(a, b) or 0.0, typical, each)):
             found.append(one)
     return sorted(found, key=lambda one: (-one.score, name_key(one.node_a), name_key(one.node_b)))

@@ -124,6 +124,7 @@ def test_a_draft_in_japanese_needs_no_blanks():
     )
 
 
+@settings(deadline=None)  # the first Chinese text loads a dictionary
 @given(st.lists(st.text(max_size=400), max_size=8))
 def test_a_draft_is_one_bounded_line_of_what_was_said(said):
     found = draft("Name", said, places())
@@ -293,3 +294,28 @@ def test_a_word_is_read_once_and_shown_as_it_is_mostly_written():
     own, all_of_them = reader.terms("Tide gauges", ["The tide gauge stands in the harbour", "Gauges of tides"])
     assert own <= all_of_them and {reader.written(key) for key in own} == {"tide", "gauge"}
     assert random.Random(1).sample(sorted(all_of_them), 1)
+
+
+def test_scripts_that_an_encoder_cannot_read_do_not_drown_the_rest():
+    """To the bundled one all Japanese is alike: what it finds most alike of it is meant, not all of it."""
+    japanese = [
+        "犬と散歩する公園",
+        "猫が窓辺で眠る",
+        "駅前の古い喫茶店",
+        "毎朝の体操と牛乳",
+        "祖母の縫った着物",
+        "祖母の着物の手入れ",
+    ]
+    made = [entity(f"日本 {n}", said, type=f"t{n}") for n, said in enumerate(japanese)]
+    made += [entity(f"Sloop {n}", f"a sailing boat of kind {n}") for n in range(3)]
+    made += [entity(f"Other {n}", f"about number {n} of it") for n in range(12)]
+    paths, rows = directions(made, 0, 72, 144, 216, 288, 290, 30, 32, 34)
+    rows[:6, 2] = 1.0  # whatever they say
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    found = reported(*made, aggregates=(paths, rows))
+    assert {one.names for one in found.clusters} == {("Sloop 0", "Sloop 1", "Sloop 2"), ("日本 4", "日本 5")}
+    read = rows.copy()
+    read[:6] = np.eye(6, rows.shape[1], 3)  # an encoder that can tell them apart
+    assert [one.names for one in reported(*made, aggregates=(paths, read)).clusters] == [
+        ("Sloop 0", "Sloop 1", "Sloop 2")
+    ]

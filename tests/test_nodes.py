@@ -499,3 +499,12 @@ def test_of_two_with_one_version_one_wins(nodes):
     told = at_once(*(lambda n=n: nodes.set_summary("Ada", f"by {n}", version=1) for n in range(8)))
     assert sum(isinstance(one, Conflict) for one in told) == 7
     assert nodes.get("Ada").version == 2
+
+
+def test_a_word_with_a_hash_in_a_fact_is_no_tag_of_the_node(world, nodes):
+    made(nodes, "Ada", observations=["likes #algebra"], tags=["math"])
+    assert nodes.get("Ada").tags == ("math",)
+    assert nodes.set_tags("Ada", []).tags == ()
+    world.reopen()
+    assert world.app.desk.workspace("default").nodes.get("Ada").tags == ()
+    assert world.found("algebra", tags=["algebra"]) == [f"{ENTITIES}/Ada.md"]

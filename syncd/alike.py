@@ -1,0 +1,91 @@
+"""Which nodes say alike things, by the rows that stand for what each says.
+
+An encoder that can't read a script finds all texts in it alike. Where that shows, nodes in scripts without blanks are
+compared among each other and not with the rest, so that neither drowns the other.
+
+Law, tested: what is alike is so by the measure of the nodes that it is compared with, whatever language they are in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from index import similar
+from index.gaps import UNSPACED as SCRIPTS
+from index.vertex import Vertex
+
+SPREAD: Final = 2.0  # a cluster is alike by so many deviations more than any two nodes are
+NEAR: Final = 0.3  # but by no less than this, nor more than halfway from any two nodes to the same
+LARGEST: Final = 25  # nodes of a cluster
+SOME: Final = 4  # nodes in scripts without blanks, from which on they may be apart
+_UNSPACED = re.compile(rf"(?:[^{SCRIPTS}]*[{SCRIPTS}]){{10}}|(?:[^{SCRIPTS}]?[{SCRIPTS}])+[^{SCRIPTS}]?\Z")
+_SEEN: Final = 200  # characters of a node that tell its script
+
+# The paths of nodes, and a row of unit length for each.
+Aggregates: TypeAlias = tuple[Sequence[str], similar.Matrix]
+Cosine: TypeAlias = Callable[[int, int], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Nodes that are compared with each other; they are numbers here."""
+
+    numbers: Sequence[int]  # by row: its node
+    matrix: similar.Matrix
+    row: Mapping[int, int]  # by node
+    typical: float  # cosine of any two
+    spread: float
+
+    def pairs(self, near: Sequence[frozenset[int]], most: int) -> list[tuple[int, int]]:
+        """The pairs of nodes that are most alike, and are not near each other."""
+        own = self.row.keys()
+        related = {(self.row[a], self.row[b]) for a in own for b in near[a] & own}
+        least = self.typical + self.spread
+        return [(self.numbers[a], self.numbers[b]) for a, b, _ in similar.pairs(self.matrix, related, most, least)]
+
+    def clusters(self) -> list[tuple[int, ...]]:
+        """Groups of nodes that are alike."""
+        near = max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
+        found = similar.clusters(self.matrix, near=near, most=LARGEST)
+        return [tuple(self.numbers[row] for row in group) for group in found]
+
+
+def cosine(vertices: Sequence[Vertex], aggregates: Aggregates) -> Cosine:
+    """The cosine of two nodes; None if one says nothing."""
+    paths, matrix = aggregates
+    row = {path: n for n, path in enumerate(paths)}
+
+    def of(a: int, b: int) -> float | None:
+        one, other = row.get(vertices[a].path), row.get(vertices[b].path)
+        return None if one is None or other is None else float(matrix[one] @ matrix[other])
+
+    return of
+
+
+def unspaced(texts: Sequence[Sequence[str]]) -> set[int]:
+    """The numbers of those that are written without blanks, for the most part."""
+    return {n for n, said in enumerate(texts) if _UNSPACED.match(" ".join(said)[:_SEEN])}
+
+
+def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collection[int]) -> list[Part]:
+    """Nodes that have a row, as they are compared with each other."""
+    paths, matrix = aggregates
+    row = {path: n for n, path in enumerate(paths)}
+    known = [n for n, one in enumerate(vertices) if one.path in row]
+    rows = [row[vertices[n].path] for n in known]
+    whole = _part(known, matrix if rows == list(range(len(matrix))) else matrix[rows])
+    some = [n for n in known if n in unspaced]
+    if not SOME <= len(some) < len(known):
+        return [whole]
+    apart = _part(some, whole.matrix[[whole.row[n] for n in some]])
+    if apart.typical < whole.typical + whole.spread:
+        return [whole]  # it reads them
+    rest = [n for n in known if n not in unspaced]
+    return [_part(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
+
+
+def _part(numbers: Sequence[int], matrix: similar.Matrix) -> Part:
+    typical, spread = similar.typical(matrix)
+    return Part(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)
