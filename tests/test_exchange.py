@@ -275,7 +275,7 @@ def graphs(draw):
 counter = iter(range(10_000))
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graph=graphs())
 def test_a_round_trip_loses_nothing(world, graph):
     nodes, edges = graph
