@@ -1,11 +1,11 @@
 # make setup   the set-up alone: .venv/bin/memex          make run    the daemon on a copy of the demo vault
 # make test    lint and the tests                         make run VAULT=~/MyVault    the daemon on that vault
-# make test-all  with the slow proofs                     make faults | bench | clients | conformance | man | lint | golden | clean
+# make test-all  with the slow proofs                     make graph | faults | bench | clients | conformance | man | lint | golden | clean
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := test
-.PHONY: setup run test test-all faults bench clients conformance man lint format golden clean distclean
+.PHONY: setup run test test-all graph faults bench clients conformance man lint format golden clean distclean
 
 # Every path is relative, so a folder with blanks in its name works.
 PY := .venv/bin/python
@@ -55,6 +55,10 @@ test: lint
 
 test-all: lint
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+# An agent builds a graph of 200 entities from the demo vault, a person edits it, all agree; and what came of it.
+graph: setup
+	$(PY) -m pytest -q -s tests/test_graph_scenario.py $(ARGS)
 
 faults: setup
 	$(PY) -m pytest -m faults $(ARGS)

@@ -63,9 +63,11 @@ class Catalog:
         return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}
 
     def captured(self, workspace: str, content_hash: str) -> Record | None:
-        """The document of `workspace` with exactly this content; the oldest, if there are several."""
+        """The document of `workspace` with exactly this content that is no node; the oldest, if there are several."""
         return self._one(
-            "workspace = ? and content_hash = ? order by created_at, path limit 1", workspace, content_hash
+            "workspace = ? and content_hash = ? and type <> 'entity' order by created_at, path limit 1",
+            workspace,
+            content_hash,
         )
 
     def recent(
@@ -134,7 +136,7 @@ class Catalog:
         for path, kind, target in self._db.rows("select path, type, target from relations order by path, ord"):
             stated.setdefault(path, []).append(Statement(sys.intern(kind), target))
         rows = self._db.rows(
-            """select workspace, path, coalesce(claimed, key), name, entity_type, summary, tags, aliases, created_at, updated_at,
+            """select workspace, path, coalesce(claimed, key), name, entity_type, summary, own_tags, aliases, created_at, updated_at,
             version, observations, last_ordinal, unsettled, summary_updated_at, observed_at from nodes join documents using (path)"""
         )
         for workspace, path, id, name, kind, summary, tags, aliases, *numbers in rows:

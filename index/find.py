@@ -12,7 +12,7 @@ from index.errors import Unavailable
 from index.facets import Seen, seen
 from index.identity import path_id
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
-from index.perspectives import Perspective
+from index.perspectives import Perspective, mark
 from index.rank import keywords
 from index.scale import Point, Scale
 from index.trace import span
@@ -58,7 +58,7 @@ def find(
     else:
         found = _widely(query, place, limit, points, observations)
     hits = _hits(found[:limit], place.workspace, catalog)
-    return ObservationAnswer(tuple(hits), used, degraded)
+    return ObservationAnswer(tuple(hits), used, degraded or (_lacking(place, perspectives, catalog) if points else ()))
 
 
 def _points(
@@ -108,6 +108,13 @@ def _best(found: Iterable[Seen], *, by_node: bool) -> list[Seen]:
         if before is None or (-one.score, one.place) < (-before.score, before.place):
             best[same] = one
     return sorted(best.values(), key=lambda one: (-one.score, one.key, one.place))
+
+
+def _lacking(place: Place, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:
+    done, there = catalog.embedded(place.workspace, mark(perspectives))
+    return (f"{there - done:,} of {there:,} observations are not embedded under every perspective yet",) * (
+        done < there
+    )
 
 
 def _hits(found: Sequence[Seen], workspace: str, catalog: Catalog) -> list[ObservationHit]:

@@ -216,13 +216,18 @@ class Graph:
             found, frontier, truncated = {start.path: 0}, [start.path], False
             for hop in range(1, depth + 1):
                 reached = {near for path in frontier for near, _, _ in self._neighbours(path)} - found.keys()
-                frontier = sorted(reached, key=lambda path: name_key(self._notes[path].name))
+                frontier = sorted(reached, key=lambda path: self._notes[path].name)
                 truncated = truncated or len(found) + len(frontier) > limit
                 frontier = frontier[: limit - len(found)]
                 found.update(dict.fromkeys(frontier, hop))
                 if not frontier or truncated:
                     break
-            edges = {edge for path in found for near, edge in self._outgoing(path) if near in found}
+            edges = {  # each once, from its source: of a thousand nodes most relations lead elsewhere
+                Edge(self._notes[path].name, self._notes[near].name, kind)
+                for path in found
+                for near, kind, outward in self._neighbours(path)
+                if outward and near in found
+            }
             vertices = tuple(self._notes[path] for path in found)
         return Neighbourhood(vertices, tuple(sorted(edges, key=order)), truncated)
 

@@ -109,6 +109,7 @@ class Node:
     unsettled: bool  # the file does not state them all yet: some follow from the order of lines, or go beyond its `last_ordinal`
     summary_updated_at: int | None
     observed_at: int | None  # when an observation was last added or replaced
+    tags: tuple[str, ...] = ()  # of the property alone: a "#word" in a fact is a tag of the note, not of the node
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,9 @@ class Scale:
 
     def _measured(self, perspectives: Sequence[Perspective], embedder: Embedder) -> Mapping[str, np.ndarray]:
         known, encoder = self._centres, embedder.identity
-        new = [one for one in perspectives if (encoder, one.prompt) not in known]
+        new = {one.prompt: one for one in perspectives if (encoder, one.prompt) not in known}
         if new:
-            made = embedder.documents([asked(one, text) for one in new for text in SENTENCES], urgent=True)
+            made = embedder.documents([asked(one, text) for one in new.values() for text in SENTENCES], urgent=True)
             means = made.reshape(len(new), len(SENTENCES), -1).mean(axis=1)
-            known.update({(encoder, one.prompt): mean for one, mean in zip(new, means, strict=True)})
+            known.update({(encoder, prompt): mean for prompt, mean in zip(new, means, strict=True)})
         return {one.prompt: known[encoder, one.prompt] for one in perspectives}

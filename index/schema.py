@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.identity import fold, path_id, stem
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 5  # of what follows
+VERSION: Final = 6  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -48,7 +48,7 @@ create table links (
 create table nodes (
   path text primary key references documents (path) on delete cascade, name text not null, entity_type text not null,
   observations integer not null, last_ordinal integer not null, unsettled integer not null,
-  summary_updated_at integer, observed_at integer) without rowid;
+  summary_updated_at integer, observed_at integer, own_tags text not null) without rowid;
 create table observations (
   path text not null references nodes (path) on delete cascade, ordinal integer not null, content text not null,
   primary key (path, ordinal)) without rowid;
@@ -103,7 +103,8 @@ def inserts(
     yield "insert into tags values (?, ?, ?, ?)", list(tags)
     if node := document.node:
         numbers = (len(node.observations), node.last_ordinal, node.unsettled, node.summary_updated_at, node.observed_at)
-        yield "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?)", [(path, node.name, node.entity_type, *numbers)]
+        own = (path, node.name, node.entity_type, *numbers, _json(node.tags))
+        yield "insert into nodes values (?, ?, ?, ?, ?, ?, ?, ?, ?)", [own]
         facts = [(path, one.ordinal, one.content) for one in node.observations]
         yield "insert into observations values (?, ?, ?)", facts
         stated = [(path, n, one.type, one.target) for n, one in enumerate(node.relations)]

@@ -69,7 +69,7 @@ def vertex(document: Document) -> Vertex | None:
         name=node.name,
         entity_type=node.entity_type,
         summary=document.summary,
-        tags=document.tags,
+        tags=node.tags,
         aliases=document.aliases,
         created_at=document.created_at,
         updated_at=document.updated_at,

@@ -90,8 +90,7 @@ class Desktop:
             except MemexError as error:
                 outcome["code"] = error.code
                 if isinstance(error, PermissionDenied) and operation.scope == "write":
-                    denied = partial(self.desk.audit.denied, author, error.code, caller.workspace or "")
-                    await anyio.to_thread.run_sync(denied)
+                    await anyio.to_thread.run_sync(partial(self.desk.denied, author, error, caller.workspace or ""))
                 raise
             outcome["code"], outcome["degraded"] = "OK", bool(getattr(returned, "degraded", ()))
             return returned

@@ -130,7 +130,9 @@ class Audit:
 
     def close(self) -> None:
         """Let go of the file that tells the head."""
-        os.close(self._noted)
+        with self._lock:
+            os.close(self._noted)
+            self._noted = -1  # the number is another file's soon, and a job may have been left behind
 
     # Writing
 
@@ -178,7 +180,7 @@ class Audit:
             if writes:
                 told = f"{code}, and {more} more like it before" if more else code
                 with contextlib.suppress(Unavailable):
-                    self._put([self._of(author, kind="denied", outcome=told, workspace=workspace[:200])])
+                    self._put([self._of(author, kind="denied", outcome=told, workspace=workspace)])
 
     def _change(self, author: Author, change: Change, *, kind: str = "", **more: Any) -> Entry:
         about = {name: getattr(change, name) for name in Change.__slots__}
@@ -243,8 +245,8 @@ class Audit:
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
-        return int(self._ledger.rows("SELECT count(*) FROM audit")[0][0])
+        """How many entries there are, if none was taken out."""
+        return self.head.seq - self.base().seq
 
     def last(self, path: str) -> Entry | None:
         """The newest entry that says what the file at `path` is."""

@@ -89,7 +89,7 @@ def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterab
 
     Each of `heads`, as somebody has noted it down, must be one of its entries."""
     found = Checked(head=base or Head())
-    wanted = {head.seq: head.seal for head in heads if head.seq and (base is None or head.seq > base.seq)}
+    wanted = {head.seq: head.seal for head in heads if head not in (Head(), base)}
     for entry in entries:
         last = found.head
         if not found.entries:
@@ -107,7 +107,12 @@ def checked(entries: Iterable[Entry], base: Head | None = None, *, heads: Iterab
         found.entries += 1
         found.head = Head(entry.seq, entry.seal)
     for seq in sorted(wanted):
-        found.wrong(f"the log ends at entry {found.head.seq}, and entry {seq} was noted down: its end was cut off")
+        if seq < found.first:
+            found.wrong(
+                f"entry {seq} was noted down, and this begins at entry {found.first}: look where it was moved to"
+            )
+        else:
+            found.wrong(f"the log ends at entry {found.head.seq}, and entry {seq} was noted down: its end was cut off")
     return found
 
 

@@ -168,35 +168,33 @@ def _stats(found: Mapping[str, Any], colored: bool) -> str:
 
 
 def _report(found: Mapping[str, Any], colored: bool) -> str:
-    """Each part that has something to say, under its heading."""
-    drafts = [
-        f"{render.line(one['name'])}: {render.line(one['draft_summary'] or 'no draft', 300)}"
-        for one in found["stale_summaries"]
-    ]
-    pairs = [
-        f"{one['similarity_score']:.2f}  {render.line(one['node_a'])}  {render.line(one['node_b'])}: {render.line(one['rationale'] or '', 200)}"
-        for one in found["relation_candidates"]
-    ]
-    alone = [f"{render.line(one['name'])}  ({render.line(one['entity_type'])})" for one in found["orphaned_nodes"]]
-    groups = [
-        f"{render.line(one['centroid_label'] or 'unnamed')}: {', '.join(map(render.line, one['node_names']))}"
-        for one in found["cluster_summary"]
-    ]
-    events = found["event_summary"]
-    counts = f"{events['creates']} created, {events['updates']} changed, {events['deletes']} deleted since {moment(events['since'])}"
-    parts = (
-        ("Summaries to write", drafts),
-        ("Relations to consider", pairs),
-        ("Without a relation", alone),
-        ("Clusters", groups),
-        ("Events", [counts]),
-    )
-    shown = (
-        f"{render.painted(title, render.BOLD, colored)}\n" + "\n".join(f"  {line}" for line in lines)
-        for title, lines in parts
-        if lines
-    )
-    return "\n\n".join(shown)
+    """Each part that has something to say, under its heading, with what was left out of it."""
+    events, of = found["event_summary"], found["of"]
+    parts = {
+        ("Summaries to write", "stale_summaries"): [
+            f"{render.line(one['name'])}: {render.line(one['draft_summary'] or 'nothing to draft it from', 300)}"
+            for one in found["stale_summaries"]
+        ],
+        ("Relations to consider", "relation_candidates"): [
+            f"{render.line(one['node_a'])}, {render.line(one['node_b'])}: {render.line(one['rationale'], 300)}"
+            for one in found["relation_candidates"]
+        ],
+        ("Without a relation", "orphaned_nodes"): [
+            f"{render.line(one['name'])}  ({render.line(one['entity_type'])})" for one in found["orphaned_nodes"]
+        ],
+        ("What hangs together", "clusters"): [
+            f"{render.line(one['centroid_label'] or 'unnamed')}: {', '.join(map(render.line, one['node_names']))}"
+            for one in found["cluster_summary"]
+        ],
+    }
+    shown = []
+    for (title, key), lines in parts.items():
+        more = [f"… and {of[key] - len(lines):,} more"] if of[key] > len(lines) else []
+        if lines:
+            head = render.painted(title, render.BOLD, colored)
+            shown.append("\n".join([head, *(f"  {text}" for text in [*lines, *more])]))
+    counts = f"{events['creates']:,} created, {events['updates']:,} changed, {events['deletes']:,} deleted"
+    return "\n\n".join([*shown, f"Since {moment(events['since'])}: {counts}"])
 
 
 ASPECTS: Mapping[str, Callable[[Any, bool], str]] = {

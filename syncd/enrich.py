@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -167,6 +167,15 @@ class Enricher:
             self._vectors.update(zip(unknown, made, strict=True))
         kept = self._vectors
         return [kept[text] for text in texts] if all(text in kept for text in texts) else None
+
+    def summary_after(self, before: Document, after: Document) -> dict[str, Any]:
+        """The property to change when a note's text has: a summary that is our own reading of the old text, read anew."""
+        if self.by != "local" or before.content == after.content or not before.summary:
+            return {}
+        old, new = (self.begin(replace(document, summary=None))() for document in (before, after))
+        if new.owed or old.enrichment.summary != before.summary:
+            return {}  # somebody wrote it
+        return {"summary": new.enrichment.summary}
 
     # What is owed
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
 from syncd.capture import iso
-from syncd.entity_lines import LARGEST, Item, alone, read, stated, written
+from syncd.entity_lines import LARGEST, Item, alone, read, stated, underline, written
 from syncd.entity_node import (
     ONE_LINE,
     Numbered,
@@ -25,7 +25,7 @@ from syncd.entity_node import (
     node,
     statements,
 )
-from syncd.fields import fields, prefix, retyped, without
+from syncd.fields import fields, listed, prefix, retyped, without
 from syncd.note import PropertyValue, edit, properties, split
 from syncd.note import compose as composed
 
@@ -80,7 +80,7 @@ def add(text: str, contents: Sequence[str], *, now: int) -> tuple[str, list[Obse
     new = [Observation(at, checked_content(content)) for at, content in enumerate(contents, first)]
     if not new:
         return text, []
-    lines = [line for one in new for line in written("-", one.content, one.ordinal)]
+    lines = [line for one in new for line in written(draft.lead(), one.content, one.ordinal)]
     draft.under("observations", lines)
     draft.found.highest += len(new)
     return draft.done(now, {"observed_at": iso(now)}, says=(*draft.found.observations, *new)), new
@@ -136,7 +136,7 @@ def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple
         return text, 0
     for at in dict.fromkeys(at for at, _ in draft.found.page.fields):
         line = draft.line(at)
-        left = without(line, gone)
+        left = without(line, gone, keep=draft.above(at))
         if left != line:
             draft.splice(at, at + 1, [] if left is None else [left])
     return draft.done(now, {}, states=kept), len(before) - len(kept)
@@ -159,9 +159,11 @@ def retype(text: str, which: Callable[[Statement], bool], new: str, *, now: int)
             for target in found.targets
             if which(target.says) and target.says.type != type
         ]
-        if left != line or moved:
-            rest = without(left, lambda one: which(one) and one.type != type) if moved else left
-            draft.splice(at, at + 1, [*([] if rest is None else [rest]), *moved])
+        if moved:
+            rest = without(left, lambda one: which(one) and one.type != type, keep=True) or ""
+            draft.splice(at, at + 1, [*moved, rest] if listed(line) else [rest, *moved])  # what is below stays with it
+        elif left != line:
+            draft.splice(at, at + 1, [left])
     return draft.done(now, {}, states=states)
 
 
@@ -204,9 +206,21 @@ class _Draft:
     def line(self, at: int) -> str:
         return self.lines[at].rstrip("\r\n")
 
+    def above(self, at: int) -> bool:
+        """Whether something stands under a line, indented."""
+        below = self.line(at + 1) if at + 1 < len(self.lines) else ""
+        return below.strip() != "" and len(prefix(below)) > len(prefix(self.line(at)))
+
     def splice(self, first: int, behind: int, lines: list[str]) -> None:
         """Put `lines` in place of `lines[first:behind]`; those without a line end get one."""
         self.splices.append((first, behind, lines))
+
+    def lead(self) -> str:
+        """The indentation and list mark of a further observation: those of the last one, if its list is not numbered."""
+        section = self.found.page.sections.get("observations")
+        leads = [item.lead for item in self.found.page.items if section and item.behind <= section.behind]
+        last = leads[-1] if leads else "-"
+        return last if last[-1] not in ".)" else last.rstrip("0123456789.)") + "-"
 
     def under(self, name: str, lines: list[str]) -> None:
         """Put `lines` at the end of the list in the section `name`, which is made if there is none."""
@@ -249,7 +263,7 @@ class _Draft:
             changes["last_ordinal"] = found.highest
         if self.unseen:
             changes["observed_at"] = iso(now)
-        text = edit(self._spliced(), changes)
+        text = self._spliced(split(edit(self.text, changes))[0])
         _check(text, says, states)
         return text
 
@@ -263,15 +277,16 @@ class _Draft:
         version = self.own.values.get("version")
         return version if isinstance(version, int) and not isinstance(version, bool) and 1 <= version < 2**53 else 1
 
-    def _spliced(self) -> str:
+    def _spliced(self, front: str) -> str:
         """The text with the new lines. They end as the note's first line does; the last ends as it did."""
         ends = _LINE_END.search(self.text)
         newline = ends[0] if ends else "\n"
-        front = self.front if self.front[-1:] in ("", "\ufeff", "\r", "\n") else self.front + newline
         out: list[str] = []
         at = 0
-        for first, behind, lines in sorted(self.splices, key=lambda splice: splice[:2]):
+        for first, behind, new in sorted(self.splices, key=lambda splice: splice[:2]):
             out += self.lines[at:first]
+            # Where nothing is put before a line of dashes, that would make a heading of what stands above.
+            lines = new or ([""] if behind < len(self.lines) and underline(self.lines[behind]) else [])
             if lines and out and out[-1][-1] not in "\r\n":
                 out[-1] += newline
             out += [line if line[-1:] in ("\r", "\n") else line + newline for line in lines]
@@ -279,6 +294,8 @@ class _Draft:
         out += self.lines[at:]
         if out and self.lines and self.lines[-1][-1] not in "\r\n":
             out[-1] = out[-1].rstrip("\r\n")
+        if out and front[-1:] not in ("", "\ufeff", "\r", "\n"):
+            front += newline
         return front + "".join(out)
 
 

@@ -19,7 +19,7 @@ _LINES = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 _ITEM = re.compile(r"( {0,3}(?:[-+*]|[0-9]{1,9}[.)]))([ \t]++|\Z)")
 _RULE = re.compile(r" {0,3}([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
-_UNDERLINE = re.compile(r" {0,3}(=++|-++)[ \t]*+(?:[\r\n]|\Z)")
+_UNDERLINE = re.compile(r" {0,3}(=++|--++)[ \t]*+(?:[\r\n]|\Z)")  # a single "-" is the beginning of a list
 _FENCE = re.compile(r"`{3,}+(?=[^`]*\Z)|~{3,}+")
 _BLOCK = re.compile(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)|`{3}|~{3}|[>|#])")
 _LEADS = re.compile(r"(?:[> \t]|(?:[-+*]|[0-9]{1,9}[.)])[ \t])*+")
@@ -82,6 +82,11 @@ def ids(page: Page) -> list[tuple[int, int]]:
     starts = [0, *accumulate(map(len, page.lines))]
     marks = (item.mark for item in page.items if item.mark)
     return [(starts[mark.line] + mark.start - 1, starts[mark.line] + mark.end) for mark in marks]
+
+
+def underline(line: str) -> bool:
+    """Whether `line` makes a heading of the text above it."""
+    return _UNDERLINE.match(line) is not None
 
 
 def written(lead: str, content: str, ordinal: int) -> list[str]:

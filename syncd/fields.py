@@ -64,18 +64,20 @@ def retyped(line: str, which: Callable[[Statement], bool], type: str) -> str:
     return _replaced(line, [(start, end, type) for start, end in keys])
 
 
-def without(line: str, gone: Callable[[Statement], bool]) -> str | None:
+def without(line: str, gone: Callable[[Statement], bool], *, keep: bool = False) -> str | None:
     """`line` without the targets that are `gone`; None when nothing is left to say.
 
-    Where a field stands in a sentence, the sentence keeps its link."""
+    Where a field stands in a sentence, the sentence keeps its link; with `keep`, so does a line of its own."""
     changes = []
     for field in fields(line):
         kept = [target.start for target in field.targets if not gone(target.says)]
         if kept:
             out = (target for target in field.targets if gone(target.says))
             changes += [(*_span(line, target, last=kept[-1] < target.start), "") for target in out]
-        elif field.whole:
+        elif field.whole and not keep:
             return None
+        elif field.start == 0:
+            changes.append((field.key[0], field.targets[0].start, ""))
         else:
             words = ", ".join(line[target.start : target.end] for target in field.targets)
             changes.append((field.start, field.end, words))
@@ -85,6 +87,11 @@ def without(line: str, gone: Callable[[Statement], bool]) -> str | None:
 def prefix(line: str) -> str:
     """What a further line of the same list or quote begins with, its list mark left out."""
     return line[: len(line) - len(line.lstrip(" \t>"))]
+
+
+def listed(line: str) -> bool:
+    """Whether `line` is a list item."""
+    return bool((lead := _LEAD.match(line)) and lead[1])
 
 
 def _field(line: str, found: re.Match[str], links: list[tuple[int, int, str]]) -> Field | None:

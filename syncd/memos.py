@@ -16,6 +16,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.identity import ID, fold, path_id, stem
 from index.index import Index
 from index.model import Document, Filter, MemoRelation, Record
+from index.ties import end
 from index.trace import span
 from syncd.batch import Change, Drafts, carried_out
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of
@@ -71,7 +72,7 @@ class _Wish:
 
 
 class Memos:
-    """The memos of one workspace. Its writes go one by one; reads wait for nobody."""
+    """The memos of one workspace. What changes them goes one by one; nothing else waits for it."""
 
     def __init__(self, workspace: str, tools: Tools, progress: Callable[[int], None] | None = None) -> None:
         self.workspace, self._tools, self._progress = workspace, tools, progress
@@ -105,24 +106,24 @@ class Memos:
         if "tags" in given:
             owned["tags"] = list(tags) or None
         own = partial(properties_of, source=None, collection="memory", tags=tags, metadata=patched({}, fields))
+        while memo_id is None or self._standing(memo_id, namespace) is None:
+            if version:
+                raise Conflict(f"there is no memo {memo_id!r}, so it has no version {version}", version=0)
+            now = self._tools.now()
+            made = created(
+                self._tools,
+                folder=folder,
+                title=title or titled,
+                content=content,
+                own=partial(own, id=memo_id or str(uuid.uuid4()), created_at=now),
+                now=now,
+                instead=partial(self._taken, memo_id),
+                progress=self._progress,
+            )
+            if made is not True:
+                return Saved(made, created=True)
+        wish = _Wish(memo_id, namespace, content, owned, fields, replace, version)
         with self.alone():
-            while memo_id is None or self._standing(memo_id, namespace) is None:
-                if version:
-                    raise Conflict(f"there is no memo {memo_id!r}, so it has no version {version}", version=0)
-                now = self._tools.now()
-                made = created(
-                    self._tools,
-                    folder=folder,
-                    title=title or titled,
-                    content=content,
-                    own=partial(own, id=memo_id or str(uuid.uuid4()), created_at=now),
-                    now=now,
-                    instead=partial(self._taken, memo_id),
-                    progress=self._progress,
-                )
-                if made is not True:
-                    return Saved(made, created=True)
-            wish = _Wish(memo_id, namespace, content, owned, fields, replace, version)
             path = carried_out(self._tools, partial(self._revision, wish), self._progress)
             return Saved(known(self.index.at(path)), created=False)
 
@@ -194,7 +195,7 @@ class Memos:
         return self._tools.captures.index
 
     def alone(self) -> threading.Lock:
-        """What is held while anything of this workspace is written."""
+        """What is held while memos of this workspace are changed."""
         return self._tools.writing.setdefault(self.workspace, threading.Lock())
 
     def memo(self, memo_id: str, namespace: str) -> Record:
@@ -210,7 +211,7 @@ class Memos:
             text = drafts.text(record.path)
         except NotFound as error:
             raise Conflict("the memo's file was removed a moment ago; try again in a moment", retryable=True) from error
-        document = parse(encode(text), record.path, mtime_ms=record.created_at, inbox=self._tools.inbox)
+        document = self._parsed(text, record)
         if not document.writable:
             raise Conflict(
                 "the memo's properties can't be read just now; its owner may be editing them", retryable=True
@@ -218,6 +219,9 @@ class Memos:
         if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
             raise Conflict("a person has just put this note here, and it gets an id soon; search again", retryable=True)
         return text, document
+
+    def _parsed(self, text: str, record: Record) -> Document:
+        return parse(encode(text), record.path, mtime_ms=record.created_at, inbox=self._tools.inbox)
 
     def _here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
@@ -242,10 +246,15 @@ class Memos:
         _compared(document, wish.version)
         if document.content != wish.content:
             _read_before(document, record)
-        changes = {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace)}
+        changes: dict[str, PropertyValue] = {
+            **wish.owned,
+            **_changes(document.metadata, wish.fields, replace=wish.replace),
+        }
         try:
-            if split(edit(text, changes))[0] + wish.content == text:
+            written = split(edit(text, changes))[0] + wish.content
+            if written == text:
                 return [], record.path
+            changes |= self._tools.enricher.summary_after(document, self._parsed(written, record))
             stamps: dict[str, PropertyValue] = {"updated_at": iso(self._tools.now()), "version": document.version + 1}
             drafts.put(record.path, split(edit(text, {**changes, **stamps}))[0] + wish.content)
         except FrontmatterError as error:
@@ -262,17 +271,18 @@ class Memos:
             text = drafts.text(record.path)
         except NotFound as error:
             raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
-        document = parse(encode(text), record.path, mtime_ms=record.created_at, inbox=self._tools.inbox)
+        document = self._parsed(text, record)
         _compared(document, version)
         _read_before(document, record)
         drafts.drop(record.path)
         ties = index.memos.ties
-        leading = {tie.source.path: tie.source for tie in ties.into([record]) if tie.source.path != record.path}
-        count = len({tie.key for tie in (*ties.into([record]), *ties.out_of([record]))})
-        for source in leading.values():
-            if source.writable and drafts.holds(source.path):
+        into = ties.into([end(record)])
+        count = len({tie.key for tie in (*into, *ties.out_of([end(record)]))})
+        for path in {tie.source.path for tie in into} - {record.path}:
+            source = index.at(path)
+            if source is not None and source.writable and drafts.holds(path):
                 try:
-                    drafts.put(source.path, dropped(drafts.text(source.path), partial(leads, record)))
+                    drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
         return drafts.changes(), (record, count)

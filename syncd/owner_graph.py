@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
-from index.model import Observation
+from index.model import Observation, ObservationMode
 from index.vertex import Edge, Vertex, name_key, order
 from syncd.capture import iso
 from syncd.newnode import NewNode
@@ -49,11 +48,6 @@ def operations(nodes: Callable[[str], Nodes]) -> dict[str, Operation]:
         "graph.whole": asked.whole,
         "graph.path": asked.path,
         "graph.orphans": asked.orphans,
-        "graph.gaps": asked.gaps,
-        "graph.similar": asked.similar,
-        "graph.stats": asked.stats,
-        "graph.report": asked.report,
-        "graph.pending": asked.pending,
     }
 
 
@@ -150,7 +144,8 @@ class _Asked:
 
     def search(self, given: Arguments, _: Any) -> dict[str, Any]:
         """The nodes that a query finds; with `name`, the observations of that one."""
-        nodes, mode, limit = self._nodes(given), given.get("mode") or "embedding", given.get("limit") or 10
+        nodes, limit = self._nodes(given), given.get("limit") or 10
+        mode: ObservationMode = "text" if given.get("mode") == "text" else "embedding"
         if name := given.get("name"):
             self._known(nodes, name)
             found = nodes.query(name, given["query"], mode, limit)
@@ -162,7 +157,7 @@ class _Asked:
                 continue  # it went while it was looked for
             told = vertex(one) | {"ordinal": hit.ordinal, "matched_observation": hit.content}
             hits.append(told | {"matched_perspective": hit.perspective, "score": round(hit.score, 4)})
-        return {"hits": hits, "mode": found.mode, "degraded": _sentences(found.degraded)}
+        return {"hits": hits, "mode": found.mode, "degraded": list(found.degraded)}
 
     # Relations
 
@@ -237,23 +232,6 @@ class _Asked:
     def orphans(self, given: Arguments, _: Any) -> list[dict[str, Any]]:
         return list(map(vertex, self._nodes(given).orphans()))
 
-    def gaps(self, given: Arguments, _: Any) -> list[dict[str, Any]]:
-        found = self._nodes(given).gaps(given.get("limit") or 100)
-        return [{"node": one.node, "referenced_name": one.referenced, "reference_count": one.count} for one in found]
-
-    def similar(self, given: Arguments, _: Any) -> list[dict[str, Any]]:
-        score = given.get("min_score")
-        return _plain(self._nodes(given).similar(given.get("limit") or 20, 0.75 if score is None else score))
-
-    def stats(self, given: Arguments, _: Any) -> dict[str, Any]:
-        return dict(_plain(self._nodes(given).stats()))
-
-    def report(self, given: Arguments, _: Any) -> dict[str, Any]:
-        return dict(_plain(self._nodes(given).report()))
-
-    def pending(self, given: Arguments, _: Any) -> Any:
-        return _plain(self._nodes(given).pending())
-
 
 def vertex(one: Vertex) -> dict[str, Any]:
     """A node without its observations."""
@@ -316,14 +294,3 @@ def _closest(nodes: Nodes, name: str) -> str:
     keys = {name_key(one.name): one.name for one in nodes.graph.vertices()[:MOST]}
     near = difflib.get_close_matches(name_key(name), keys, n=1) or [key for key in keys if name_key(name) in key][:1]
     return f"; closest: {keys[near[0]]!r}" if near else "; `memex node list` names them"
-
-
-def _sentences(degraded: Any) -> list[str]:
-    return [degraded] if isinstance(degraded, str) and degraded else list(degraded or ())
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses, within lists too, as JSON has them."""
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return asdict(value) if hasattr(value, "__dataclass_fields__") else value

@@ -9,6 +9,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from index.identity import ID
@@ -89,7 +90,7 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         defects=(*defects, *found.defects),
         writable=writable,
         memo_relations=stated,
-        node=node,
+        node=replace(node, tags=_distinct(tags)) if node else None,
     )
 
 

@@ -9,16 +9,17 @@ import hashlib
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from index.enrich import Enrichment
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
 from index.model import Answer, Query, Record
-from syncd.audit import Audit
+from syncd.audit import Audit, Author
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
@@ -291,7 +292,7 @@ class Desk:
         samples: Callable[[], list[Sample]] = list,
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
-        self.pushes, self.samples, self.audit = pushes, samples, tools.audit
+        self.pushes, self.samples = pushes, samples
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
@@ -300,6 +301,13 @@ class Desk:
         listeners = self._tools.captures.told
         listeners.append(told)
         return partial(listeners.remove, told)
+
+    def denied(self, author: Author, error: MemexError, workspace: str) -> None:
+        """Log a write that `author` was not allowed; what was asked for is told only where it is the name of something."""
+        known: list[str] = []
+        with suppress(Unavailable):  # the vault is away
+            known = self.workspaces()
+        self._tools.audit.denied(author, error.code, workspace if workspace in known else "")
 
     def workspaces(self) -> list[str]:
         """The names of all workspaces: the folders of the inbox that can hold captures."""

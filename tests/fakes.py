@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from index.encoders import Bundled, EncoderSettings, Kind
+from index.encoders import Bundled, Encoder, EncoderSettings, Kind
 
 if TYPE_CHECKING:
     from index.embed import Embedder
@@ -65,13 +65,13 @@ class FakeEncoder:
         self.closed = True
 
 
-def fake_embedder(encoder: FakeEncoder | None = None) -> Embedder:
+def fake_embedder(encoder: Encoder | None = None) -> Embedder:
     """A real Embedder, ready at once, over `encoder` (a FakeEncoder of 64 dimensions if left out)."""
     from index.embed import Embedder, EmbedSettings
 
     chosen = encoder or FakeEncoder()
 
-    def load(_settings: EncoderSettings, _cache: Path) -> FakeEncoder:
+    def load(_settings: EncoderSettings, _cache: Path) -> Encoder:
         return chosen
 
     embedder = Embedder(EmbedSettings(encoders=(Bundled(),)), cache=Path("unused"), load=load)

@@ -19,7 +19,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from index.encoders import Kind
+from index.embed import Embedder
+from index.encoders import Encoder, Kind
 from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
 from syncd.doors import AccessSettings, LimitsSettings
@@ -147,10 +148,13 @@ def running(
     telemetry: TelemetrySettings | None = None,
     limits: LimitsSettings = UNLIMITED,
     access: AccessSettings | None = None,
+    encoder: Encoder | None = None,
     fill: Callable[[World], object] | None = None,
     **server: Any,
 ) -> Iterator[Rim]:
-    """Serve a vault on a free loopback port, with everything that a daemon runs. `fill` puts notes into it first."""
+    """Serve a vault on a free loopback port, with everything that a daemon runs. `fill` puts notes into it first.
+
+    `encoder`: a real model in the place of the stand-in."""
     with ExitStack() as opened:
         rim = _opened(
             opened,
@@ -160,6 +164,7 @@ def running(
             limits=limits,
             access=access or AccessSettings(),
             telemetry=telemetry or TelemetrySettings(),
+            embedder=encoder and fake_embedder(encoder),
         )
         if fill:
             fill(rim.world)
@@ -177,7 +182,15 @@ def unlisted(folder: Path) -> Iterator[Rim]:
         yield rim
 
 
-def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: dict[str, Any], **sections: Any) -> Rim:
+def _opened(
+    opened: ExitStack,
+    folder: Path,
+    mcp: McpSettings | None,
+    server: dict[str, Any],
+    *,
+    embedder: Embedder | None = None,
+    **sections: Any,
+) -> Rim:
     encoder = MoodyEncoder()
     encoder.gate.set()
     with pytest.MonkeyPatch.context() as environ:
@@ -185,7 +198,7 @@ def _opened(opened: ExitStack, folder: Path, mcp: McpSettings | None, server: di
         environ.setenv("KB_API_KEY", STATIC_REST)
         world = World(
             folder,
-            embedder=fake_embedder(encoder),
+            embedder=embedder or fake_embedder(encoder),
             server=ServerSettings(**{"port": 0, "grace_s": 1.0} | server),
             mcp=mcp or McpSettings(),
             **sections,

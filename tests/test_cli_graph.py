@@ -235,3 +235,55 @@ def test_text_of_a_note_can_t_steer_the_terminal(world, said):
         shown = said(*words)
         assert "evil name" in shown
         assert not re.search("[\x1b\u202e\U000e0041]", shown)
+
+
+def test_nodes_are_found_by_what_is_known_of_them(world, said, ada):
+    (hit, *_) = told(said, "node", "search", "--mode", "text", "algorithm")
+    assert (hit["name"], hit["ordinal"], hit["matched_observation"], hit["matched_perspective"]) == (
+        "Ada Lovelace", 1, "Wrote the first algorithm", None
+    )  # fmt: skip
+    assert "Ada Lovelace  (person)\n   1  Wrote the first algorithm" in said(
+        "node", "search", "--mode", "text", "algorithm"
+    )
+    assert said("node", "search", "--mode", "text", "zzzz") == "nothing found\n"
+    (own,) = told(said, "node", "search", "--in", "Ada Lovelace", "--mode", "text", "born")
+    assert own["ordinal"] == 2
+    meant = told(said, "node", "search", "who", "wrote", "the", "first", "algorithm")
+    assert (meant[0]["name"], isinstance(meant[0]["matched_perspective"], str)) == ("Ada Lovelace", True)
+    assert "[" + meant[0]["matched_perspective"] + "]" in said("node", "search", "who wrote the first algorithm")
+    assert told(said, "node", "search", "-w", "work", "algorithm") == []
+
+
+def test_gaps_pairs_and_owed_summaries_are_listed(world, said, ada):
+    said("node", "observe", "Lonely", "Thought of by Ada Lovelace, and by Ada Lovelace alone")
+    assert told(said, "graph", "--gaps") == [
+        {"node": "Lonely", "referenced_name": "Ada Lovelace", "reference_count": 2}
+    ]
+    assert "Lonely  Ada Lovelace  2" in said("graph", "--gaps")
+    assert said("graph", "--gaps", "-w", "work") == "no gaps\n"
+    said("node", "add", "Twin", "-t", "person", "-o", "Wrote the first algorithm", "-o", "Born in 1815")
+    (pair, *_) = told(said, "graph", "--similar", "--min-score", "0.1")
+    assert ({pair["node_a"], pair["node_b"]}, pair["similarity"] > 0.1) == ({"Ada Lovelace", "Twin"}, True)
+    assert "Twin" in said("graph", "--similar", "--min-score", "0.1")
+    assert said("graph", "--similar", "-w", "work") == "no similar pairs\n"
+    owed = told(said, "graph", "--pending")
+    assert {one["name"] for one in owed} == {"Ada Lovelace", "Analytical Engine", "Lonely", "Twin"}
+    assert "never" in said("graph", "--pending")
+    assert "a list and no picture" in said("graph", "--gaps", "--format", "canvas", fails=2)
+
+
+def test_the_graph_is_told_in_numbers_and_in_a_report(world, said, ada):
+    assert told(said, "graph", "--stats") == {
+        "node_count": 4, "observation_count": 3, "relation_count": 2, "embedding_coverage": 1.0, "workspace": "default"
+    }  # fmt: skip
+    assert said("graph", "--stats").splitlines() == [
+        "nodes         4", "observations  3", "relations     2", "embedded      100%"
+    ]  # fmt: skip
+    shown = said("graph", "--report")
+    for part in ("Summaries to write\n", "  Ada Lovelace: ", "Without a relation\n  Lonely  (idea)", "created, "):
+        assert part in shown
+    report = told(said, "graph", "--report")
+    assert report["event_summary"]["creates"] == 4
+    assert report["of"]["orphaned_nodes"] == len(report["orphaned_nodes"]) == 1
+    empty = said("graph", "--report", "-w", "work")
+    assert empty.startswith("Since ")

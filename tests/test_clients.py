@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from mcp_server.tools import FAMILIES
 from tests.process import ROOT, daemon
 
 CLIENTS = ROOT / "tests/clients"
 NODE = CLIENTS / "node_modules/.bin/node"
-TOOLS = ["capture_thought", "semantic_search", "get_thought", "delete_thought", "list_recent"]
+TOOLS = [operation.safe_name for family in FAMILIES.values() for operation in family]
 PROMPTS = ["recall", "capture-session", "consolidate"]
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 

@@ -105,6 +105,17 @@ def test_what_is_the_same_already_is_not_written(world, space):
     assert world.encoder.calls == calls
 
 
+def test_a_summary_that_was_found_for_the_old_text_is_found_anew(world, space):
+    text = "# Heat pump\n\nThe filter of the heat pump is due in {}. The plumber comes on Tuesday."
+    found, given = save(space, text.format("May")), save(space, text.format("May"))
+    assert "May" in found.summary
+    file = world.vault / given.path
+    file.write_text(file.read_text().replace(f"summary: {given.summary}", "summary: My own words."))
+    world.run()
+    assert "June" in save(space, text.format("June"), memo_id=found.id).summary
+    assert save(space, text.format("June"), memo_id=given.id).summary == "My own words."
+
+
 def test_a_change_of_metadata_embeds_nothing(world, space):
     first = save(space, "alpha")
     calls = [call for call in world.encoder.calls if call[0] == "document"]

@@ -283,3 +283,29 @@ def test_what_is_held_is_no_part_of_a_dump(store, tmp_path):
     other.replace(documents)
     assert other.dump(vectors=True) == store.dump(vectors=True)
     other.close()
+
+
+def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store):
+    texts = {f"d{n}": [f"text {n} part {k}" for k in range(n % 4)] for n in range(30)}
+    store.replace({name: [row(name, k, text) for k, text in enumerate(own)] for name, own in texts.items()})
+    store.replace({"wordbound": [replace(row("wordbound", 0, "x"), vector=None)]})
+    points = np.stack([unit("text 7 part 1"), 3 * unit("text 9 part 0")])
+    asked = [*texts, "wordbound", "unknown"]
+    assert store._table.seen.rows is None
+    own = {name: store.vectors_of(name) for name in asked}
+    first = store.similar(points, asked)
+    held(store)
+    assert all(store.vectors_of(name) == pytest.approx(own[name], abs=1e-5) for name in asked)
+    second = store.similar(points, asked)
+    assert first.keys() == second.keys() == {name for name, own in texts.items() if own}
+    assert first == pytest.approx(second, abs=1e-5)
+    plain = {
+        name: max(float(unit(text) @ unit(f"text {point}")) for text in own for point in ("7 part 1", "9 part 0"))
+        for name, own in texts.items()
+        if own
+    }
+    assert second == pytest.approx(plain, abs=2e-3)  # vectors are kept in 16 bits
+    assert (second["d7"], second["d9"]) == (pytest.approx(1, abs=1e-3), pytest.approx(1, abs=1e-3))
+    assert store.vectors_of("d7") == pytest.approx(np.stack([unit(text) for text in texts["d7"]]), abs=1e-3)
+    assert store.vectors_of("unknown").shape == store.vectors_of("wordbound").shape == (0, points.shape[1])
+    assert store.similar(points, []) == {}

@@ -1,0 +1,103 @@
+"""An agent of a running server, as plain code asks it: one MCP client, every answer held against the seeds' shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from jsonschema import Draft202012Validator
+from mcp import Client
+
+from tests.rim import Rim, Space, client
+from tests.shapes import SHAPES
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A client that stays connected."""
+
+    mcp: Client
+    portal: BlockingPortal
+    names: Mapping[str, str]  # the tool that is called for each of the seeds' names
+
+    def ask(self, tool: str, /, **given: Any) -> tuple[str, Any]:
+        """ "ok" or the code, and what was told."""
+        result = self.portal.call(self.mcp.call_tool, self.names.get(tool, tool), given)
+        (block,) = result.content
+        told = json.loads(block.text)
+        if result.is_error:
+            assert result.structured_content is None
+            assert set(told) == {"error"}
+            return told["error"]["code"], told["error"]
+        assert told == result.structured_content
+        Draft202012Validator(SHAPES[tool]).validate(told)
+        return "ok", told
+
+    def good(self, tool: str, /, **given: Any) -> Any:
+        """What a call that must work tells."""
+        code, told = self.ask(tool, **given)
+        assert code == "ok", (tool, given, told)
+        return told
+
+    def listed(self, tool: str, /, **given: Any) -> Any:
+        """The list that a call tells."""
+        return self.good(tool, **given)["results"]
+
+    def refused(self, tool: str, /, **given: Any) -> str:
+        """The code of a call that must fail."""
+        code, told = self.ask(tool, **given)
+        assert code != "ok", (tool, given, told)
+        return code
+
+    def node(self, name: str) -> dict[str, Any]:
+        """One node, whole."""
+        (entity,) = self.good("open_nodes", names=[name])["entities"]
+        return dict(entity)
+
+    def facts(self, name: str) -> dict[int, str]:
+        """The observations of one node by ordinal, in the order in which they were told."""
+        return {one["ordinal"]: one["content"] for one in self.node(name)["observations"]}
+
+    def edges(self, *names: str) -> set[tuple[str, str, str]]:
+        """The relations of some nodes."""
+        return {triple(edge) for edge in self.good("open_nodes", names=list(names))["relations"]}
+
+
+def triple(edge: Mapping[str, Any]) -> tuple[str, str, str]:
+    """A relation as a value."""
+    return edge["from"], edge["relation_type"], edge["to"]
+
+
+@contextmanager
+def agent(
+    rim: Rim,
+    *,
+    key: str = "full",
+    workspace: str | None = None,
+    mode: str = "2026-07-28",
+    path: str = "/mcp",
+    names: Mapping[str, str] | None = None,
+) -> Iterator[Agent]:
+    """A client of `rim` for the time of a block."""
+    headers = {"X_Memory_Workspace": workspace} if workspace else {}
+    made: AbstractAsyncContextManager[Client] = client(rim, key=key, mode=mode, path=path, **headers)
+    with start_blocking_portal() as portal:
+        opened = portal.wrap_async_context_manager(made)
+        mcp = opened.__enter__()
+        try:
+            yield Agent(mcp, portal, names or {})
+        finally:
+            opened.__exit__(
+                None, None, None
+            )  # what a test asserts is told as it is, not in a group of the connection's
+
+
+@contextmanager
+def member(space: Space, mode: str = "2026-07-28", **more: Any) -> Iterator[Agent]:
+    """A client with the key of a workspace, which it names."""
+    with agent(space.rim, key=space.name, workspace=space.name, mode=mode, **more) as made:
+        yield made

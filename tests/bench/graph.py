@@ -1,0 +1,176 @@
+"""The rows on the knowledge graph: traversal, search and writes over MCP at 1,000 and 10,000 nodes, and many writers at once.
+
+The graphs are written as entity files, as a restore or a pull would bring them, and indexed by the daemon; the vectors of
+that fill are made up from the words, those of questions and of writes that are measured are the model's."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.bench import vaults
+from tests.bench.measure import Daemon, Row, daemon, p50, p95, timed
+from tests.bench.speed import fresh
+
+FACTS = 5
+TYPES = ("person", "project", "place", "idea", "machine")
+RELATIONS = ("knows", "part_of", "depends_on", "mentions", "built")
+WRITERS = 20
+FILL = "vectors of the fill made up"
+
+
+def make(root: Path, nodes: int, relations: int, *, seed: int = 7) -> None:
+    """Write `nodes` entities with `relations` relations in all between them, evenly at random."""
+    rng = random.Random(seed)
+    words, weights = vaults.vocabulary()
+    folder = root / "Captures/default/Entities"
+    folder.mkdir(parents=True)
+    out: list[set[tuple[str, int]]] = [set() for _ in range(nodes)]
+    made = 0
+    while made < relations:
+        source, target = rng.randrange(nodes), rng.randrange(nodes)
+        edge = (rng.choice(RELATIONS), target)
+        made += edge not in out[source]
+        out[source].add(edge)
+    for number in range(nodes):
+        facts = "".join(f"- {' '.join(rng.choices(words, weights, k=14))} ^o{n}\n" for n in range(1, FACTS + 1))
+        edges = "".join(f"- {kind}:: [[Node {target}]]\n" for kind, target in sorted(out[number]))
+        summary = " ".join(rng.choices(words, weights, k=12))
+        (folder / f"Node {number}.md").write_text(
+            f"---\nid: node-{number}\ntype: entity\nentity_type: {TYPES[number % 5]}\nsummary: {summary}\ntags: [made, t{number % 20}]\n"
+            f"created_at: 2026-01-{1 + number % 28:02d}T10:00:00.000Z\nlast_ordinal: {FACTS}\n---\n"
+            f"## Observations\n{facts}\n## Relations\n{edges}",
+            "utf-8",
+        )
+
+
+def graph(work: Path) -> Iterator[Row]:
+    """All rows, at both sizes."""
+    for nodes, relations in ((1_000, 5_000), (10_000, 100_000)):
+        vault, state = fresh(work, f"graph-{nodes}")
+        make(vault, nodes, relations)
+        with daemon(vault, state, "--made-up") as one:
+            one.http.headers["X-Memory-Workspace"] = "default"
+            begun = time.perf_counter()
+            one.settled()
+            covered(one)
+            took = time.perf_counter() - begun
+            told = one.tool("get_stats")
+            assert (told["node_count"], told["relation_count"]) == (nodes, relations), told
+            one.quiet()
+            size = f"{nodes:,} nodes, {relations:,} relations"
+            yield Row(
+                f"start -> all indexed, {size}", "", f"{took:.0f} s", None, f"{nodes * FACTS:,} observations; {FILL}"
+            )
+            yield from walks(one, nodes, size)
+            yield from reads(one, nodes, size)
+            yield from writes(one, nodes, size)
+            yield Row(f"resident memory, {size}", "", f"{one.rss:.0f} MB", None, FILL)
+
+
+def covered(one: Daemon, within: float = 3600.0) -> None:
+    """Wait until every observation is embedded."""
+    end = time.perf_counter() + within
+    while one.tool("get_stats")["embedding_coverage"] < 1:
+        assert time.perf_counter() < end, one.tool("get_stats")
+        time.sleep(0.2)
+
+
+def walks(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
+    """Neighbourhoods and paths between nodes drawn at random."""
+    rng = random.Random(3)
+    drawn = [(f"Node {rng.randrange(nodes)}", f"Node {rng.randrange(nodes)}") for _ in range(220)]
+    around = [lambda name=name: one.tool("get_neighborhood", name=name, depth=2) for name, _ in drawn]
+    timed(around[:20])
+    spent = timed(around[20:])
+    seen = [len(one.tool("get_neighborhood", name=name, depth=2)["nodes"]) for name, _ in drawn[:20]]
+    yield row(
+        f"neighbourhood to depth 2, {size}", spent, 5, f"{p50([float(n) for n in seen]):.0f} nodes in the median answer"
+    )
+    paths = [lambda a=a, b=b: one.tool("get_path", from_entity=a, to_entity=b) for a, b in drawn]
+    timed(paths[:20])
+    yield row(f"shortest path, {size}", timed(paths[20:]), 5)
+
+
+def reads(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
+    """Searches, embedding included, and whole nodes; and what ten hits cost a model."""
+    asked = vaults.questions(120)
+    for mode in ("embedding", "text"):
+        calls = [lambda text=text, mode=mode: one.tool("search_nodes", query=text, mode=mode) for text in asked]
+        timed(calls[:20])
+        yield row(f"search_nodes, {mode}, {size}", timed(calls[20:]), None)
+    cost = [
+        len(json.dumps(one.tool("search_nodes", query=text), ensure_ascii=False, separators=(",", ":"))) / 4
+        for text in asked[:30]
+    ]
+    yield Row(
+        f"ten search_nodes hits as a model sees them, {size}", "<= 2,000 tokens", f"{p50(cost):.0f}", max(cost) <= 2_000
+    )
+    rng = random.Random(5)
+    opened = [[f"Node {rng.randrange(nodes)}" for _ in range(10)] for _ in range(110)]
+    calls = [lambda names=names: one.tool("open_nodes", names=names) for names in opened]
+    timed(calls[:10])
+    yield row(f"open_nodes, ten at a time, {size}", timed(calls[10:]), None)
+
+
+def writes(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
+    """One writer, then twenty at once."""
+    rng = random.Random(9)
+
+    def add(number: int) -> None:
+        name = f"Node {rng.randrange(nodes)}"
+        one.tool(
+            "add_observations", observations=[{"entity_name": name, "contents": [f"Was measured in run {number}"]}]
+        )
+
+    yield row(f"add_observations, {size}", timed([lambda n=n: add(n) for n in range(60)]), None)
+
+    def work(number: int) -> list[float]:
+        return timed(
+            [
+                lambda n=n: one.tool(
+                    "create_entities",
+                    entities=[
+                        {"name": f"Writer {number}.{n}", "entity_type": "made", "observations": [f"fact {number} {n}"]}
+                    ],
+                )
+                for n in range(5)
+            ]
+            + [
+                lambda n=n: one.tool(
+                    "add_observations", observations=[{"entity_name": "Node 0", "contents": [f"{number} {n}"]}]
+                )
+                for n in range(5)
+            ]
+        )
+
+    before = len(one.tool("open_nodes", names=["Node 0"])["entities"][0]["observations"])
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(WRITERS) as pool:
+        spent = [ms for each in pool.map(work, range(WRITERS)) for ms in each]
+    took = time.perf_counter() - begun
+    kept = len(one.tool("open_nodes", names=["Node 0"])["entities"][0]["observations"]) - before
+    found = one.tool("open_nodes", names=[f"Writer {a}.{b}" for a in range(WRITERS) for b in range(5)])
+    whole = (len(found["entities"]), kept) == (WRITERS * 5, WRITERS * 5)
+    yield Row(
+        f"{WRITERS} writers at once, 10 writes each, {size}",
+        "nothing lost, nothing doubled",
+        f"{len(spent) / took:.0f} writes/s; p50 {p50(spent):.0f}, p95 {p95(spent):.0f} ms",
+        whole,
+        f"{len(found['entities'])} nodes, {kept} observations of {WRITERS * 5} each",
+    )
+
+
+def row(name: str, spent: list[float], target: float | None, note: str = "") -> Row:
+    """Median and 95th percentile of calls over MCP."""
+    return Row(
+        name,
+        f"p95 <= {target:.0f} ms" if target else "",
+        f"{p50(spent):.1f} / {p95(spent):.1f} ms",
+        p95(spent) <= target if target else None,
+        note,
+    )

@@ -1,0 +1,66 @@
+"""index/metadata.py: what a filter lets pass, and what it lets be looked for first."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.metadata import holds, needles
+
+TEXTS = st.text(max_size=8)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "passes"),
+    [
+        (1, 1, True), (1, 1.0, True), (1, True, False), (0, False, False), (True, True, True), (None, None, True),
+        ("a", "a", True), ("a", "A", False), ("1", 1, False), ({}, {}, True), ({"a": 1}, {}, True), ([], {}, False),
+        ([1, 2], [2, 1], True), ([1], [1, 1], True), ([1], 1, False), ([[1, 2]], [[2]], True), ({"a": 1}, {"b": 1}, False),
+        ({"a": None}, {"a": None}, True), ({}, {"a": None}, False), ("Straße", {"contains": "STRASSE"}, True),
+        ("é", {"contains": "e\u0301"}, True), ("abc", {"contains": ""}, True), (5, {"contains": "5"}, False),
+        (["x", "abc"], {"contains": "B"}, True), ([["abc"]], {"contains": "b"}, False), ({"contains": "b"}, {"contains": "b"}, True),
+        ({"contains": "abc"}, {"contains": "b"}, False), ("x", {"contains": 1}, False), ({"contains": 1}, {"contains": 1}, True),
+        ([{"a": 1, "b": 2}], [{"a": 1}], True), ("x", {"contains": "x", "b": 1}, False),
+    ],
+)  # fmt: skip
+def test_a_filter_is_a_part_of_what_it_lets_pass(value, wanted, passes):
+    assert holds(value, wanted) is passes
+
+
+@given(VALUES)
+def test_all_is_a_part_of_itself(value):
+    assert holds(value, value)
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=4), st.data())
+def test_what_passes_holds_every_needle(value, data):
+    wanted = data.draw(st.one_of(st.just(value), st.dictionaries(TEXTS, VALUES, max_size=2), parts(value)))
+    stored = json.dumps(value, separators=(",", ":"))
+    if holds(value, wanted):
+        assert all(needle in stored for needle in needles(wanted))
+
+
+def parts(value):
+    """Filters that `value` passes."""
+    if isinstance(value, dict):
+        return (
+            st.dictionaries(st.sampled_from(sorted(value)), st.none(), max_size=3).flatmap(
+                lambda keys: st.fixed_dictionaries({key: parts(value[key]) for key in keys})
+            )
+            if value
+            else st.just({})
+        )
+    if isinstance(value, str) and value:
+        return st.one_of(st.just(value), st.just({"contains": value[: len(value) // 2 + 1]}))
+    return st.just(value)
+
+
+@given(VALUES.filter(lambda value: isinstance(value, dict)), st.data())
+def test_a_part_passes(value, data):
+    assert holds(value, data.draw(parts(value)))
