@@ -7,7 +7,7 @@ given, is never given to another observation."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
@@ -44,6 +44,7 @@ __all__ = [
     "replace",
     "retype",
     "settle",
+    "state",
     "unrelate",
 ]
 
@@ -118,13 +119,18 @@ def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list
 
 def relate(text: str, type: str, link: str, *, now: int) -> str:
     """`text` with a relation of that type to `[[link]]`; as it is when it says so already."""
+    return state(text, [(type, link)], now=now)
+
+
+def state(text: str, relations: Iterable[tuple[str, str]], *, now: int) -> str:
+    """`text` with several relations, each a type and a link as for `relate`."""
     draft = _Draft(text)
-    line, statement = _relation(type, link)
-    before = statements(draft.found.page)
-    if statement in before:
+    before = dict.fromkeys(statements(draft.found.page))
+    new = {statement: line for line, statement in (_relation(*one) for one in relations) if statement not in before}
+    if not new:
         return text
-    draft.under("relations", [line])
-    return draft.done(now, {}, states=(*before, statement))
+    draft.under("relations", list(new.values()))
+    return draft.done(now, {}, states=(*before, *new))
 
 
 def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:

@@ -14,15 +14,13 @@ from typing import Final
 from index.errors import InvalidArgument
 from index.identity import fold
 from index.vertex import Vertex, name_key
-from syncd.capture import file_name, iso, tag_of
+from syncd.capture import iso, tag_of
 from syncd.entity import checked_content, checked_name, link
 from syncd.note import PropertyValue
 
 FACTS: Final = 1_000  # observations that one call may write
 SUMMARY: Final = 2_000  # characters
 TAGS: Final = 50
-NAMELESS: Final = "Entity"  # the file of a node whose name no file can have a part of
-_ENDING: Final = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
 _ONE_LINE: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,100}")
 
 
@@ -115,11 +113,6 @@ def own_properties(one: NewNode, stem: str, *, id: str, now: int) -> dict[str, P
 
 def _texts(value: PropertyValue) -> list[str]:
     return [str(text) for text in value] if isinstance(value, list) else []
-
-
-def stem_of(name: str) -> str:
-    """The base name that the file of a node would have, if it is free: one that a link can end in."""
-    return file_name(_ENDING.sub("", file_name(name))) or NAMELESS
 
 
 def link_to(one: Vertex) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from index.errors import Conflict, NotFound, ResourceExhausted
@@ -110,14 +111,20 @@ def add(
     graph: Graph, drafts: Drafts, now: int, *, additions: Sequence[tuple[str, Sequence[str]]]
 ) -> list[tuple[str, list[Observation] | None]]:
     """Append observations; what each node got, None for what is no node."""
-    told: list[tuple[str, list[Observation] | None]] = []
-    for name, contents in additions:
-        one = held(graph, drafts, name)
-        if one is None:
-            told.append((name, None))
-        else:
-            told.append((one.name, _edited(drafts, one, partial(entity.add, contents=contents, now=now))))
-    return told
+    asked = [(name, held(graph, drafts, name), contents) for name, contents in additions]
+    # A note is read and written once, however often a call names it: it may be a long one.
+    new: dict[str, tuple[Vertex, list[str]]] = {}
+    for _, one, contents in asked:
+        if one:
+            new.setdefault(one.path, (one, []))[1].extend(contents)
+    made = {
+        path: iter(_edited(drafts, one, partial(entity.add, contents=contents, now=now)))
+        for path, (one, contents) in new.items()
+    }
+    return [
+        (one.name, list(islice(made[one.path], len(contents)))) if one else (name, None)
+        for name, one, contents in asked
+    ]
 
 
 def replace(
@@ -133,12 +140,21 @@ def remove(
     graph: Graph, drafts: Drafts, now: int, *, deletions: Sequence[tuple[str, Collection[int]]]
 ) -> list[tuple[str, list[int], list[int]]]:
     """Take observations away; the name, the ordinals that went and those that were not there."""
+    asked = [(name, held(graph, drafts, name), dict.fromkeys(ordinals)) for name, ordinals in deletions]
+    leaving: dict[str, tuple[Vertex, set[int]]] = {}
+    for _, one, ordinals in asked:
+        if one:
+            leaving.setdefault(one.path, (one, set()))[1].update(ordinals)
+    left = {  # of those that went, who has not been told so
+        path: set(_edited(drafts, one, partial(entity.remove, ordinals=ordinals, now=now)))
+        for path, (one, ordinals) in leaving.items()
+    }
     told = []
-    for name, ordinals in deletions:
-        asked = list(dict.fromkeys(ordinals))
-        one = held(graph, drafts, name)
-        gone = _edited(drafts, one, partial(entity.remove, ordinals=asked, now=now)) if one else []
-        told.append((one.name if one else name, [n for n in asked if n in gone], [n for n in asked if n not in gone]))
+    for name, one, ordinals in asked:
+        own = left[one.path] if one else set()
+        gone, missing = [n for n in ordinals if n in own], [n for n in ordinals if n not in own]
+        own.difference_update(gone)
+        told.append((one.name if one else name, gone, missing))
     return told
 
 
@@ -147,6 +163,7 @@ def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> 
     told = Related([], [], [])
     missing: dict[str, None] = {}
     stated = _Stated(graph, drafts)
+    new: dict[str, tuple[Vertex, list[tuple[str, str]]]] = {}
     for one in edges:
         source, target = held(graph, drafts, one.source), held(graph, drafts, one.target)
         missing |= {name: None for name, end in ((one.source, source), (one.target, target)) if end is None}
@@ -157,8 +174,10 @@ def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> 
             Edge(source.name, target.name, one.type)
         )
         if (one.type, target.path) not in own:
-            _rewritten(drafts, source, partial(entity.relate, type=one.type, link=link_to(target), now=now))
+            new.setdefault(source.path, (source, []))[1].append((one.type, link_to(target)))
             own.add((one.type, target.path))
+    for source, relations in new.values():
+        _rewritten(drafts, source, partial(entity.state, relations=relations, now=now))
     told.not_found.extend(missing)
     return told
 

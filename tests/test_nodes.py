@@ -8,6 +8,7 @@ import pytest
 
 from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from index.model import Observation
 from index.vertex import Edge
 from syncd.newnode import NewNode
 from tests.world import World
@@ -550,3 +551,22 @@ def test_a_node_deleted_by_its_id_takes_its_relations_along_and_its_twin_alone_d
     assert "admires" not in text(world, "Kay")
     with pytest.raises(NotFound):
         space.delete("twin")
+
+
+def test_a_call_that_names_a_node_often_changes_its_note_once(world, nodes):
+    made(nodes, "Ada", "Bob", "Carl")
+    assert nodes.add([("Ada", ["a"]), ("Nobody", ["x"]), ("ada", ["b", "c"]), ("Bob", ["d"]), ("Ada", [])]) == [
+        ("Ada", [Observation(1, "a")]),
+        ("Nobody", None),
+        ("Ada", [Observation(2, "b"), Observation(3, "c")]),
+        ("Bob", [Observation(1, "d")]),
+        ("Ada", []),
+    ]
+    assert nodes.get("Ada").version == 2
+    told = nodes.relate([Edge("Ada", to, kind) for to in ("Bob", "Carl") for kind in ("knows", "likes")])
+    assert (len(told.created), nodes.get("Ada").version) == (4, 3)
+    assert nodes.remove([("Ada", [1, 9]), ("Nobody", [1]), ("ADA", [1, 3])]) == [
+        ("Ada", [1], [9]), ("Nobody", [], [1]), ("Ada", [3], [1]),
+    ]  # fmt: skip
+    assert (facts(nodes, "Ada"), nodes.get("Ada").version) == ([(2, "b")], 4)
+    assert world.dump() == world.rebuilt(world.state.parent / "other")
