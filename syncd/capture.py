@@ -26,6 +26,15 @@ _BLANK = re.compile(r"\s+")
 _ENDING = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
 NAMELESS = "Entity"  # the file of a node whose name no file can have a part of
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
+# What sync programs call a version that they set aside.
+CONFLICT_COPY = re.compile(
+    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
+    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
+    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
+    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
+    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 
 
@@ -44,8 +53,11 @@ def file_name(title: str) -> str:
 
 
 def node_file(name: str) -> str:
-    """The base name that the file of a node would have, if it is free: one that a link can end in, and no secret."""
-    return file_name(redacted(file_name(_ENDING.sub("", file_name(name))) or NAMELESS))
+    """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
+    stem = redacted(file_name(name))
+    while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
+        stem = plain
+    return stem or NAMELESS
 
 
 def title_of(content: str) -> str:

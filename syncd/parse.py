@@ -14,6 +14,7 @@ from typing import Any
 
 from index.identity import ID
 from index.model import COLLECTIONS, Defect, Document, Link
+from syncd.capture import CONFLICT_COPY
 from syncd.entity_lines import ids
 from syncd.entity_lines import read as page_of
 from syncd.entity_node import OWN, node_of
@@ -27,14 +28,6 @@ from syncd.properties import Properties, as_text, as_time
 from syncd.secrets import defects as secrets_in
 
 TYPES = frozenset({"note", "file", "entity"})
-CONFLICT_COPY = re.compile(
-    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
-    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
-    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
-    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
-    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
@@ -52,7 +45,8 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     created_at = own.time("created_at")
     kind = own.text("type")
     kind = kind if kind in TYPES else where.type
-    page = page_of(body) if kind == "entity" and where.scope == "captures" else None
+    aside = any(defect.name == "conflict-copy" for defect in defects)  # a node's copy is not another node
+    page = page_of(body) if kind == "entity" and where.scope == "captures" and not aside else None
     node, wrong = node_of(own.values, page, path) if page else (None, [])
     found = outline(body, (*ids(page), *numbers(page)) if page else ())
     stated, faulty = relations(own.get("relations")) if where.scope == "captures" and not node else ((), [])

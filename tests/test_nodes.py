@@ -627,3 +627,38 @@ def test_what_a_person_changed_while_a_write_is_taken_back_stays_theirs(world, n
         assert "knows" not in file.read_text() and "by hand" in file.read_text()
     world.run()
     assert world.dump() == world.rebuilt(world.state.parent / "other")
+
+
+def test_a_conflict_copy_of_a_node_is_no_node(world, nodes):
+    made(nodes, "Ada", "Bob", observations=["one"])
+    nodes.relate([Edge("Ada", "Bob", "knows")])
+    ada = text(world, "Ada")
+    before = nodes.graph.vertices(), nodes.stats()
+    for name in ("Ada.sync-conflict-20261121-101010-ABCDEF7", "Ada (conflicted copy 2026-11-21)"):
+        world.write(f"{ENTITIES}/{name}.md", ada.replace("one", "another zebra"))
+    world.run()
+    assert (nodes.graph.vertices(), nodes.stats()) == before
+    assert nodes.search("zebra", 5, "text").hits == ()
+    assert min(world.found("zebra")).startswith(f"{ENTITIES}/Ada (conflicted")
+    assert world.dump() == world.rebuilt(world.state.parent / "other")
+    space = world.app.desk.workspace("default")
+    (copy, _) = (one for one in space.recent(10) if "conflict" in one.path)
+    space.delete(copy.id)
+    assert not (world.vault / copy.path).exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Foo (conflicted copy)",
+        "x_conflict-20261121-101010",
+        "A.md (conflicted copy).md",
+        "(SFConflict b) (SFConflict a)",
+        "b [conflicted]",
+    ],
+)
+def test_a_node_that_is_called_like_a_conflict_copy_is_one(world, nodes, name):
+    (one,) = made(nodes, name, observations=["one"])
+    assert (nodes.get(name).path, facts(nodes, name)) == (one.path, [(1, "one")])
+    world.run()
+    assert nodes.get(name).name == name
