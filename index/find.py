@@ -111,10 +111,10 @@ def _best(found: Iterable[Seen], *, by_node: bool) -> list[Seen]:
 
 
 def _lacking(place: Place, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:
+    if catalog.whole(place.workspace, mark(perspectives)):
+        return ()
     done, there = catalog.embedded(place.workspace, mark(perspectives))
-    return (f"{there - done:,} of {there:,} observations are not embedded under every perspective yet",) * (
-        done < there
-    )
+    return (f"{there - done:,} of {there:,} observations are not embedded under every perspective yet",)
 
 
 def _hits(found: Sequence[Seen], workspace: str, catalog: Catalog) -> list[ObservationHit]:
