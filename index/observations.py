@@ -97,9 +97,13 @@ class Observations:
     def pooled(self, workspace: str, perspective: str | None) -> dict[str, NDArray[np.float32]]:
         """The mean direction of each node's observations under a perspective, or all: unit vectors, by key."""
         totals = self._store.pooled(Filter(workspace=workspace, type=perspective)) if self._store else {}
-        lengths = {key: np.float32(np.linalg.norm(total)) for key, total in totals.items()}
-        return {key: total / lengths[key] for key, total in totals.items() if lengths[key] > 0}
+        return {key: unit(total) for key, total in totals.items() if total.any()}
 
     def dump(self) -> list[tuple[Any, ...]]:
         """All that is stored, in an order that does not tell how it was written."""
         return self._store.dump() if self._store else []
+
+
+def unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The vector of length 1 in the same direction."""
+    return np.asarray(vector / np.linalg.norm(vector), np.float32)
