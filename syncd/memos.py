@@ -245,7 +245,10 @@ class Memos:
         _compared(document, wish.version)
         if document.content != wish.content:
             _read_before(document, record)
-        changes: dict[str, PropertyValue] = {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace)}
+        changes: dict[str, PropertyValue] = {
+            **wish.owned,
+            **_changes(document.metadata, wish.fields, replace=wish.replace),
+        }
         try:
             written = split(edit(text, changes))[0] + wish.content
             if written == text:
