@@ -37,7 +37,8 @@ def file_name(title: str) -> str:
     name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
     name = _BLANK.sub(" ", name).strip(" .-~")[:NAME_LENGTH]
     name = name.encode()[:NAME_BYTES].decode(errors="ignore").strip(" .-~")
-    return f"{name} note" if DEVICE.match(name) else name
+    head, dot, ending = name.partition(".")
+    return f"{head} note{dot}{ending}" if DEVICE.match(name) else name
 
 
 def title_of(content: str) -> str:
