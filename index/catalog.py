@@ -63,9 +63,11 @@ class Catalog:
         return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}
 
     def captured(self, workspace: str, content_hash: str) -> Record | None:
-        """The document of `workspace` with exactly this content; the oldest, if there are several."""
+        """The document of `workspace` with exactly this content that is no node; the oldest, if there are several."""
         return self._one(
-            "workspace = ? and content_hash = ? order by created_at, path limit 1", workspace, content_hash
+            "workspace = ? and content_hash = ? and type <> 'entity' order by created_at, path limit 1",
+            workspace,
+            content_hash,
         )
 
     def recent(

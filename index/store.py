@@ -164,7 +164,11 @@ class Store:
 
     def vectors_of(self, doc_id: str) -> np.ndarray:
         """The vectors of a document's chunks, one a row, of unit length."""
-        found = [matrix for _, matrix in arrow.owned(self._read(self._table.owned([doc_id])))]
+        with self._gate.entered():
+            rows = self._table.seen.rows
+            if rows is not None:
+                return rows.vectors_of(doc_id)
+            found = [matrix for _, matrix in arrow.owned(self._ask(self._table.owned([doc_id])))]
         return np.concatenate(found) if found else np.empty((0, self._table.dimensions), np.float32)
 
     def similar(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
