@@ -1,8 +1,9 @@
 """The note of an entity as a node, and the edits that change a node by changing its note.
 
-Laws, tested: what is given comes back as it was given. An edit changes only the lines of what it edits, and a few
-properties; what it returns has been read back and says what was asked, and nothing else differently. An ordinal, once
-given, is never given to another observation."""
+Laws, tested: what is given comes back as it was given. An edit changes only the lines of what it edits, the indentation
+of what would else sink into an item, and a few properties; what it returns has been read back and says what was asked,
+and nothing else differently. An ordinal, once given, is never given to another observation. A person's block id stays
+with its observation."""
 
 from __future__ import annotations
 
@@ -254,8 +255,9 @@ class _Draft:
         return at
 
     def lifted(self, gone: Collection[Item]) -> _Draft:
-        """The same note, in which what stands behind the items that go is not indented so far that it would sink into
-        the item before them. It says the same."""
+        """The same note, which says the same, less the indentation by which lines would sink into another item.
+
+        These are the lines behind the items that go, and that item is the one before them."""
         behind = {item.first: item.behind for item in gone}
         lines = list(self.lines)
         for item in self.found.page.items:
