@@ -5,7 +5,6 @@ Law: no text that an agent gives can choose a folder, set another property than 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from index.errors import InvalidArgument
 from index.identity import fold
 from index.vertex import Vertex, name_key
 from syncd.capture import file_name, iso, tag_of
-from syncd.entity import checked_content, checked_name, link
+from syncd.entity import checked_content, checked_kind, checked_name, link
 from syncd.note import PropertyValue
 
 FACTS: Final = 1_000  # observations that one call may write
@@ -23,7 +22,6 @@ SUMMARY: Final = 2_000  # characters
 TAGS: Final = 50
 NAMELESS: Final = "Entity"  # the file of a node whose name no file can have a part of
 _ENDING: Final = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
-_ONE_LINE: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +61,6 @@ def bounded(counts: Iterable[int], most: int = FACTS) -> None:
     """Raises InvalidArgument when a call writes too many observations."""
     if (asked := sum(counts)) > most:
         raise InvalidArgument(f"{asked:,} observations in one call; send at most {most:,}", limit=most)
-
-
-def checked_kind(text: str) -> str:
-    """A node's type as it is kept. Raises InvalidArgument."""
-    kind = unicodedata.normalize("NFC", text).strip()
-    if not _ONE_LINE.fullmatch(kind):
-        raise InvalidArgument("an entity_type is one line of 1 to 100 characters")
-    return kind
 
 
 def checked_summary(summary: str) -> str:

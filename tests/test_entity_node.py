@@ -115,9 +115,9 @@ def test_a_document_of_a_node_keeps_the_node_s_own_properties_out_of_its_metadat
 
 
 def test_what_is_searched_of_a_node_has_no_ordinals():
-    text = "## Observations\n- a fact ^o1\n- two\n  lines\n  ^o2\n\n## Sources\n- page ^o3\n"
+    text = "## Observations\n- a fact ^o1\n- two\n  lines\n  ^o2\n- linked ^o3 ^abc\n\n## Sources\n- page ^o3\n"
     document = parse(text.encode(), PATH, mtime_ms=0)
-    assert document.text == "## Observations\n- a fact\n- two\n  lines\n \n\n## Sources\n- page ^o3\n"
+    assert document.text == "## Observations\n- a fact\n- two\n  lines\n \n- linked\n\n## Sources\n- page ^o3\n"
     assert document.content == text
 
 
