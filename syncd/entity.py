@@ -338,7 +338,7 @@ class _Draft:
             at = behind
         out += self.lines[at:]
         if out and self.lines and self.lines[-1][-1] not in "\r\n":
-            out[-1] = out[-1].rstrip("\r\n")
+            out[-1] = out[-1].rstrip("\r\n") or out[-1]  # an empty line is nothing but its end
         if out and front[-1:] not in ("", "\ufeff", "\r", "\n"):
             front += newline
         return front + "".join(out)
