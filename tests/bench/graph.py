@@ -78,15 +78,17 @@ def walks(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
     rng = random.Random(3)
     drawn = [(f"Node {rng.randrange(nodes)}", f"Node {rng.randrange(nodes)}") for _ in range(220)]
     around = [lambda name=name: one.tool("get_neighborhood", name=name, depth=2) for name, _ in drawn]
-    timed(around[:20])
-    spent = timed(around[20:])
-    seen = [len(one.tool("get_neighborhood", name=name, depth=2)["nodes"]) for name, _ in drawn[:20]]
-    yield row(
-        f"neighbourhood to depth 2, {size}", spent, 5, f"{p50([float(n) for n in seen]):.0f} nodes in the median answer"
-    )
     paths = [lambda a=a, b=b: one.tool("get_path", from_entity=a, to_entity=b) for a, b in drawn]
-    timed(paths[:20])
-    yield row(f"shortest path, {size}", timed(paths[20:]), 5)
+    seen = [float(len(call()["nodes"])) for call in around[:20]]
+    for what, calls, note in (
+        ("neighbourhood to depth 2", around, f"{p50(seen):.0f} nodes in the median answer; "),
+        ("shortest path", paths, ""),
+    ):
+        timed(calls[:20])
+        used = one.cpu
+        spent = timed(calls[20:])
+        each = (one.cpu - used) / len(spent) * 1000
+        yield row(f"{what}, {size}", spent, 5, f"{note}{each:.1f} ms of the server's CPU a call")
 
 
 def reads(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
