@@ -63,9 +63,11 @@ class Catalog:
         return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}
 
     def captured(self, workspace: str, content_hash: str) -> Record | None:
-        """The document of `workspace` with exactly this content; the oldest, if there are several."""
+        """The document of `workspace` with exactly this content that is no node; the oldest, if there are several."""
         return self._one(
-            "workspace = ? and content_hash = ? order by created_at, path limit 1", workspace, content_hash
+            "workspace = ? and content_hash = ? and type <> 'entity' order by created_at, path limit 1",
+            workspace,
+            content_hash,
         )
 
     def recent(
@@ -187,6 +189,16 @@ class Catalog:
         """The paths of the nodes of `workspace` that have observations, by key."""
         found = "select key, path from facets join documents using (path) where facets.workspace = ?"
         return dict(self._db.rows(found, workspace))
+
+    def whole(self, workspace: str, perspectives: str) -> bool:
+        """Whether all observations of `workspace` are embedded under these perspectives; quick, however many there are."""
+        lacking = self._db.rows(
+            "select path from facets where workspace = ?1 and (perspectives < ?2 or perspectives > ?2) union all "
+            "select path from facets where workspace = ?1 and embedded < observations limit 1",
+            workspace,
+            perspectives,
+        )
+        return not lacking
 
     def embedded(self, workspace: str, perspectives: str) -> tuple[int, int]:
         """How many observations of `workspace` are embedded under these perspectives, and how many there are."""

@@ -9,6 +9,7 @@ import heapq
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -131,12 +132,17 @@ class Rows:
     def similar(self, units: NDArray[np.float32], doc_ids: Iterable[str]) -> dict[str, float]:
         """As `Store.similar` has it; `units` are of unit length."""
         known = [(doc_id, places) for doc_id in doc_ids if (places := self.places.get(doc_id))]
-        at = np.array([place for _, places in known for place in places], np.int64)
+        at = np.fromiter(chain.from_iterable(places for _, places in known), np.int64)
         owners = np.repeat(np.arange(len(known)), [len(places) for _, places in known])
         near = self.near[at]
         best = np.full(len(known), -np.inf, np.float32)
         np.maximum.at(best, owners[near], nearness(self._memory.vectors[at[near]], units))
         return {doc_id: value for (doc_id, _), value in zip(known, best.tolist(), strict=True) if value >= -1.0}
+
+    def vectors_of(self, doc_id: str) -> NDArray[np.float32]:
+        """The vectors of a document's rows, of unit length."""
+        at = np.array(self.places.get(doc_id, ()), np.int64)
+        return self._memory.vectors[at[self.near[at]]]
 
     def match(self, doc_id: str, ord: int, value: float) -> Match:
         """The match that this passage is; it must be there."""

@@ -164,7 +164,11 @@ class Store:
 
     def vectors_of(self, doc_id: str) -> np.ndarray:
         """The vectors of a document's chunks, one a row, of unit length."""
-        found = [matrix for _, matrix in arrow.owned(self._read(self._table.owned([doc_id])))]
+        with self._gate.entered():
+            rows = self._table.seen.rows
+            if rows is not None:
+                return rows.vectors_of(doc_id)
+            found = [matrix for _, matrix in arrow.owned(self._ask(self._table.owned([doc_id])))]
         return np.concatenate(found) if found else np.empty((0, self._table.dimensions), np.float32)
 
     def similar(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
@@ -193,7 +197,7 @@ class Store:
 
     def pooled(self, filter: Filter) -> dict[str, np.ndarray]:
         """The sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
-        return arrow.pooled(self._read(self._table.vectors_of(filter)))
+        return self._read(self._table.pooled(filter))
 
     def count(self) -> int:
         """How many chunks there are."""

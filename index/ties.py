@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.identity import owner, path_id, stem
 from index.model import MemoRelation, Record
-from index.schema import RECORD, record
 
 if TYPE_CHECKING:
     from index.catalog import Catalog
 
-RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
+ENDS: Final = "select id, path, workspace, namespace, type, created_at from records"
 STATED: Final = (
     "select r.path, r.ord, r.stem, r.target, r.link, r.tag, r.weight, r.reason, r.version, r.created_at, r.updated_at "
     "from memo_relations as r"
@@ -24,11 +23,23 @@ STATED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """As much of a memo as its relations ask for."""
+
+    id: str
+    path: str
+    workspace: str
+    namespace: str
+    type: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tie:
     """A relation, and the memos at its two ends."""
 
-    source: Record
-    target: Record
+    source: End
+    target: End
     relation: MemoRelation
 
     @property
@@ -47,27 +58,37 @@ class Tie:
         return self.created_at if self.relation.updated_at is None else self.relation.updated_at
 
 
+def end(memo: Record) -> End:
+    """A memo as an end of its relations."""
+    return End(memo.id, memo.path, memo.workspace, memo.namespace, memo.type, memo.created_at)
+
+
 class Ties:
     """The relations of all memos of an index; `paths` gives those of all its notes."""
 
     def __init__(self, catalog: Catalog, paths: Callable[[], Collection[str]]) -> None:
         self._catalog, self._paths = catalog, paths
 
-    def within(self, workspace: str, namespace: str) -> list[Tie]:
-        """All relations of a namespace."""
-        return self._found(
-            self._catalog.rows(
-                f"{STATED} join documents as d using (path) where d.workspace = ? and d.namespace = ?",
-                workspace,
-                namespace,
-            )
+    def within(self, workspace: str, namespace: str, tag: str | None, most: int) -> list[Tie]:
+        """The relations of a namespace, those changed last first, `most` of them."""
+        rows = self._catalog.rows(
+            f"""{STATED} join documents as d using (path) where d.workspace = ? and d.namespace = ? and (? is null or r.tag = ?)
+            order by coalesce(r.updated_at, r.created_at, d.created_at) desc, r.path, r.ord""",
+            *(workspace, namespace, tag, tag),
         )
+        ties: dict[tuple[str, str, str], Tie] = {}
+        for start in range(0, len(rows), most):
+            ties |= {tie.key: tie for tie in self._found(rows[start : start + most]) if tie.key not in ties}
+            if len(ties) >= most:
+                break
+        counting = {tie.key: tie for tie in self.out_of({tie.source for tie in ties.values()})}
+        return [counting.get(key, tie) for key, tie in ties.items()][:most]
 
-    def out_of(self, memos: Iterable[Record]) -> list[Tie]:
+    def out_of(self, memos: Iterable[End]) -> list[Tie]:
         """The relations that begin at these memos."""
-        return self._found(self._catalog.rows_in(f"{STATED} where r.path in", (memo.path for memo in memos)))
+        return self._found(_sorted(self._catalog.rows_in(f"{STATED} where r.path in", {memo.path for memo in memos})))
 
-    def into(self, memos: Collection[Record]) -> list[Tie]:
+    def into(self, memos: Collection[End]) -> list[Tie]:
         """The relations that lead to these memos."""
         stated = [
             *self._catalog.rows_in(f"{STATED} where r.target in", {memo.id for memo in memos}),
@@ -76,12 +97,11 @@ class Ties:
             ),
         ]
         asked = {memo.path for memo in memos}
-        return [tie for tie in self._found(stated) if tie.target.path in asked]
+        return [tie for tie in self._found(_sorted(stated)) if tie.target.path in asked]
 
-    def _found(self, stated: Iterable[Sequence[Any]]) -> list[Tie]:
-        """Those of what is stated that have both ends, in the order of notes and entries."""
-        rows = sorted(stated, key=lambda row: (row[0], row[1]))
-        sources = {memo.path: memo for memo in self._records("path", {row[0] for row in rows})}
+    def _found(self, rows: Sequence[Sequence[Any]]) -> list[Tie]:
+        """Those of what is stated that have both ends, in the order given; of those that are one relation, the first."""
+        sources = {memo.path: memo for memo in self._ends("path", {row[0] for row in rows})}
         targets = self._by_id({row[3] for row in rows if row[3] is not None})
         named = self._by_name({row[2] for row in rows if row[3] is None})
         ties: dict[tuple[str, str, str], Tie] = {}
@@ -95,20 +115,20 @@ class Ties:
                 ties.setdefault(tie.key, tie)
         return list(ties.values())
 
-    def _records(self, column: str, values: Collection[str]) -> list[Record]:
-        return [record(row) for row in self._catalog.rows_in(f"{RECORDS} where {column} in", values)]
+    def _ends(self, column: str, values: Collection[str]) -> list[End]:
+        return [End(*row) for row in self._catalog.rows_in(f"{ENDS} where {column} in", values)]
 
-    def _by_id(self, ids: Collection[str]) -> dict[str, Record]:
-        found = [*self._records("claimed", ids), *self._records("key", ids)]
+    def _by_id(self, ids: Collection[str]) -> dict[str, End]:
+        found = [*self._ends("claimed", ids), *self._ends("key", ids)]
         return {memo.id: memo for memo in found if memo.id in ids}
 
-    def _by_name(self, names: Collection[str]) -> dict[tuple[str, str], Record]:
+    def _by_name(self, names: Collection[str]) -> dict[tuple[str, str], End]:
         """The memos that links mean, by workspace and name: of several, the one with the best right to it."""
         if not names:
             return {}
         paths = [path for path in list(self._paths()) if stem(path) in names]
-        alike: dict[tuple[str, str], list[Record]] = {}
-        for memo in self._records("key", [path_id(path) for path in paths]):
+        alike: dict[tuple[str, str], list[End]] = {}
+        for memo in self._ends("key", [path_id(path) for path in paths]):
             alike.setdefault((memo.workspace, stem(memo.path)), []).append(memo)
         return {
             key: next(memo for memo in memos if memo.path == owner(one.path for one in memos))
@@ -116,6 +136,11 @@ class Ties:
         }
 
 
-def _together(source: Record, target: Record) -> bool:
+def _sorted(stated: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    """In the order of notes and entries, which says what counts of what is stated twice."""
+    return sorted(stated, key=lambda row: (row[0], row[1]))
+
+
+def _together(source: End, target: End) -> bool:
     same = (source.workspace, source.namespace) == (target.workspace, target.namespace)
     return same and "entity" not in (source.type, target.type)

@@ -61,12 +61,24 @@ class Tongue:
 
 def tongue(text: str, places: Mapping[str, int]) -> Tongue:
     """The language whose function words are most frequent in `text`; English when there are none."""
-    words = [found[0].lower() for found in _WORD.finditer(text[:6_000])]
-    hits = {name: sum(word in known for word in words) for name, known in stops.LANGUAGES.items()}
-    hits["en"] = sum(word in stops.ENGLISH and (len(word) > 3 or word in stops.SURE_ENGLISH) for word in words)
+    hits = dict.fromkeys(stops.LANGUAGES, 0)
+    for found in _WORD.finditer(text[:6_000]):
+        for name in _votes().get(found[0].lower(), ()):
+            hits[name] += 1
     best = max(hits, key=lambda name: (hits[name], name == "en"))
     wide = len(_WIDE.findall(text[:6_000]))
     return Tongue(best, bool(wide) and len(_KANA.findall(text[:6_000])) >= wide / 3, places)
+
+
+@functools.cache
+def _votes() -> dict[str, tuple[str, ...]]:
+    """By function word, the languages that have it; of English those that hardly any other has."""
+    known = {
+        **stops.LANGUAGES,
+        "en": {word for word in stops.ENGLISH if len(word) > 3 or word in stops.SURE_ENGLISH},
+    }
+    words = {word for own in known.values() for word in own}
+    return {word: tuple(name for name, own in known.items() if word in own) for word in words}
 
 
 def tokens(text: str, tongue: Tongue) -> Iterator[Token | None]:

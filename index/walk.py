@@ -9,10 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from index.model import Record
-
 if TYPE_CHECKING:
-    from index.ties import Tie, Ties
+    from index.ties import End, Tie, Ties
 
 Direction: TypeAlias = Literal["forward", "backward"]
 
@@ -29,15 +27,15 @@ class Step:
 
 
 def walk(
-    ties: Ties, start: Record, directions: Collection[Direction], *, depth: int, most: int, tag: str | None = None
+    ties: Ties, start: End, directions: Collection[Direction], *, depth: int, most: int, tag: str | None = None
 ) -> tuple[list[Step], bool]:
     """The relations within `depth` of `start`, the nearest first, heavier ones before lighter; and whether there are more."""
     steps: list[Step] = []
     met: set[tuple[str, str, str]] = set()
     reached = {start.path}
-    edge: dict[str, tuple[Record, tuple[str, ...]]] = {start.path: (start, (start.id,))}
+    edge: dict[str, tuple[End, tuple[str, ...]]] = {start.path: (start, (start.id,))}
     for level in range(1, depth + 1):
-        further: dict[str, tuple[Record, tuple[str, ...]]] = {}
+        further: dict[str, tuple[End, tuple[str, ...]]] = {}
         for tie, direction in _around(ties, [memo for memo, _ in edge.values()], directions):
             if tie.key in met or tag not in (None, tie.relation.tag):
                 continue
@@ -56,9 +54,7 @@ def walk(
     return steps, False
 
 
-def _around(
-    ties: Ties, memos: Collection[Record], directions: Collection[Direction]
-) -> Iterable[tuple[Tie, Direction]]:
+def _around(ties: Ties, memos: Collection[End], directions: Collection[Direction]) -> Iterable[tuple[Tie, Direction]]:
     """The relations of these memos, in the order in which they are reported."""
 
     def found() -> Iterator[tuple[Tie, Direction]]:

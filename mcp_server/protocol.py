@@ -91,6 +91,7 @@ class VaultMCP(MCPServer[Any]):
             subscriptions=False,  # the SDK would let anybody watch any URI; ours follow
         )
         self._desktop = desktop
+        self._families = families(operations)
         self._called: dict[str, Operation] = {}
         for operation in operations:
             self._called[operation.name] = self._called[operation.safe_name] = operation
@@ -105,13 +106,17 @@ class VaultMCP(MCPServer[Any]):
 
     async def list_tools(self) -> list[ListedTool]:
         """The tools, less what the request's headers hide. Hiding protects nothing: the key's scopes do."""
-        caller, settings = CALLER.get(), self._desktop.settings
-        shown = caller.toolsets if caller.toolsets is not None else frozenset(settings.mcp.toolsets)
+        caller, shown = CALLER.get(), self._shown()
         return [
             tool
-            for operation, tool in self._tools[caller.names or settings.mcp.tool_names]
-            if (not shown or operation.family in shown) and not (caller.readonly and operation.scope != "read")
+            for operation, tool in self._tools[caller.names or self._desktop.settings.mcp.tool_names]
+            if operation.family in shown and not (caller.readonly and operation.scope != "read")
         ]
+
+    def _shown(self) -> frozenset[str]:
+        """The families that are listed to the caller here."""
+        asked, own = CALLER.get().toolsets, frozenset(self._families)
+        return own & (asked if asked is not None else frozenset(self._desktop.settings.mcp.toolsets) or own)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -158,12 +163,12 @@ class VaultMCP(MCPServer[Any]):
         context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
     ) -> GetPromptResult | InputRequiredResult:
         """A prompt, with what it needs of the notes."""
-        caller, desktop = CALLER.get(), self._desktop
+        caller, desktop, shown = CALLER.get(), self._desktop, self._shown()
 
         def work() -> GetPromptResult:
             kind = prompts.kind_of(name)
             given = prompts.checked(kind, arguments or {})
-            return prompts.made(desktop.desk, caller, kind, given, desktop.settings)
+            return prompts.made(desktop, caller, kind, given, shown)
 
         return await self._read("prompts/get", work)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
 from index.identity import fold
+from syncd.names import DEVICE
 from syncd.note import OWNED, FrontmatterError, compose, properties, split
 from syncd.place import RESERVED
 
@@ -23,7 +24,6 @@ _UNSAFE = re.compile(
 )
 _BLANK = re.compile(r"\s+")
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
-_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 
 
 def iso(epoch_ms: int) -> str:
@@ -37,7 +37,8 @@ def file_name(title: str) -> str:
     name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
     name = _BLANK.sub(" ", name).strip(" .-~")[:NAME_LENGTH]
     name = name.encode()[:NAME_BYTES].decode(errors="ignore").strip(" .-~")
-    return f"{name} note" if name.casefold().split(".")[0] in _DEVICES else name
+    head, dot, ending = name.partition(".")
+    return f"{head} note{dot}{ending}" if DEVICE.match(name) else name
 
 
 def title_of(content: str) -> str:

@@ -105,12 +105,14 @@ def audit_export() -> None:
 @audit.command("prune")
 @click.option("--before", required=True, metavar="TIME", help="Older entries go: before 2026-01-01, or 365d ago.")
 @click.option("--to", "target", required=True, type=click.Path(dir_okay=False), help="The new file that they go into.")
-def audit_prune(before: str, target: str) -> None:
+@click.option("--force", is_flag=True, help="Also where the chain is broken, once you know why.")
+def audit_prune(before: str, target: str, force: bool) -> None:
     """Move old entries into a file, as export writes them. What is left stays provable, and what the log knows of notes stays.
 
     Nothing of the log ever goes by itself."""
     then = moment(before, now())
-    done = ask("audit.prune", {"before": then, "file": str(Path(target).expanduser().absolute())})
+    file = str(Path(target).expanduser().absolute())
+    done = ask("audit.prune", {"before": then, "file": file, "force": force})
     what = "entry was" if done["pruned"] == 1 else "entries were"
     answer(
         done, lambda: f"{done['pruned']:,} {what} moved to {done['file']}" if done["pruned"] else "nothing is so old"

@@ -221,8 +221,10 @@ def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) ->
 
 
 @contextlib.contextmanager
-def asking(*, fresh: bool = False) -> Iterator[Callable[[str, Mapping[str, Any]], Any]]:
-    """Ask several things in a row; where no daemon runs, the stores are opened once for all of them."""
+def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[str, Mapping[str, Any]], Any]]:
+    """Ask several things in a row; where no daemon runs, the stores are opened once for all of them.
+
+    `current`: what changed while no daemon ran is indexed first."""
     chosen, app = settings(), None
     with shown() as progress, contextlib.ExitStack() as kept:
 
@@ -239,6 +241,10 @@ def asking(*, fresh: bool = False) -> Iterator[Callable[[str, Mapping[str, Any]]
                     if "pid" not in error.details or time.monotonic() > end:
                         raise
                     time.sleep(0.2)
+                else:
+                    if current:
+                        app.shelf.recalled()
+                        app.operations["index"]({}, progress)
             if operation in EMBEDDING:
                 app.shelf.recalled()
             return app.operations[operation](given, progress)

@@ -168,7 +168,12 @@ def audit(patient: Patient) -> Iterator[Finding]:
         return
     if found["broken"]:
         says = f"the log is broken in {found['broken']:,} places: {found['breaks'][0]}"
-        yield Finding("audit", "wrong", says, "memex audit verify; compare with a backup")
+        yield Finding(
+            "audit",
+            "wrong",
+            says,
+            "memex audit verify; once you know why: memex audit prune --before 1m --to FILE --force",
+        )
     else:
         yield Finding("audit", "ok", f"{found['entries']:,} entries, each as it was written")
 

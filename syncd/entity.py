@@ -41,6 +41,7 @@ __all__ = [
     "link",
     "node",
     "relate",
+    "relate_all",
     "remove",
     "replace",
     "retype",
@@ -120,13 +121,19 @@ def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list
 
 def relate(text: str, type: str, link: str, *, now: int) -> str:
     """`text` with a relation of that type to `[[link]]`; as it is when it says so already."""
+    return relate_all(text, [(type, link)], now=now)
+
+
+def relate_all(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> str:
+    """The same with several relations, each a type and a `link`, as one change."""
     draft = _Draft(text)
-    line, statement = _relation(type, link)
     before = statements(draft.found.page)
-    if statement in before:
+    lines = {statement: line for line, statement in (_relation(type, to) for type, to in relations)}
+    new = [statement for statement in lines if statement not in before]
+    if not new:
         return text
-    draft.under("relations", [line])
-    return draft.done(now, {}, states=(*before, statement))
+    draft.under("relations", [lines[statement] for statement in new])
+    return draft.done(now, {}, states=(*before, *new))
 
 
 def unrelate(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
@@ -331,7 +338,7 @@ class _Draft:
             at = behind
         out += self.lines[at:]
         if out and self.lines and self.lines[-1][-1] not in "\r\n":
-            out[-1] = out[-1].rstrip("\r\n")
+            out[-1] = out[-1].rstrip("\r\n") or out[-1]  # an empty line is nothing but its end
         if out and front[-1:] not in ("", "\ufeff", "\r", "\n"):
             front += newline
         return front + "".join(out)

@@ -16,7 +16,7 @@ from index.vertex import Edge, name_key
 from syncd.exchange import MAX_LINE, Entity, Mistake, Record, records, records_of, whole
 
 PART: Final = 4 * 1024 * 1024  # bytes that are sent at once
-MANY: Final = 500  # records that are, at the most
+MANY: Final = 100  # records that are, at the most: so often is told how far it is
 STAMPS: Final = ("updated_at", "version")
 TOLD: Final = 1000  # mistakes, and relations left out, that are listed one by one
 Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Any]

@@ -88,6 +88,7 @@ SCHEMA: tuple[str, ...] = (
     ) STRICT;
     CREATE INDEX audit_path ON audit (path, seq);
     CREATE INDEX audit_nodes ON audit (workspace, at) WHERE type = 'entity';
+    CREATE INDEX audit_pruned ON audit (seq) WHERE kind = 'pruned';
     """,
     """
     CREATE TABLE perspectives (

@@ -13,7 +13,7 @@ from index.errors import InvalidArgument, NotFound
 from index.identity import path_id, stem
 from index.index import Index
 from index.model import MemoRelation, Record
-from index.ties import Tie
+from index.ties import End, Tie, end
 from index.walk import Direction, Step, walk
 from syncd.batch import Change, Drafts, carried_out
 from syncd.memo_relations import REASON, checked_tag, dropped, rounded, saved
@@ -117,17 +117,15 @@ class MemoGraph:
         except NotFound:
             return Listed((), (), truncated=False)
         ties = self._memos.index.memos.ties
-        if from_ is not None:
-            found = ties.out_of([from_])
-        elif to is not None:
-            found = ties.into([to])
+        if from_ is None and to is None:
+            found = ties.within(self._memos.workspace, namespace, asked, limit + 1)
         else:
-            found = ties.within(self._memos.workspace, namespace)
-        kept = sorted(
-            (tie for tie in found if (to is None or tie.target.path == to.path) and asked in (None, tie.relation.tag)),
-            key=lambda tie: (-tie.updated_at, tie.key),
-        )
-        return Listed(tuple(kept[:limit]), _ends(kept[:limit]), len(kept) > limit)
+            beside = ties.out_of([end(from_)]) if from_ is not None else ties.into([end(to)]) if to is not None else []
+            kept = (tie for tie in beside if to is None or tie.target.path == to.path)
+            found = sorted(
+                (tie for tie in kept if asked in (None, tie.relation.tag)), key=lambda tie: (-tie.updated_at, tie.key)
+            )
+        return Listed(tuple(found[:limit]), self._ends(found[:limit]), len(found) > limit)
 
     def graph(
         self,
@@ -145,9 +143,9 @@ class MemoGraph:
         if not 1 <= limit <= WALKED:
             raise InvalidArgument(f"limit must be from 1 to {WALKED}", field="limit")
         asked = None if tag is None else checked_tag(tag)
-        begin = self._memos.memo(start, namespace)
+        begin = end(self._memos.memo(start, namespace))
         steps, more = walk(self._memos.index.memos.ties, begin, WAYS[way], depth=depth, most=limit, tag=asked)
-        return Walked(tuple(steps), _ends([step.tie for step in steps], begin), more)
+        return Walked(tuple(steps), self._ends([step.tie for step in steps], begin), more)
 
     def _saved(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], Tie]:
         """What to write so that the relation is as it is wanted."""
@@ -165,7 +163,7 @@ class MemoGraph:
                 reason=old.reason if wanted.reason is None else wanted.reason or None,
             )
             if made == old:
-                return [], Tie(source, target, old)
+                return [], Tie(end(source), end(target), old)
             made = replace(
                 made,
                 target=target.id,
@@ -178,7 +176,7 @@ class MemoGraph:
             drafts.put(source.path, saved(text, made, partial(_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise refused(error) from error
-        return drafts.changes(), Tie(source, target, made)
+        return drafts.changes(), Tie(end(source), end(target), made)
 
     def _deleted(self, wanted: _Wanted, _: Index) -> tuple[Sequence[Change], Tie]:
         """What to write so that the relation is gone."""
@@ -189,7 +187,7 @@ class MemoGraph:
             drafts.put(source.path, dropped(text, partial(_same, wanted.tag, target)))
         except FrontmatterError as error:
             raise refused(error) from error
-        return drafts.changes(), Tie(source, target, old)
+        return drafts.changes(), Tie(end(source), end(target), old)
 
     def _found(self, wanted: _Wanted) -> tuple[Drafts, Record, Record, str, MemoRelation | None]:
         """Both memos, the text of the first, and the relation as it is stated there now."""
@@ -199,11 +197,14 @@ class MemoGraph:
         old = next(filter(partial(_same, wanted.tag, target), document.memo_relations), None)
         return drafts, source, target, text, old
 
+    def _ends(self, ties: Sequence[Tie], *more: End) -> tuple[Record, ...]:
+        """The memos that are joined, each once, in the order in which they are met."""
+        keys = dict.fromkeys(
+            path_id(one.path) for one in (*more, *(e for tie in ties for e in (tie.source, tie.target)))
+        )
+        found = self._memos.index.memos.records(keys)
+        return tuple(found[key] for key in keys if key in found)
+
 
 def _same(tag: str, target: Record, relation: MemoRelation) -> bool:
     return relation.tag == tag and leads(target, relation)
-
-
-def _ends(ties: Sequence[Tie], *more: Record) -> tuple[Record, ...]:
-    memos = [*more, *(memo for tie in ties for memo in (tie.source, tie.target))]
-    return tuple({memo.path: memo for memo in memos}.values())

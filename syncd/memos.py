@@ -16,6 +16,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.identity import ID, fold, path_id, stem
 from index.index import Index
 from index.model import Document, Filter, MemoRelation, Record
+from index.ties import end
 from index.trace import span
 from syncd.batch import Change, Drafts, carried_out
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of
@@ -153,15 +154,15 @@ class Memos:
             raise InvalidArgument("minimum_similarity needs a query or a pivot_memo_id", field="minimum_similarity")
         rows = self.index.memos
         points = None
-        around = None if pivot is None else self.memo(pivot, namespace)
+        around = None if pivot is None else path_id(self.memo(pivot, namespace).path)
         with span("embed"):
             if query is not None:
                 points = rows.point(query)
             elif around is not None:
-                points = rows.points_of(path_id(around.path))
+                points = rows.points_of(around)
         keys = rows.matching(self.workspace, namespace, wanted or {})
         if around is not None and exclude_pivot:
-            keys = [key for key in keys if key != path_id(around.path)]
+            keys = [key for key in keys if key != around]
         scored: list[tuple[str, float | None]]
         unseen = 0
         if points is None:
@@ -245,7 +246,10 @@ class Memos:
         _compared(document, wish.version)
         if document.content != wish.content:
             _read_before(document, record)
-        changes: dict[str, PropertyValue] = {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace)}
+        changes: dict[str, PropertyValue] = {
+            **wish.owned,
+            **_changes(document.metadata, wish.fields, replace=wish.replace),
+        }
         try:
             written = split(edit(text, changes))[0] + wish.content
             if written == text:
@@ -272,12 +276,13 @@ class Memos:
         _read_before(document, record)
         drafts.drop(record.path)
         ties = index.memos.ties
-        leading = {tie.source.path: tie.source for tie in ties.into([record]) if tie.source.path != record.path}
-        count = len({tie.key for tie in (*ties.into([record]), *ties.out_of([record]))})
-        for source in leading.values():
-            if source.writable and drafts.holds(source.path):
+        into = ties.into([end(record)])
+        count = len({tie.key for tie in (*into, *ties.out_of([end(record)]))})
+        for path in {tie.source.path for tie in into} - {record.path}:
+            source = index.at(path)
+            if source is not None and source.writable and drafts.holds(path):
                 try:
-                    drafts.put(source.path, dropped(drafts.text(source.path), partial(leads, record)))
+                    drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
         return drafts.changes(), (record, count)

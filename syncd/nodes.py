@@ -28,6 +28,7 @@ from syncd.parse import parse
 from syncd.place import ENTITIES
 from syncd.redraft import Related, sized, typed, unknown
 from syncd.secrets import redacted
+from syncd.writing import unnamed
 
 if TYPE_CHECKING:
     from syncd.workspace import Tools
@@ -267,9 +268,10 @@ class Nodes:
                 lambda folded: folded in made or folded in unseen or self._tools.taken(folded),
             )
             path = f"{self._tools.inbox}/{self.workspace}/{ENTITIES}/{stem}.md"
-            if self._tools.vault.stat(path) is None:
-                return stem, path
-            raw, stat = self._tools.vault.read(path)
+            with unnamed(path):
+                if self._tools.vault.stat(path) is None:
+                    return stem, path
+                raw, stat = self._tools.vault.read(path)
             node = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox).node
             if node and name_key(node.name) == name_key(name):
                 raise _taken([node.name])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from index.errors import Conflict, NotFound, ResourceExhausted
@@ -109,15 +110,20 @@ def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) 
 def add(
     graph: Graph, drafts: Drafts, now: int, *, additions: Sequence[tuple[str, Sequence[str]]]
 ) -> list[tuple[str, list[Observation] | None]]:
-    """Append observations; what each node got, None for what is no node."""
-    told: list[tuple[str, list[Observation] | None]] = []
-    for name, contents in additions:
-        one = held(graph, drafts, name)
-        if one is None:
-            told.append((name, None))
-        else:
-            told.append((one.name, _edited(drafts, one, partial(entity.add, contents=contents, now=now))))
-    return told
+    """Append observations, in one change of each note; what each addition brought, None for what is no node."""
+    found = [(name, held(graph, drafts, name), contents) for name, contents in additions]
+    wanted: dict[str, tuple[Vertex, list[str]]] = {}
+    for _, one, contents in found:
+        if one:
+            wanted.setdefault(one.path, (one, []))[1].extend(contents)
+    added = {
+        path: iter(_edited(drafts, one, partial(entity.add, contents=contents, now=now)))
+        for path, (one, contents) in wanted.items()
+    }
+    return [
+        (one.name, list(islice(added[one.path], len(contents)))) if one else (name, None)
+        for name, one, contents in found
+    ]
 
 
 def replace(
@@ -132,33 +138,45 @@ def replace(
 def remove(
     graph: Graph, drafts: Drafts, now: int, *, deletions: Sequence[tuple[str, Collection[int]]]
 ) -> list[tuple[str, list[int], list[int]]]:
-    """Take observations away; the name, the ordinals that went and those that were not there."""
+    """Take observations away, in one change of each note; the name, the ordinals that went and those that were not there."""
+    found = [(name, held(graph, drafts, name), list(dict.fromkeys(ordinals))) for name, ordinals in deletions]
+    wanted: dict[str, tuple[Vertex, list[int]]] = {}
+    for _, one, ordinals in found:
+        if one:
+            wanted.setdefault(one.path, (one, []))[1].extend(ordinals)
+    gone = {
+        path: set(_edited(drafts, one, partial(entity.remove, ordinals=ordinals, now=now)))
+        for path, (one, ordinals) in wanted.items()
+    }
     told = []
-    for name, ordinals in deletions:
-        asked = list(dict.fromkeys(ordinals))
-        one = held(graph, drafts, name)
-        gone = _edited(drafts, one, partial(entity.remove, ordinals=asked, now=now)) if one else []
-        told.append((one.name if one else name, [n for n in asked if n in gone], [n for n in asked if n not in gone]))
+    for name, one, ordinals in found:
+        there = gone[one.path] if one else set[int]()
+        own = [ordinal for ordinal in ordinals if ordinal in there]
+        there.difference_update(own)  # asked for again, it is not there any more
+        told.append((one.name if one else name, own, [ordinal for ordinal in ordinals if ordinal not in own]))
     return told
 
 
 def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> Related:
-    """State relations that are not stated yet, where both ends exist."""
+    """State relations that are not stated yet, where both ends exist, in one change of each note."""
     told = Related([], [], [])
     missing: dict[str, None] = {}
     stated = _Stated(graph, drafts)
+    new: dict[str, tuple[Vertex, list[tuple[str, str]]]] = {}
     for one in edges:
         source, target = held(graph, drafts, one.source), held(graph, drafts, one.target)
         missing |= {name: None for name, end in ((one.source, source), (one.target, target)) if end is None}
         if source is None or target is None:
             continue
-        own = stated.of(source)
-        (told.existed if (one.type, target.path) in own else told.created).append(
-            Edge(source.name, target.name, one.type)
-        )
-        if (one.type, target.path) not in own:
-            _rewritten(drafts, source, partial(entity.relate, type=one.type, link=link_to(target), now=now))
+        own, relation = stated.of(source), Edge(source.name, target.name, one.type)
+        if (one.type, target.path) in own:
+            told.existed.append(relation)
+        else:
             own.add((one.type, target.path))
+            new.setdefault(source.path, (source, []))[1].append((one.type, link_to(target)))
+            told.created.append(relation)
+    for source, relations in new.values():
+        _rewritten(drafts, source, partial(entity.relate_all, relations=relations, now=now))
     told.not_found.extend(missing)
     return told
 

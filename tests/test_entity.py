@@ -5,7 +5,7 @@ import time
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, NotFound
@@ -354,6 +354,7 @@ def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
 
 
 @given(notes(), st.sets(st.sampled_from("BCDEF")), types)
+@example("\n- knows:: [[B]]", {"B"}, "likes")
 @settings(max_examples=300, deadline=None)
 def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, type):
     before = statements(text)

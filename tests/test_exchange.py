@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -16,6 +17,7 @@ from syncd import intake
 from syncd.cli import code
 from syncd.control import ControlServer
 from syncd.exchange import MAX_LINE, Entity, records, records_of, whole, written
+from tests.process import daemon
 from tests.world import World
 
 REFERENCE = (
@@ -275,7 +277,7 @@ def graphs(draw):
 counter = iter(range(10_000))
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graph=graphs())
 def test_a_round_trip_loses_nothing(world, graph):
     nodes, edges = graph
@@ -362,6 +364,29 @@ def test_a_large_file_comes_in_parts(world, monkeypatch):
     assert len(exported(world)[1]) == 39
 
 
+def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
+    file = tmp_path / "memory.json"
+    with file.open("w") as lines:
+        for n in range(1500):
+            lines.write(written(Entity(f"Node {n}", "thing", (f"{n} " + "long fact " * 2000,))) + "\n")
+    answer = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0) | {"made": []}
+    parts = []
+    with file.open("rb") as source:
+        tracemalloc.start()
+        told = intake.surveyed(source)
+        intake.brought(
+            source,
+            told,
+            lambda _, given: parts.append(len(given["entities"])) or answer,
+            lambda _: None,
+            {"workspace": "w", "dry_run": False},
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert (sum(parts), max(parts) <= 100) == (1500, True)
+    assert peak < file.stat().st_size / 3
+
+
 def test_import_and_export_by_command(world, tmp_path, capfd):
     file = tmp_path / "memory.json"
     file.write_text(REFERENCE + '\n{"type":"relation","from":"Anthropic","to":"Nobody","relationType":"knows"}\n')
@@ -410,3 +435,20 @@ def test_relations_may_lead_to_nodes_that_were_there_by_any_name(world):
     )
     assert (told["related"], told["dangling"]) == (1, [])
     assert exported(world)[1] == [{"type": "relation", "from": "Heron", "to": "包灵犀", "relationType": "supplied by"}]
+
+
+def test_without_a_daemon_the_files_count_as_they_are(tmp_path, bundled, models):
+    """What was written since nobody looked is there already, and nothing is made a second time."""
+    with daemon(tmp_path, models) as memex:
+        memex.run("init")
+        memex.run("import", "-", stdin=REFERENCE.encode())
+        note = memex.vault / "Captures/default/Entities/John_Smith.md"
+        note.write_text(note.read_text().replace("^o1\n", "^o1\n- Graduated in 2019\n"))
+        memex.write("Captures/default/Entities/By hand.md", "## Observations\n- written by hand\n")
+        line = '{"type":"entity","name":"by  HAND","entityType":"note","observations":["written by hand"]}\n'
+        told = json.loads(memex.run("import", "-", "--json", stdin=line.encode()))
+        assert (told["created"], told["changed"], told["unchanged"]) == (0, 0, 1)
+        lines = [json.loads(one) for one in memex.run("export").splitlines()]
+        facts = {one["name"]: one["observations"] for one in lines if one["type"] == "entity"}
+        assert facts["John_Smith"] == ["Speaks fluent Spanish", "Graduated in 2019"]
+        assert facts["By hand"] == ["written by hand"]

@@ -89,6 +89,9 @@ def killed_under_load(folder: Path, kills: int) -> None:
         world.run()
         assert world.dump() == before  # nothing was left to do
         assert before == world.rebuilt(folder / "other")
+        log = world.app.operations["audit.verify"]({}, lambda _: None)
+        assert log["entries"] >= len(kept)
+        assert not any(log[name] for name in ("breaks", "changed", "gone", "unlogged")), log
     finally:
         world.close()
     sys.stdout.write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
@@ -244,6 +245,12 @@ def test_the_family_has_an_endpoint_of_its_own_and_can_be_narrowed_to(rim):
     assert reading == [name for name in TOOLS if name.startswith(("get_", "open_", "find_", "search_", "query_"))]
 
 
+def test_the_readme_names_every_tool():
+    told = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    told = told[told.index("### Graph") : told.index("### MCP")]
+    assert [name for name in TOOLS if f"`{name}`" not in told] == []
+
+
 @pytest.mark.parametrize("way", ["http", "sse", "stdio"])
 @pytest.mark.parametrize("mode", MODES)
 def test_without_the_header_there_is_no_workspace_even_for_a_key_that_opens_only_one(rim, way, mode):
@@ -429,3 +436,33 @@ def test_twenty_agents_at_once_lose_nothing(rim):
     )
     assert [one["ordinal"] for one in opened["entities"][0]["observations"]] == list(range(1, 21))
     assert len(opened["relations"]) == 20
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_prompts_name_the_tools_of_the_families_that_are_listed(rim, mode):
+    space = rim.space()
+
+    async def asked(path="/mcp", **headers):
+        async with client(rim, key=space.name, mode=mode, path=path, **headers) as mcp:
+            given = {"recall": {"question": "who?"}, "capture-session": {}, "consolidate": {}}
+            return [
+                (await mcp.get_prompt(name, arguments)).messages[0].content.text for name, arguments in given.items()
+            ]
+
+    own = {"X_Memory_Workspace": space.name}
+    notes = ("semantic_search", "capture_thought", "delete_thought")
+    graph = ("search_nodes", "create_entities", "get_consolidation_report")
+    for told, there, missing in (
+        (run(asked(**own)), notes + graph, ()),
+        (run(asked("/mcp/graph", **own)), graph, notes),
+        (run(asked("/mcp/thoughts", **own)), notes, graph),
+        (run(asked(X_MCP_Toolsets="thoughts", **own)), notes, graph),
+        (run(asked()), notes, graph),  # without the header no tool of the graph would answer
+    ):
+        for text, tool in zip(told * 2, there, strict=False):
+            assert tool in text
+        assert not [tool for tool in missing if tool in "".join(told)]
+        for text in told:
+            steps = [line for line in text.splitlines() if line[:1].isdigit()]
+            assert [line.partition(".")[0] for line in steps] == [str(n) for n in range(1, len(steps) + 1)]
+            assert len(steps) >= 3

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from index.vertex import Edge
 from syncd.newnode import NewNode
@@ -178,7 +179,11 @@ def test_each_observation_gets_the_next_ordinal_for_good(world, nodes):
     assert [(name, added and [one.ordinal for one in added]) for name, added in told] == [
         ("Ada", [3, 4]), ("Nobody", None), ("Ada", [5]),
     ]  # fmt: skip
-    assert nodes.remove([("Ada", [5, 4, 99]), ("Nobody", [1])]) == [("Ada", [5, 4], [99]), ("Nobody", [], [1])]
+    assert nodes.get("Ada").version == 2
+    assert nodes.remove([("Ada", [5, 99]), ("Nobody", [1]), ("ada", [5, 4])]) == [
+        ("Ada", [5], [99]), ("Nobody", [], [1]), ("Ada", [4], [5]),
+    ]  # fmt: skip
+    assert nodes.get("Ada").version == 3
     ((_, added),) = nodes.add([("Ada", ["six"])])
     assert [one.ordinal for one in added] == [6]
     assert nodes.replace("ADA", 2, " zwei\r\nzeilen ") == ("Ada", "two", "zwei\nzeilen")
@@ -508,3 +513,44 @@ def test_a_word_with_a_hash_in_a_fact_is_no_tag_of_the_node(world, nodes):
     world.reopen()
     assert world.app.desk.workspace("default").nodes.get("Ada").tags == ()
     assert world.found("algebra", tags=["algebra"]) == [f"{ENTITIES}/Ada.md"]
+
+
+# Beside captures
+
+
+def test_a_capture_with_the_words_of_a_node_is_a_note_of_its_own(world, nodes):
+    (ada,) = made(nodes, "Ada", observations=["one"])
+    body = text(world, "Ada").split("---\n", 2)[2]
+    captured = world.app.desk.workspace("default").capture(body)
+    assert captured.created
+    assert captured.record.id != ada.id
+    assert nodes.get("Ada") == ada
+
+
+def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
+    (ada,) = made(
+        nodes, "Ada", observations=["Wrote the first published algorithm, for an engine that was never built"]
+    )
+    before = text(world, "Ada")
+    assert world.app.labels.facts()["missing"] == 0
+    assert world.app.labels.backfill({}, lambda _: None)["enriched"] == 0
+    with pytest.raises(InvalidArgument, match="node"):
+        world.app.labels.again({"id": ada.id}, lambda _: None)
+    found = Enrichment(summary="A summary.", tags=("a-tag",))
+    assert world.app.desk.workspace("default").enrich(ada.path, found, replacing=True) is None
+    assert text(world, "Ada") == before
+
+
+def test_a_node_deleted_by_its_id_takes_its_relations_along_and_its_twin_alone_does_not(world, nodes):
+    made(nodes, "Ada", "Kay")
+    nodes.relate([Edge("Kay", "Ada", "admires")])
+    world.write(f"{ENTITIES}/Another Ada.md", "---\nid: twin\ntype: entity\nname: Ada\n---\n")
+    world.run()
+    space = world.app.desk.workspace("default")
+    space.delete("twin")
+    assert not (world.vault / ENTITIES / "Another Ada.md").exists()
+    assert nodes.between("Kay", "Ada") == [Edge("Kay", "Ada", "admires")]
+    space.delete(nodes.get("Ada").id)
+    assert "admires" not in text(world, "Kay")
+    with pytest.raises(NotFound):
+        space.delete("twin")

@@ -292,8 +292,10 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     points = np.stack([unit("text 7 part 1"), 3 * unit("text 9 part 0")])
     asked = [*texts, "wordbound", "unknown"]
     assert store._table.seen.rows is None
+    own = {name: store.vectors_of(name) for name in asked}
     first = store.similar(points, asked)
     held(store)
+    assert all(store.vectors_of(name) == pytest.approx(own[name], abs=1e-5) for name in asked)
     second = store.similar(points, asked)
     assert first.keys() == second.keys() == {name for name, own in texts.items() if own}
     assert first == pytest.approx(second, abs=1e-5)

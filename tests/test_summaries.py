@@ -1,6 +1,8 @@
 """syncd/summaries.py and syncd/insight.py: the report over real files and indexes, with drafts of an endpoint's."""
 
 import json
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -8,8 +10,8 @@ from index.vertex import Edge
 from syncd.config import EnrichSettings
 from syncd.newnode import NewNode
 from syncd.summaries import ASKED, ENOUGH_S, Asking
-from tests.entities import vertices
-from tests.fakes import FakeChat
+from tests.entities import OPEN, TOPICS, entities, vertices
+from tests.fakes import FakeChat, fake_embedder
 from tests.world import World
 
 
@@ -143,3 +145,39 @@ def test_a_report_stays_in_its_workspace(world):
     assert [one.name for one in other.report().stale] == ["Secret plan"]
     assert "Secret" not in repr(nodes_of(world).report())
     assert other.gaps(9) == []
+
+
+def test_a_restart_changes_nothing_of_a_report(world):
+    nodes = nodes_of(world)
+    nodes.create(
+        [NewNode(one.name, one.type, list(one.observations), None, list(one.tags)) for one in [*entities()][:20]]
+    )
+    before = nodes.report()
+    world.reopen()
+    world.run()
+    again = nodes_of(world).report()
+    assert replace(again, events=before.events) == before, "events are counted up to now"
+
+
+@pytest.mark.slow
+def test_on_entities_as_agents_write_them_a_report_is_worth_reading(tmp_path, bundled):
+    """With the bundled model: measured 20 of 20 candidates, 31 of 31 gaps, 53 nodes in clusters of which 83 % fit."""
+    world = World(tmp_path, embedder=fake_embedder(bundled))
+    try:
+        world.run()
+        nodes, made = nodes_of(world), list(entities())
+        for start in range(0, len(made), 20):
+            some = made[start : start + 20]
+            nodes.create([NewNode(one.name, one.type, list(one.observations), None, list(one.tags)) for one in some])
+        nodes.relate([Edge(one.name, target, kind) for one in made for kind, target in one.relations])
+        report, gaps = nodes.report(), nodes.gaps(100)
+    finally:
+        world.close()
+    assert sum(frozenset((one.node_a, one.node_b)) in OPEN for one in report.candidates) >= 19
+    assert len(gaps) >= 25 and all(frozenset((gap.node, gap.referenced)) in OPEN for gap in gaps)
+    topic = {name: title for title, names in TOPICS.items() for name in names}
+    fitting = sum(Counter(topic.get(name) for name in one.names).most_common(1)[0][1] for one in report.clusters)
+    clustered = sum(len(one.names) for one in report.clusters)
+    assert clustered >= 40 and fitting / clustered >= 0.75
+    assert sum(one.label is not None for one in report.clusters) >= 0.9 * len(report.clusters)
+    assert all(one.draft and len(one.draft) <= 300 for one in report.stale)

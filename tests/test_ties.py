@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from index.catalog import Catalog
 from index.identity import owner, path_id
 from index.model import Stat
-from index.ties import Ties
+from index.ties import Ties, end
 from index.walk import walk
 from syncd.parse import parse
 
@@ -93,19 +93,23 @@ def stem(path):
 
 
 @given(notes=NOTES, data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_relations_are_those_that_the_notes_state(tmp_path_factory, notes, data):
     expected = reckoned(notes)
     folder = tmp_path_factory.mktemp("ties")
     catalog, ties = catalog_of(folder, data.draw(st.permutations(notes)))
     try:
-        records = [catalog.at(note.path) for note in notes]
+        records = [end(catalog.at(note.path)) for note in notes]
         assert sorted(tie.key for tie in ties.out_of(records)) == sorted(expected)
         assert sorted(tie.key for tie in ties.into(records)) == sorted(expected)
         for workspace, namespace in (("one", "default"), ("one", "ns"), ("two", "default"), ("none", "default")):
             here = {r.path for r in records if (r.workspace, r.namespace) == (workspace, namespace)}
-            found = [tie.key for tie in ties.within(workspace, namespace)]
+            found = [tie.key for tie in ties.within(workspace, namespace, None, 1000)]
             assert sorted(found) == sorted(key for key in expected if key[0] in here)
+            assert [tie.key for tie in ties.within(workspace, namespace, None, 1)] == found[:1]
+            assert [tie.key for tie in ties.within(workspace, namespace, "t", 9)] == [k for k in found if k[2] == "t"][
+                :9
+            ]
         for record in records:
             assert sorted(tie.key for tie in ties.out_of([record])) == sorted(
                 k for k in expected if k[0] == record.path
@@ -147,7 +151,7 @@ def walked(ties, start, expected, data):
 
 def test_a_relation_without_times_has_those_of_its_memo(tmp_path):
     catalog, ties = catalog_of(tmp_path, [Note("Captures/one/A.md", "a", ((None, "a", "t", 1),))])
-    (tie,) = ties.within("one", "default")
+    (tie,) = ties.within("one", "default", None, 2000)
     assert (tie.created_at, tie.updated_at) == (5, 5)
     catalog.close()
 
@@ -156,8 +160,10 @@ def test_a_relation_without_times_has_those_of_its_memo(tmp_path):
 def test_more_memos_than_one_question_holds(tmp_path, count):
     notes = [Note(f"Captures/one/N{n}.md", f"n{n}", ((f"n{(n + 1) % count}", "x", "t", 1),)) for n in range(count)]
     catalog, ties = catalog_of(tmp_path, notes)
-    records = [catalog.at(note.path) for note in notes]
-    assert len(ties.out_of(records)) == len(ties.into(records)) == len(ties.within("one", "default")) == count
+    records = [end(catalog.at(note.path)) for note in notes]
+    assert (
+        len(ties.out_of(records)) == len(ties.into(records)) == len(ties.within("one", "default", None, 2000)) == count
+    )
     steps, _ = walk(ties, records[0], ("forward",), depth=10, most=1000)
     assert [step.path[-1] for step in steps] == [f"n{n}" for n in range(1, 11)]
     catalog.close()
