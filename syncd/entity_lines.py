@@ -94,7 +94,10 @@ def stated(line: str, item: Item, ordinal: int) -> str:
     if item.anchor:
         return f"{line[: item.anchor.start]}{_ids(ordinal, item.anchor)}{line[item.anchor.end :]}"
     text = line.rstrip("\r\n")
-    return f"{text} ^o{ordinal}{line[len(text) :]}"
+    end = line[len(text) :]
+    if text.rstrip(" \t") == item.lead:  # a further blank would move the column in which the item's text begins
+        text = item.lead
+    return f"{text} ^o{ordinal}{end}"
 
 
 def alone(lead: str, content: str, ordinal: int, anchor: Id | None = None) -> list[str]:
