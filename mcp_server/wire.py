@@ -60,9 +60,10 @@ def body(error: MemexError) -> bytes:
 
 def invalid(problem: ValidationError) -> InvalidArgument:
     """A refusal that names each field and what is wrong with it, but never the value."""
+    told = problem.errors(include_url=False, include_input=False)
     fields = [
         {"field": ".".join(_word(part) for part in found["loc"]) or "body", "problem": _problem(found)}
-        for found in problem.errors(include_url=False, include_input=False, include_context=False)[:10]
+        for found in [one for one in told if not _follows(one, told)][:10]
     ]
     return InvalidArgument("; ".join(f"{field['field']}: {field['problem']}" for field in fields), fields=fields)
 
@@ -118,8 +119,20 @@ def _word(part: int | str) -> str:
     return text[:LONGEST_DETAIL]
 
 
+def _follows(found: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a list is called too short only because items of it are wrong, each of which is told."""
+    loc = found["loc"]
+    return found["type"] == "too_short" and any(one["loc"][: len(loc)] == loc != one["loc"] for one in told)
+
+
 def _problem(found: Mapping[str, Any]) -> str:
     match found["type"]:
+        case "tuple_type" | "list_type":
+            return "must be a list"
+        case "too_short" | "too_long" as bound:
+            least = bound == "too_short"
+            limit = found["ctx"]["min_length" if least else "max_length"]
+            return f"must have at {'least' if least else 'most'} {limit:,} item{'' if limit == 1 else 's'}"
         case "extra_forbidden":
             return "unknown argument"
         case "missing":
