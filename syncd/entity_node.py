@@ -36,9 +36,11 @@ def checked_content(text: str) -> str:
     if not isinstance(text, str) or _NO_TEXT.search(text):
         raise InvalidArgument("an observation is text, without NUL or lone surrogates")
     content = _LINE_END.sub("\n", text).strip()
-    if not 0 < len(content) <= MAX_CONTENT:
+    if not content:
+        raise InvalidArgument("an observation is empty: it has at least one character besides white space")
+    if len(content) > MAX_CONTENT:
         raise InvalidArgument(
-            f"an observation has 1 to {MAX_CONTENT:,} characters, and this one {len(content):,}: split it in several"
+            f"an observation has at most {MAX_CONTENT:,} characters, and this one {len(content):,}: split it in several"
         )
     return content
 

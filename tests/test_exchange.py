@@ -324,7 +324,9 @@ def test_in_another_vault_even_the_ids_are_the_same(world, tmp_path):
 
 
 def test_a_node_that_was_written_without_a_type_goes_out_and_comes_back(world, tmp_path):
-    world.write("Captures/default/Entities/By hand.md", "## Observations\n- one\n\n## Relations\n- sees:: [[By hand]]\n")
+    world.write(
+        "Captures/default/Entities/By hand.md", "## Observations\n- one\n\n## Relations\n- sees:: [[By hand]]\n"
+    )
     world.run()
     out, relations = exported(world)
     ((_, one),) = out.items()
