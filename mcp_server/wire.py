@@ -34,6 +34,16 @@ STATUS: Final[Mapping[str, int]] = {
     Unavailable.code: 503,
 }
 LONGEST_DETAIL: Final = 64
+PROBLEMS: Final[Mapping[str, str]] = {  # in words of JSON, where the model's own are those of Python
+    "extra_forbidden": "unknown argument",
+    "missing": "is required",
+    "json_invalid": "not valid JSON",
+    "string_unicode": "not valid Unicode text",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "too_short": "must have {min_length:,} or more items",
+    "too_long": "must have {max_length:,} or fewer items",
+}
 
 
 class Given(BaseModel):
@@ -126,23 +136,9 @@ def _follows(found: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> boo
 
 
 def _problem(found: Mapping[str, Any]) -> str:
-    match found["type"]:
-        case "tuple_type" | "list_type":
-            return "must be a list"
-        case "too_short" | "too_long" as bound:
-            least = bound == "too_short"
-            limit = found["ctx"]["min_length" if least else "max_length"]
-            return f"must have at {'least' if least else 'most'} {limit:,} item{'' if limit == 1 else 's'}"
-        case "extra_forbidden":
-            return "unknown argument"
-        case "missing":
-            return "is required"
-        case "json_invalid":
-            return "not valid JSON"
-        case "string_unicode":
-            return "not valid Unicode text"
-        case _:
-            return str(found["msg"]).removeprefix("Value error, ")
+    if known := PROBLEMS.get(found["type"]):
+        return known.format(**found.get("ctx", {}))
+    return str(found["msg"]).removeprefix("Value error, ")
 
 
 def plain(text: str) -> str:

@@ -23,6 +23,7 @@ MAX_NAME, MAX_KIND, MAX_CONTENT = 256, 100, 10_000  # characters
 ONE_LINE = re.compile("[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*+")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_STRAY = re.compile(r" {0,3}(?:[-+*]|[0-9]{1,9}[.)])[ \t].*(?<=[ \t])(\^[oO][1-9][0-9]{0,11})[ \t]*(?:[\r\n]|\Z)")
 _UNLINKED = re.compile(r"[\[\]|\s]+")
 
 
@@ -86,6 +87,11 @@ def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Nod
     if found.repeated:
         named = ", ".join(f"^o{ordinal}" for ordinal in found.repeated)
         defects.append(Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps it"))
+    if "observations" not in page.sections and (stray := [at for at in map(_STRAY.match, page.lines) if at]):
+        named = ", ".join(at[1] for at in stray[:5])
+        defects.append(
+            Defect("stray-ordinals", f"{named} stand under no heading `Observations`: they count for nothing")
+        )
     if found.highest > LARGEST:
         defects.append(Defect("ordinals-spent", f"the ordinals end at {LARGEST:,}: lower `last_ordinal` or the ids"))
     said = Node(
