@@ -136,7 +136,7 @@ class _Reading:
 
     def entity(self) -> Entity | None:
         name = self._text(checked_name, "name")
-        kind = self._text(checked_kind, "entityType", "entity_type")
+        kind = self._text(_kind, "entityType", "entity_type")
         contents = self._observations()
         ordinals = self._ordinals(contents)
         properties = self._properties()
@@ -204,6 +204,11 @@ class _Reading:
             else:
                 self._wrong(f"{key} must be {wanted}")
         return found
+
+
+def _kind(text: str) -> str:
+    """"" is good: the type of a node that a person wrote without one."""
+    return checked_kind(text) if text else ""
 
 
 def _texts(value: Any) -> bool:

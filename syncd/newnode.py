@@ -26,7 +26,7 @@ class NewNode:
     """A node to be."""
 
     name: str
-    entity_type: str
+    entity_type: str | None  # None = it has none, like a note that a person wrote without
     observations: Sequence[str] = ()
     summary: str | None = None
     tags: Sequence[str] = ()
@@ -40,7 +40,7 @@ def checked(given: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
         replace(
             one,
             name=checked_name(one.name),
-            entity_type=checked_kind(one.entity_type),
+            entity_type=None if one.entity_type is None else checked_kind(one.entity_type),
             observations=tuple(map(checked_content, one.observations)),
             summary=None if one.summary is None else checked_summary(one.summary),
             tags=checked_tags(one.tags),
@@ -84,7 +84,9 @@ def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
 
 def own_properties(one: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:
     """The properties of a new node whose file is called `stem`, in the order in which they are written."""
-    own: dict[str, PropertyValue] = {"id": id, "type": "entity", "entity_type": one.entity_type}
+    own: dict[str, PropertyValue] = {"id": id, "type": "entity"}
+    if one.entity_type is not None:
+        own["entity_type"] = one.entity_type
     if stem != one.name:
         own |= {"name": one.name, "aliases": [one.name]}
     if one.summary:

@@ -292,4 +292,4 @@ def _twin(graph: Graph, name: str) -> Vertex | None:
 
 def _taken(names: list[str]) -> Conflict:
     words = ", ".join(map(repr, names))
-    return Conflict(f"these exist already, and nothing was made: {words}; add_observations adds to them", names=names)
+    return Conflict(f"these exist already, and nothing was made: {words}; add observations to them instead", names=names)

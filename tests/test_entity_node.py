@@ -53,6 +53,9 @@ def test_observations_are_in_the_order_of_their_ordinals():
     [
         ("", {}, []),
         ("## Observations\n- a ^o2\n- b ^o2\n- c ^o3\n- d ^o3\n", {"last_ordinal": 3}, ["repeated-ordinal"]),
+        ("## Facts\n- a ^o1\n- b ^o2\n", {"last_ordinal": 2}, ["stray-ordinals"]),
+        ("## Observations\n\n## Archive\n- a ^o1\n", {"last_ordinal": 1}, []),  # taken out on purpose
+        ("## Facts\n- a\n- see ^o1 there\n", {"last_ordinal": 2}, []),
         ("", {"last_ordinal": "many"}, ["bad-last-ordinal"]),
         ("", {"last_ordinal": -1}, ["bad-last-ordinal"]),
         ("", {"last_ordinal": True}, ["bad-last-ordinal"]),

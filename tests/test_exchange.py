@@ -323,6 +323,24 @@ def test_in_another_vault_even_the_ids_are_the_same(world, tmp_path):
         other.close()
 
 
+def test_a_node_that_was_written_without_a_type_goes_out_and_comes_back(world, tmp_path):
+    world.write(
+        "Captures/default/Entities/By hand.md", "## Observations\n- one\n\n## Relations\n- sees:: [[By hand]]\n"
+    )
+    world.run()
+    out, relations = exported(world)
+    ((_, one),) = out.items()
+    assert (one["entityType"], one["observations"]) == ("", ["one"])
+    other = World(tmp_path / "other")
+    try:
+        other.run()
+        brought(other, "\n".join(json.dumps(line) for line in [*out.values(), *relations]))
+        assert exported(other) == (out, relations)
+        assert "entity_type" not in (other.vault / "Captures/default/Entities/By hand.md").read_text()
+    finally:
+        other.close()
+
+
 def test_what_a_node_lacks_is_added_and_nothing_is_replaced(world):
     brought(
         world, '{"type":"entity","name":"Ada","entityType":"person","observations":["a"],"summary":"Hers","tags":["x"]}'
