@@ -93,18 +93,17 @@ def whole(table: pa.Table) -> Iterator[Row]:
             yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(there) if has else None)
 
 
-def pooled(table: pa.Table) -> dict[str, np.ndarray]:
-    """The sum of each document's vectors, of a table that holds `doc_id` and `vector`."""
-    totals: dict[str, np.ndarray] = {}
-    for piece in table.to_batches(max_chunksize=10_000):
-        column = piece.column("vector")
-        ids = piece.column("doc_id").filter(column.is_valid()).dictionary_encode()
-        matrix = _matrix(column)
-        order = np.argsort(numbers := ids.indices.to_numpy(), kind="stable")
-        starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-        for doc_id, total in zip(ids.dictionary.to_pylist(), _sums(matrix[order], starts), strict=True):
-            totals[doc_id] = totals[doc_id] + total if doc_id in totals else total
-    return totals
+def add_up(totals: dict[str, np.ndarray], piece: pa.RecordBatch) -> None:
+    """Add the vectors of each document in a batch of `doc_id` and `vector` to those before."""
+    column = piece.column("vector")
+    ids = piece.column("doc_id").filter(column.is_valid()).dictionary_encode()
+    if not len(ids):
+        return
+    order = np.argsort(numbers := ids.indices.to_numpy(), kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    sums = np.add.reduceat(_matrix(column)[order], starts, axis=0)
+    for doc_id, total in zip(ids.dictionary.to_pylist(), sums, strict=True):
+        totals[doc_id] = totals[doc_id] + total if doc_id in totals else total
 
 
 def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
@@ -123,10 +122,6 @@ def owned(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:
 def tally(table: pa.Table) -> dict[str, int]:
     """How many rows each document has."""
     return {item["values"]: item["counts"] for item in pc.value_counts(table["doc_id"]).to_pylist()}
-
-
-def _sums(matrix: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    return np.add.reduceat(matrix, starts, axis=0) if len(starts) else matrix
 
 
 def _matrix(column: pa.FixedSizeListArray) -> np.ndarray:

@@ -195,6 +195,16 @@ class Catalog:
         found = "select key, path from facets join documents using (path) where facets.workspace = ?"
         return dict(self._db.rows(found, workspace))
 
+    def whole(self, workspace: str, perspectives: str) -> bool:
+        """Whether all observations of `workspace` are embedded under these perspectives; quick, however many there are."""
+        lacking = self._db.rows(
+            "select path from facets where workspace = ?1 and (perspectives < ?2 or perspectives > ?2) union all "
+            "select path from facets where workspace = ?1 and embedded < observations limit 1",
+            workspace,
+            perspectives,
+        )
+        return not lacking
+
     def embedded(self, workspace: str, perspectives: str) -> tuple[int, int]:
         """How many observations of `workspace` are embedded under these perspectives, and how many there are."""
         [(done, there)] = self._db.rows(

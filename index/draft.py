@@ -21,6 +21,7 @@ SHORT: Final = 40  # characters of room that are left empty rather than filled w
 OLD: Final = 0.5  # what a word is worth that the draft has already
 LEAST: Final = 0.35  # a sentence is worth at least this part of the best one
 _END = re.compile(r"[.!?。！？…]['\"”’)」』）]*\Z")
+_BOX = re.compile(r"\A\[.\][ \t]+")  # of a task
 _WIDE = re.compile(r"[\u2e80-\u9fff\uff00-\uff60]\Z")
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -66,7 +67,7 @@ def _said(contents: Sequence[str], clean: Callable[[str], str]) -> list[str]:
     for content in contents:
         if left <= 0 or len(said) >= SENTENCES:
             break
-        text = clean(content[:left])
+        text = clean(_BOX.sub("", content[:left], count=1))
         left -= len(text)
         said.update(dict.fromkeys(sentence for sentence in spoken(text) if not sentence.startswith("|")))
     return list(said)[:SENTENCES]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from index.errors import Unavailable
 from index.facets import Seen, seen
-from index.identity import path_id
+from index.identity import fold, path_id, stem
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
 from index.perspectives import Perspective, mark
 from index.rank import keywords
@@ -83,8 +83,8 @@ def _widely(
 ) -> list[Seen]:
     """The best observations, by more and more of them until there are `limit`: one long node may fill a pool."""
     pool = max(POOL, 2 * limit)
-    words = keywords(query)
     key = None if place.path is None else path_id(place.path)
+    words = keywords(query) if place.path is None else _apart(keywords(query), place.path)
     while True:
         if points:
             legs = observations.near(place.workspace, points, pool)
@@ -99,6 +99,12 @@ def _widely(
         pool = min(WIDEST, 4 * pool)
 
 
+def _apart(words: str, path: str) -> str:
+    """What is asked of one node without its own name, which stands with each of its observations."""
+    name = set(stem(path).split())
+    return " ".join(word for word in words.split() if fold(word) not in name) or words
+
+
 def _best(found: Iterable[Seen], *, by_node: bool) -> list[Seen]:
     """Each observation, or each node, once: where its score is the highest."""
     best: dict[tuple[str, int], Seen] = {}
@@ -111,10 +117,10 @@ def _best(found: Iterable[Seen], *, by_node: bool) -> list[Seen]:
 
 
 def _lacking(place: Place, perspectives: Sequence[Perspective], catalog: Catalog) -> tuple[str, ...]:
+    if catalog.whole(place.workspace, mark(perspectives)):
+        return ()
     done, there = catalog.embedded(place.workspace, mark(perspectives))
-    return (f"{there - done:,} of {there:,} observations are not embedded under every perspective yet",) * (
-        done < there
-    )
+    return (f"{there - done:,} of {there:,} observations are not embedded under every perspective yet",)
 
 
 def _hits(found: Sequence[Seen], workspace: str, catalog: Catalog) -> list[ObservationHit]:

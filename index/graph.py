@@ -152,14 +152,17 @@ class Graph:
     def relations(self) -> int:
         """How many relations there are between nodes."""
         with self._lock:
-            return sum(outward for path in self._nodes() for _, _, outward in self._neighbours(path))
+            return sum(1 for _ in self._all())
 
     def edges(self, names: Iterable[str] | None = None) -> list[Edge]:
         """The relations that have one of these nodes at either end (None: all), in order of their ends and type."""
         with self._lock:
-            asked = None if names is None else [self.get(name) for name in names]
-            paths = set(self._nodes()) if asked is None else {one.path for one in asked if one}
-            found = {edge for path in paths for edge in self._edges(path)}
+            if names is None:
+                called = {path: note.name for path, note in self._notes.items()}
+                found = {Edge(called[path], called[to], kind) for path, to, kind in self._all()}
+            else:
+                paths = {one.path for name in names if (one := self.get(name))}
+                found = {edge for path in paths for edge in self._edges(path)}
         return sorted(found, key=order)
 
     def between(self, a: str, b: str) -> list[Edge]:
@@ -183,7 +186,8 @@ class Graph:
     def orphans(self) -> list[Vertex]:
         """The nodes without a relation, by name."""
         with self._lock:
-            return [one for one in self.vertices() if not self._neighbours(one.path)]
+            related = {end for path, to, _ in self._all() for end in (path, to)}
+            return [one for one in self.vertices() if one.path not in related]
 
     def dangling(self) -> list[tuple[str, Statement]]:
         """What notes state about what is no node here, by path."""
@@ -295,6 +299,12 @@ class Graph:
             return owner(own) if own else None
         named = self._named.get(key)
         return owner(named) if named else self._aliased(key)
+
+    def _all(self) -> Iterator[tuple[str, str, str]]:
+        """(path, path of the target, type) of every relation, each once; quicker than asking node after node."""
+        for path in self._nodes():
+            ends = {(stated.type, self._resolved(stated.target)) for stated in self._notes[path].relations}
+            yield from ((path, to, kind) for kind, to in ends if to)
 
     def _pointers(self, one: Vertex) -> Iterator[tuple[str, Statement]]:
         own = keys(one)

@@ -46,19 +46,19 @@ class MemoRows:
         own = {key: one for key, one in wanted.items() if key in ("title", "tags")}
         said = {key: one for key, one in wanted.items() if key not in own}
         pieces = list(needles(said))
+        columns = ("key", *(["metadata"] if said else []), *(["title", "tags"] if own else []))
         rows = self._catalog.rows(
-            f"""select key, metadata, title, tags from documents where workspace = ? and namespace = ? and type <> 'entity'
+            f"""select {", ".join(columns)} from documents where workspace = ? and namespace = ? and type <> 'entity'
             {"and instr(metadata, ?) " * len(pieces)}order by coalesce(updated_at, created_at) desc, path""",  # noqa: S608 - no text of anybody's
             workspace,
             namespace,
             *pieces,
         )
-        return [
-            key
-            for key, metadata, title, tags in rows
-            if (not said or holds(json.loads(metadata), said))
-            and (not own or holds({"title": title, "tags": json.loads(tags)}, own))
-        ]
+        if said:
+            rows = [row for row in rows if holds(json.loads(row[1]), said)]
+        if own:
+            rows = [row for row in rows if holds({"title": row[-2], "tags": json.loads(row[-1])}, own)]
+        return [row[0] for row in rows]
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:
         """The memos with these keys, by key."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from index.facets import Seen, seen
 from index.model import Filter
-from index.perspectives import Perspective
 from index.rows import Match, Row
 from index.scale import Point
 from index.store import Store, StoreDamaged, discard
@@ -95,17 +94,16 @@ class Observations:
                 for row, value in zip(own, similar.tolist(), strict=True):
                     yield seen(row, perspective.name, value - added)
 
-    def pooled(self, workspace: str, perspectives: Sequence[Perspective]) -> dict[str, NDArray[np.float32]]:
-        """The mean direction of each node's observations under these perspectives: unit vectors, by key."""
-        totals: dict[str, NDArray[np.float32]] = {}
-        for perspective in perspectives if self._store else ():
-            asked = Filter(workspace=workspace, type=perspective.name)
-            for store in self.opened:
-                for key, total in store.pooled(asked).items():
-                    totals[key] = totals[key] + total if key in totals else total
-        lengths = {key: float(np.linalg.norm(total)) for key, total in totals.items()}
-        return {key: total / lengths[key] for key, total in totals.items() if lengths[key] > 0}
+    def pooled(self, workspace: str, perspective: str | None) -> dict[str, NDArray[np.float32]]:
+        """The mean direction of each node's observations under a perspective, or all: unit vectors, by key."""
+        totals = self._store.pooled(Filter(workspace=workspace, type=perspective)) if self._store else {}
+        return {key: unit(total) for key, total in totals.items() if total.any()}
 
     def dump(self) -> list[tuple[Any, ...]]:
         """All that is stored, in an order that does not tell how it was written."""
         return self._store.dump() if self._store else []
+
+
+def unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The vector of length 1 in the same direction."""
+    return np.asarray(vector / np.linalg.norm(vector), np.float32)

@@ -129,8 +129,7 @@ class Reader:
         """The mean direction of each node's observations under a perspective, or all: paths, and unit vectors, a row each.
 
         A node without vectors is left out."""
-        chosen = [one for one in self.perspectives(workspace) if perspective in (None, one.name)]
-        pooled, paths = self._observations.pooled(workspace, chosen), self._catalog.nodes(workspace)
+        pooled, paths = self._observations.pooled(workspace, perspective), self._catalog.nodes(workspace)
         there = sorted((paths[key], key) for key in pooled if key in paths)
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
         return [path for path, _ in there], matrix

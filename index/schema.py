@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.identity import fold, path_id, stem
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 7  # of what follows
+VERSION: Final = 8  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -59,6 +59,7 @@ create table facets (
   path text primary key references nodes (path) on delete cascade, workspace text not null, perspectives text not null,
   observations integer not null, embedded integer not null, rows integer not null) without rowid;
 create index facets_here on facets (workspace, perspectives, observations, embedded);
+create index facets_lacking on facets (workspace) where embedded < observations;
 create table memo_relations (
   path text not null references documents (path) on delete cascade, ord integer not null,
   target text, link text not null, stem text not null, tag text not null, weight real not null, reason text,

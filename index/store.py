@@ -197,7 +197,7 @@ class Store:
 
     def pooled(self, filter: Filter) -> dict[str, np.ndarray]:
         """The sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
-        return arrow.pooled(self._read(self._table.vectors_of(filter)))
+        return self._read(self._table.pooled(filter))
 
     def count(self) -> int:
         """How many chunks there are."""

@@ -23,7 +23,7 @@ from lancedb.table import AsyncTable
 from lancedb.util import value_to_sql
 
 from index import heal, upkeep
-from index.arrow import COLUMNS, KEY, PLACED, PLAIN, SHOWN, schema, tally
+from index.arrow import COLUMNS, KEY, PLACED, PLAIN, SHOWN, add_up, schema, tally
 from index.heal import StoreDamaged
 from index.model import Filter
 from index.resident import Rows
@@ -52,7 +52,7 @@ VECTORS: Final[
 }
 KINDS: Final[dict[str, upkeep.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
 NPROBES: Final = 20
-FEWER: Final = 8  # where several points are asked that are near to the same rows: what one misses another finds
+FEWER: Final = 6  # where several points are asked that are near to the same rows: what one misses another finds
 
 BACK: Final = 8  # versions that are tried when the newest can't be read
 TERMS: Final = 5_000  # values in one IN list
@@ -223,9 +223,13 @@ class Table:
         """The rows of one document, vectors included."""
         return await self.select(COLUMNS, _is_in("doc_id", [doc_id]))
 
-    async def vectors_of(self, restriction: Filter) -> Any:
-        """Document and vector of the rows that `restriction` lets pass."""
-        return await self.select(("doc_id", "vector"), where(restriction, value_to_sql))
+    async def pooled(self, restriction: Filter) -> dict[str, np.ndarray]:
+        """The sum of the vectors of each document's rows that `restriction` lets pass, read piece by piece."""
+        condition, totals = where(restriction, value_to_sql), dict[str, np.ndarray]()
+        query = self.seen.reader.query().select(["doc_id", "vector"])
+        async for piece in await (query.where(condition) if condition else query).to_batches():
+            add_up(totals, piece)
+        return totals
 
     async def count(self) -> int:
         """How many rows readers see."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from index.embed import Embedder
 from index.errors import Unavailable
 
-LATEST: Final = 1_000  # vectors that are remembered: what is written again because something came between
+LATEST: Final = 4_000  # vectors that are remembered: a note that one writes to is mostly written to again
 
 Vector: TypeAlias = NDArray[np.float32]
 Stored: TypeAlias = Callable[[Collection[str]], Mapping[str, Vector]]
@@ -50,7 +50,10 @@ class Vectors:
         Without an embedder that works, `urgent` raises Unavailable; else some are missing."""
         known = self._remembered(texts)
         for stored in self._stored:
-            known |= stored(texts.keys() - known.keys())
+            read = stored(texts.keys() - known.keys())
+            known |= read
+            if urgent:
+                self._remember(read)
         unknown = {digest: text for digest, text in texts.items() if digest not in known}
         if not unknown or embedder is None:
             return Found(known, frozenset())

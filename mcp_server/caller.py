@@ -80,6 +80,6 @@ def workspace_of(desk: Desk, caller: Caller, *, named: bool = False) -> Workspac
         except NotFound:
             pass
     raise NotFound(
-        "no such workspace, or the key may not see it; name another in the header X-Memory-Workspace, "
-        "or make it with `memex workspace create`"
+        "no such workspace, or the key may not see it, or the request names none where it must: "
+        "name one in the header X-Memory-Workspace, or make it with `memex workspace create`"
     )

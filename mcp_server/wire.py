@@ -34,6 +34,16 @@ STATUS: Final[Mapping[str, int]] = {
     Unavailable.code: 503,
 }
 LONGEST_DETAIL: Final = 64
+PROBLEMS: Final[Mapping[str, str]] = {  # in words of JSON, where the model's own are those of Python
+    "extra_forbidden": "unknown argument",
+    "missing": "is required",
+    "json_invalid": "not valid JSON",
+    "string_unicode": "not valid Unicode text",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "too_short": "must have {min_length:,} or more items",
+    "too_long": "must have {max_length:,} or fewer items",
+}
 
 
 class Given(BaseModel):
@@ -60,9 +70,10 @@ def body(error: MemexError) -> bytes:
 
 def invalid(problem: ValidationError) -> InvalidArgument:
     """A refusal that names each field and what is wrong with it, but never the value."""
+    told = problem.errors(include_url=False, include_input=False)
     fields = [
         {"field": ".".join(_word(part) for part in found["loc"]) or "body", "problem": _problem(found)}
-        for found in problem.errors(include_url=False, include_input=False, include_context=False)[:10]
+        for found in [one for one in told if not _follows(one, told)][:10]
     ]
     return InvalidArgument("; ".join(f"{field['field']}: {field['problem']}" for field in fields), fields=fields)
 
@@ -118,18 +129,16 @@ def _word(part: int | str) -> str:
     return text[:LONGEST_DETAIL]
 
 
+def _follows(found: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a list is called too short only because items of it are wrong, each of which is told."""
+    loc = found["loc"]
+    return found["type"] == "too_short" and any(one["loc"][: len(loc)] == loc != one["loc"] for one in told)
+
+
 def _problem(found: Mapping[str, Any]) -> str:
-    match found["type"]:
-        case "extra_forbidden":
-            return "unknown argument"
-        case "missing":
-            return "is required"
-        case "json_invalid":
-            return "not valid JSON"
-        case "string_unicode":
-            return "not valid Unicode text"
-        case _:
-            return str(found["msg"]).removeprefix("Value error, ")
+    if known := PROBLEMS.get(found["type"]):
+        return known.format(**found.get("ctx", {}))
+    return str(found["msg"]).removeprefix("Value error, ")
 
 
 def plain(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
 from index.identity import fold
+from syncd.names import DEVICE
 from syncd.note import OWNED, FrontmatterError, compose, properties, split
 from syncd.place import RESERVED
 from syncd.secrets import redacted
@@ -35,7 +36,6 @@ CONFLICT_COPY = re.compile(
     |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
     re.IGNORECASE | re.VERBOSE,
 )
-_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 
 
 def iso(epoch_ms: int) -> str:
@@ -49,7 +49,8 @@ def file_name(title: str) -> str:
     name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
     name = _BLANK.sub(" ", name).strip(" .-~")[:NAME_LENGTH]
     name = name.encode()[:NAME_BYTES].decode(errors="ignore").strip(" .-~")
-    return f"{name} note" if name.casefold().split(".")[0] in _DEVICES else name
+    head, dot, ending = name.partition(".")
+    return f"{head} note{dot}{ending}" if DEVICE.match(name) else name
 
 
 def node_file(name: str) -> str:

@@ -80,7 +80,7 @@ class Checked:
 
 def seal(entry: Entry, before: str) -> str:
     """The seal of an entry that follows the one with the seal `before`."""
-    values = [value for name, value in asdict(entry).items() if name != "seal"]
+    values = [getattr(entry, name) for name in COLUMNS[:-1]]
     return hashlib.sha256(f"{before}\n{json.dumps(values)}".encode()).hexdigest()
 
 

@@ -68,7 +68,12 @@ def export(output: str | None, force: bool, workspace: str) -> None:
 
     Beside what other programs know stand summary, tags, aliases, ordinals, times and other properties, which
     `memex import` puts back. What else the notes say stays in the notes."""
-    with tempfile.TemporaryFile() as lines, tempfile.TemporaryFile() as edges, shown() as progress, asking(current=True) as ask:
+    with (
+        tempfile.TemporaryFile() as lines,
+        tempfile.TemporaryFile() as edges,
+        shown() as progress,
+        asking(current=True) as ask,
+    ):
         names = [one["name"] for one in ask("node.names", {"workspace": workspace, "limit": sys.maxsize})]
         for first in range(0, len(names), MANY):
             part = ask("graph.export", {"workspace": workspace, "names": names[first : first + MANY]})

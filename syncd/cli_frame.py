@@ -41,6 +41,7 @@ EMBEDDING = (
     "graph.similar",
     "graph.report",
 )  # what waits for the encoder, where no daemon has it loaded
+GRAPH = ("node.", "relation.", "graph.")  # operations on nodes
 FLAGS, JSON = "memex.flags", "memex.json"
 Event = Mapping[str, Any]
 
@@ -245,6 +246,8 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
                     if current:
                         app.shelf.recalled()
                         app.operations["index"]({}, progress)
+                    elif operation.startswith(GRAPH) and not app.shelf.slots["captures"].index.listed:
+                        talk("memex: the notes have not been read yet, so nodes are missing: run `memex index`")
             if operation in EMBEDDING:
                 app.shelf.recalled()
             return app.operations[operation](given, progress)

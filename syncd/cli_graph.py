@@ -15,7 +15,7 @@ from syncd import render
 from syncd.cli_complete import nodes
 from syncd.cli_exchange import kept
 from syncd.cli_frame import Command, answer, as_json, ask, color, out, talk
-from syncd.cli_node import WORKSPACE, arrow, moment, relations, table
+from syncd.cli_node import WORKSPACE, arrow, kind, moment, relations, table
 
 DRAWN = 100  # nodes, above which a drawing is no picture any more
 DRAWINGS = ("mermaid", "canvas", "graphml")
@@ -180,7 +180,7 @@ def _report(found: Mapping[str, Any], colored: bool) -> str:
             for one in found["relation_candidates"]
         ],
         ("Without a relation", "orphaned_nodes"): [
-            f"{render.line(one['name'])}  ({render.line(one['entity_type'])})" for one in found["orphaned_nodes"]
+            "  ".join(filter(None, (render.line(one["name"]), kind(one)))) for one in found["orphaned_nodes"]
         ],
         ("What hangs together", "clusters"): [
             f"{render.line(one['centroid_label'] or 'unnamed')}: {', '.join(map(render.line, one['node_names']))}"

@@ -64,8 +64,11 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
 @WORKSPACE
 def node_list(**given: Any) -> None:
     """List nodes."""
-    found = ask("node.list", given)
-    answer(found, lambda: table(found, color=color()))
+    limit = given["limit"]
+    found = ask("node.list", given | {"limit": limit + 1})
+    if len(found) > limit:
+        talk(f"memex: there are more nodes than these {limit:,}; --limit says how many are listed")
+    answer(found[:limit], lambda: table(found[:limit], color=color()))
 
 
 @node.command("search")
@@ -210,7 +213,10 @@ def relation_rename(source: str, kind: str, target: str, new: str, workspace: st
     """Give a relation another type."""
     asked = {"from_entity": source, "to_entity": target, "old_type": kind, "new_type": new}
     made = ask("relation.rename", {"workspace": workspace, **asked})
-    answer(made, lambda: arrow({"from": source, "relation_type": new, "to": target}))
+    answer(
+        made,
+        lambda: arrow({"from": made["from_entity"], "relation_type": made["new_type"], "to": made["to_entity"]}),
+    )
 
 
 @relation.command("list")
@@ -250,7 +256,7 @@ def opened(found: Mapping[str, Any], *, color: bool = False) -> str:
     blocks = []
     for one in found["entities"]:
         head = render.painted(render.line(one["name"]), render.BOLD, color)
-        lines = [f"{head}  ({'  '.join(filter(None, (render.line(one['entity_type']) + ')', _tags(one))))}"]
+        lines = ["  ".join(filter(None, (head, kind(one), _tags(one))))]
         lines += [render.line(one["summary"], 1000)] if one["summary"] else []
         lines += facts(one["observations"])
         lines.append(
@@ -279,9 +285,15 @@ def hits(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
         name = render.painted(render.line(one["name"]), render.BOLD, color)
         seen = f"  [{one['matched_perspective']}]" if one["matched_perspective"] else ""
         blocks.append(
-            f"{score}  {name}  ({render.line(one['entity_type'])}){seen}\n{one['ordinal']:>4}  {render.line(one['matched_observation'])}"
+            "  ".join(filter(None, (score, name, kind(one))))
+            + f"{seen}\n{one['ordinal']:>4}  {render.line(one['matched_observation'])}"
         )
     return "\n".join(blocks) if blocks else "nothing found"
+
+
+def kind(one: Mapping[str, Any]) -> str:
+    """A node's type in brackets; "" if its note names none."""
+    return f"({render.line(one['entity_type'])})" if one["entity_type"] else ""
 
 
 def moment(text: str | None) -> str:

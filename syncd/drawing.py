@@ -93,7 +93,8 @@ def _entities(text: str) -> str:
 # (`fa:…`), or turns the writing round.
 _NOT_PLAIN = re.compile(
     r"\A(?:[-+*]|\d+[.)])(?=\s)"
-    '|["#&;<>\\[\\]{}|\\\\`%*_~$@:^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]'
+    '|["#&;<>\\[\\]{}|\\\\`%*~$@:^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]'
+    r"|(?<![^\W_])_|_(?![^\W_])"  # within a word it is no markup, as in `works_on`
 )
 
 

@@ -1,18 +1,19 @@
 """The note of an entity as a node, and the edits that change a node by changing its note.
 
-Laws, tested: what is given comes back as it was given. An edit changes only the lines of what it edits, and a few
-properties; what it returns has been read back and says what was asked, and nothing else differently. An ordinal, once
-given, is never given to another observation."""
+Laws, tested: what is given comes back as it was given. An edit changes only the lines of what it edits, the indentation
+of what would else sink into an item, and a few properties; what it returns has been read back and says what was asked,
+and nothing else differently. An ordinal, once given, is never given to another observation. A person's block id stays
+with its observation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
 from syncd.capture import iso
-from syncd.entity_lines import LARGEST, Item, alone, read, stated, underline, written
+from syncd.entity_lines import LARGEST, Item, alone, indentation, inside, read, stated, underline, written
 from syncd.entity_node import (
     ONE_LINE,
     Numbered,
@@ -40,11 +41,11 @@ __all__ = [
     "link",
     "node",
     "relate",
+    "relate_all",
     "remove",
     "replace",
     "retype",
     "settle",
-    "state",
     "unrelate",
 ]
 
@@ -96,7 +97,7 @@ def replace(text: str, ordinal: int, content: str, *, now: int) -> tuple[str, st
         raise NotFound(f"no observation {ordinal} in this node: open it to see those there are", ordinal=ordinal)
     if item.content == content:
         return text, content
-    draft.splice(item.first, item.behind, written(item.lead, content, ordinal))
+    draft.splice(item.first, item.behind, written(item.lead, content, ordinal, item.anchor))
     draft.found.given.pop(ordinal, None)
     says = tuple(
         Observation(one.ordinal, content if one.ordinal == ordinal else one.content) for one in draft.found.observations
@@ -110,6 +111,7 @@ def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list
     gone = {ordinal: None for ordinal in ordinals if ordinal in draft.found.items}
     if not gone:
         return text, []
+    draft = draft.lifted([draft.found.items[ordinal] for ordinal in gone])
     for ordinal in gone:
         draft.splice(draft.found.items[ordinal].first, draft.found.items[ordinal].behind, [])
         draft.found.given.pop(ordinal, None)
@@ -119,17 +121,18 @@ def remove(text: str, ordinals: Collection[int], *, now: int) -> tuple[str, list
 
 def relate(text: str, type: str, link: str, *, now: int) -> str:
     """`text` with a relation of that type to `[[link]]`; as it is when it says so already."""
-    return state(text, [(type, link)], now=now)
+    return relate_all(text, [(type, link)], now=now)
 
 
-def state(text: str, relations: Iterable[tuple[str, str]], *, now: int) -> str:
-    """`text` with several relations, each a type and a link as for `relate`."""
+def relate_all(text: str, relations: Sequence[tuple[str, str]], *, now: int) -> str:
+    """The same with several relations, each a type and a `link`, as one change."""
     draft = _Draft(text)
-    before = dict.fromkeys(statements(draft.found.page))
-    new = {statement: line for line, statement in (_relation(*one) for one in relations) if statement not in before}
+    before = statements(draft.found.page)
+    lines = {statement: line for line, statement in (_relation(type, to) for type, to in relations)}
+    new = [statement for statement in lines if statement not in before]
     if not new:
         return text
-    draft.under("relations", list(new.values()))
+    draft.under("relations", [lines[statement] for statement in new])
     return draft.done(now, {}, states=(*before, *new))
 
 
@@ -237,6 +240,8 @@ class _Draft:
             at = max((end for end in ends if section.inner < end <= section.behind), default=section.inner)
             while name == "relations" and at < section.behind and self.lines[at].strip() and self.lines[at][0] in " \t":
                 at += 1  # what is indented belongs to the relation above
+            if name == "observations":
+                at = self._clear(at, section.behind)
             prose = at == section.inner and at < len(self.lines) and self.lines[at].strip()
             self.splice(at, at, [*lines, ""] if prose else lines)
             return
@@ -245,6 +250,40 @@ class _Draft:
         level = max(2, other.level) if other else 2
         above = [""] if at and self.lines[at - 1].strip() else []
         self.splice(at, at, [*above, f"{'#' * level} {name.title()}", *lines, *([""] if other else [])])
+
+    def _clear(self, at: int, behind: int) -> int:
+        """The next place from which on nothing would sink into an item that is put there."""
+        deep = inside(self.lead())
+        for n in range(at, behind):
+            if self.lines[n].strip():
+                if indentation(self.lines[n]) < deep:
+                    break
+                at = n + 1
+        return at
+
+    def lifted(self, gone: Collection[Item]) -> _Draft:
+        """The same note, which says the same, less the indentation by which lines would sink into another item.
+
+        These are the lines behind the items that go, and that item is the one before them."""
+        behind = {item.first: item.behind for item in gone}
+        lines = list(self.lines)
+        for item in self.found.page.items:
+            if item.first in behind:
+                continue
+            deep = inside(lines[item.first])
+            at, shift, apart = item.behind, 0, False
+            while at < len(lines):
+                if at in behind:
+                    at, apart = behind[at], True
+                    continue
+                if lines[at].strip():
+                    depth = indentation(lines[at])
+                    if not apart or depth < deep:
+                        break
+                    shift = shift or depth - deep + 1
+                    lines[at] = lines[at][min(shift, len(lines[at]) - len(lines[at].lstrip(" "))) :]
+                at += 1
+        return self if lines == self.lines else _Draft(self.front + "".join(lines))
 
     def done(
         self,
@@ -299,7 +338,7 @@ class _Draft:
             at = behind
         out += self.lines[at:]
         if out and self.lines and self.lines[-1][-1] not in "\r\n":
-            out[-1] = out[-1].rstrip("\r\n")
+            out[-1] = out[-1].rstrip("\r\n") or out[-1]  # an empty line is nothing but its end
         if out and front[-1:] not in ("", "\ufeff", "\r", "\n"):
             front += newline
         return front + "".join(out)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, takewhile
+from itertools import accumulate
 
+from syncd.block_ids import BLOCK, Id, apart, confusing, find, without
 from syncd.fields import Field, fields
 from syncd.inline import COMMENT
 
@@ -21,21 +22,8 @@ _RULE = re.compile(r" {0,3}([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
 _UNDERLINE = re.compile(r" {0,3}(=++|--++)[ \t]*+(?:[\r\n]|\Z)")  # a single "-" is the beginning of a list
 _FENCE = re.compile(r"`{3,}+(?=[^`]*\Z)|~{3,}+")
-_BLOCK = re.compile(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)|`{3}|~{3}|[>|#])")
 _LEADS = re.compile(r"(?:[> \t]|(?:[-+*]|[0-9]{1,9}[.)])[ \t])*+")
 _ARROW = re.compile("-->")
-_ALONE = re.compile(r"\s*+(\^[oO]([1-9][0-9]{0,11}))\s*+\Z")
-_LAST = re.compile(r"(?:\A|\s)(\^[oO]([1-9][0-9]{0,11}))\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The block id that states an ordinal: `lines[line][start:end]`."""
-
-    line: int
-    start: int
-    end: int
-    ordinal: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +34,9 @@ class Item:
     behind: int
     lead: str  # its indentation and list mark
     content: str
-    mark: Mark | None
-    place: int | None  # the line in which its id stands, or at whose end it belongs; None: on a line of its own
+    mark: Id | None  # that states its ordinal
+    anchor: Id | None  # that a person's links lead to
+    place: int | None  # the line in which `mark` stands, or at whose end it belongs; None: on a line of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +67,10 @@ def read(body: str) -> Page:
 
 
 def ids(page: Page) -> list[tuple[int, int]]:
-    """Where in the body the ordinals of observations are stated, the blank before each included: start and end."""
+    """Where in the body the block ids of observations stand, the blank before each included: start and end."""
     starts = [0, *accumulate(map(len, page.lines))]
-    marks = (item.mark for item in page.items if item.mark)
-    return [(starts[mark.line] + mark.start - 1, starts[mark.line] + mark.end) for mark in marks]
+    found = (id for item in page.items for id in (item.mark, item.anchor) if id)
+    return [(starts[id.line] + id.start - 1, starts[id.line] + id.end) for id in found]
 
 
 def underline(line: str) -> bool:
@@ -89,28 +78,35 @@ def underline(line: str) -> bool:
     return _UNDERLINE.match(line) is not None
 
 
-def written(lead: str, content: str, ordinal: int) -> list[str]:
+def written(lead: str, content: str, ordinal: int, anchor: Id | None = None) -> list[str]:
     """The lines (without line ends) of an observation under the list mark `lead`; `content` has LF, and no white space around it."""
     first, *others = content.split("\n")
-    if not others:
-        return [f"{lead} {first} ^o{ordinal}"]
+    if not others and not confusing(first):
+        return [f"{lead} {first} {_ids(ordinal, anchor)}"]
     margin = " " * (len(lead) + 1)
-    return [f"{lead} {first}", *(line and margin + line for line in others), *alone(lead, content, ordinal)]
+    return [f"{lead} {first}", *(line and margin + line for line in others), *alone(lead, content, ordinal, anchor)]
 
 
 def stated(line: str, item: Item, ordinal: int) -> str:
     """`line`, in which `item` states its ordinal or should, with this `ordinal`; the line end stays."""
     if item.mark:
         return f"{line[: item.mark.start]}^o{ordinal}{line[item.mark.end :]}"
+    if item.anchor:
+        return f"{line[: item.anchor.start]}{_ids(ordinal, item.anchor)}{line[item.anchor.end :]}"
     text = line.rstrip("\r\n")
-    return f"{text} ^o{ordinal}{line[len(text) :]}"
+    end = line[len(text) :]
+    if text.rstrip(" \t") == item.lead:  # a further blank would move the column in which the item's text begins
+        text = item.lead
+    return f"{text} ^o{ordinal}{end}"
 
 
-def alone(lead: str, content: str, ordinal: int) -> list[str]:
-    """The id on a line of its own, as it ends an item."""
-    paragraph = takewhile(str.strip, reversed(content.split("\n")))
-    apart = any(_BLOCK.match(line) for line in paragraph)  # else it would count as the end of a nested list or a quote
-    return [*([""] if apart else []), f"{' ' * (len(lead) + 1)}^o{ordinal}"]
+def alone(lead: str, content: str, ordinal: int, anchor: Id | None = None) -> list[str]:
+    """The ids on a line of their own, as they end an item."""
+    return [*([""] if apart(content.split("\n")) else []), f"{' ' * (len(lead) + 1)}{_ids(ordinal, anchor)}"]
+
+
+def _ids(ordinal: int, anchor: Id | None) -> str:
+    return f"^o{ordinal} {anchor.text}" if anchor else f"^o{ordinal}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +142,7 @@ class _Reader:
 
     def _line(self, at: int, text: str, bare: str) -> int:
         """Take in a line that is not blank; where to go on."""
-        indent = _indent(text)
+        indent = indentation(text)
         quoted = bare.startswith(">")
         if indent < self.column:
             self.column = 0
@@ -214,9 +210,15 @@ class _Reader:
                 self.page.sections.setdefault(name, replace(section, behind=behind))
 
 
-def _indent(text: str) -> int:
+def indentation(text: str) -> int:
+    """The column in which the text of a line begins."""
     lead = text[: len(text) - len(text.lstrip(" \t"))]
     return len(lead.expandtabs(4))
+
+
+def inside(lead: str) -> int:
+    """The least indentation of what belongs to an item."""
+    return indentation(lead) + 2
 
 
 def _heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, str, int] | None:
@@ -226,7 +228,7 @@ def _heading(lines: list[str], at: int, text: str, fresh: bool) -> tuple[int, st
         closed = name.rstrip("#")
         name = closed if not closed or closed[-1] in " \t" else name
         return len(mark[1]), name.strip().casefold(), at + 1
-    if not fresh or at + 1 == len(lines) or _BLOCK.match(text):
+    if not fresh or at + 1 == len(lines) or BLOCK.match(text):
         return None
     line = _UNDERLINE.match(lines[at + 1])
     return (1 if line[1][0] == "=" else 2, text.strip().casefold(), at + 2) if line else None
@@ -237,7 +239,7 @@ def _item(lines: list[str], first: int, text: str, found: re.Match[str]) -> Item
     lead, blanks = found.groups()
     width = len((lead + blanks).expandtabs(4)) - len(lead)
     column = len(lead) + (width if found.end() < len(text) and 1 <= width <= 4 else 1)
-    deep = _indent(lead) + 2
+    deep = inside(lead)
     behind = at = first + 1
     inner = [text[found.end() :]]
     while at < len(lines):
@@ -245,44 +247,40 @@ def _item(lines: list[str], first: int, text: str, found: re.Match[str]) -> Item
         at += 1
         if not line.strip(" \t"):
             continue
-        if _indent(line) < deep:
+        if indentation(line) < deep:
             break
         inner += [_dedented(lines[n].rstrip("\r\n"), column) for n in range(behind, at)]
         behind = at
     if behind == first + 1 and _RULE.match(text):
         return None
-    closing = _paragraph(inner)
-    mark = _mark(inner, closing)
-    if mark is None:
-        content = "\n".join(inner).strip()
-        return Item(first, behind, lead, content, None, closing - 1 + first if closing else None)
-    at, found = mark
-    start = len(lines[first + at].rstrip("\r\n")) - len(inner[at]) + found.start(1)
-    inner[at : at + 1] = [] if found.re is _ALONE else [inner[at][: found.start()]]
-    content = "\n".join(inner).strip()
-    return Item(first, behind, lead, content, Mark(first + at, start, start + len(found[1]), int(found[2])), first + at)
+    paragraph = _paragraph(inner)
+    mark, anchor = find(inner, paragraph)
+    content = without(inner, [id for id in (mark, anchor) if id])
+
+    def placed(id: Id) -> Id:
+        before = len(lines[first + id.line].rstrip("\r\n")) - len(inner[id.line])
+        return Id(first + id.line, before + id.start, before + id.end, id.text)
+
+    place = mark.line if mark else anchor.line if anchor else paragraph - 1 if paragraph else None
+    return Item(
+        first,
+        behind,
+        lead,
+        content,
+        placed(mark) if mark else None,
+        placed(anchor) if anchor else None,
+        None if place is None else first + place,
+    )
 
 
 def _paragraph(inner: Sequence[str]) -> int:
     """How many lines of an item are its own first paragraph; 0 when it begins with something else and goes on."""
-    if len(inner) > 1 and _BLOCK.match(inner[0]):
+    if len(inner) > 1 and BLOCK.match(inner[0]):
         return 0
     behind = 1
-    while behind < len(inner) and inner[behind].strip() and not _BLOCK.match(inner[behind]):
+    while behind < len(inner) and inner[behind].strip() and not BLOCK.match(inner[behind]):
         behind += 1
     return behind
-
-
-def _mark(inner: Sequence[str], paragraph: int) -> tuple[int, re.Match[str]] | None:
-    """The line of an item in which its id stands: the last line that is one, else the last of its paragraph to end in one."""
-    for at in range(len(inner) - 1, 0, -1):
-        if found := _ALONE.match(inner[at]):
-            return at, found
-    for at in range(max(paragraph, 1) - 1, -1, -1):
-        text = inner[at].rstrip()
-        if found := _LAST.search(text, max(0, len(text) - 15)):
-            return at, found
-    return None
 
 
 def _dedented(text: str, column: int) -> str:

@@ -23,6 +23,7 @@ MAX_NAME, MAX_KIND, MAX_CONTENT = 256, 100, 10_000  # characters
 ONE_LINE = re.compile("[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*+")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_STRAY = re.compile(r" {0,3}(?:[-+*]|[0-9]{1,9}[.)])[ \t].*(?<=[ \t])(\^[oO][1-9][0-9]{0,11})[ \t]*(?:[\r\n]|\Z)")
 _UNLINKED = re.compile(r"[\[\]|\s]+")
 
 
@@ -36,9 +37,11 @@ def checked_content(text: str) -> str:
     if not isinstance(text, str) or _NO_TEXT.search(text):
         raise InvalidArgument("an observation is text, without NUL or lone surrogates")
     content = _LINE_END.sub("\n", text).strip()
-    if not 0 < len(content) <= MAX_CONTENT:
+    if not content:
+        raise InvalidArgument("an observation is empty: it has at least one character besides white space")
+    if len(content) > MAX_CONTENT:
         raise InvalidArgument(
-            f"an observation has 1 to {MAX_CONTENT:,} characters, and this one {len(content):,}: split it in several"
+            f"an observation has at most {MAX_CONTENT:,} characters, and this one {len(content):,}: split it in several"
         )
     return content
 
@@ -84,6 +87,11 @@ def node_of(front_values: Mapping[str, Any], page: Page, path: str) -> tuple[Nod
     if found.repeated:
         named = ", ".join(f"^o{ordinal}" for ordinal in found.repeated)
         defects.append(Defect("repeated-ordinal", f"more than one observation is marked {named}; the first keeps it"))
+    if "observations" not in page.sections and (stray := [at for at in map(_STRAY.match, page.lines) if at]):
+        named = ", ".join(at[1] for at in stray[:5])
+        defects.append(
+            Defect("stray-ordinals", f"{named} stand under no heading `Observations`: they count for nothing")
+        )
     if found.highest > LARGEST:
         defects.append(Defect("ordinals-spent", f"the ordinals end at {LARGEST:,}: lower `last_ordinal` or the ids"))
     said = Node(

@@ -19,9 +19,9 @@ from index.errors import MemexError
 from index.identity import ID, fold
 from index.vertex import Edge
 from syncd.capture import MAX_CONTENT, composed, metadata_of
-from syncd.entity import checked_content, checked_name, checked_type
+from syncd.entity import checked_content, checked_kind, checked_name, checked_type
 from syncd.entity_node import OWN
-from syncd.newnode import checked_kind, checked_summary, checked_tags
+from syncd.newnode import checked_summary, checked_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
 MAX_ORDINAL: Final = 10**9
@@ -136,7 +136,7 @@ class _Reading:
 
     def entity(self) -> Entity | None:
         name = self._text(checked_name, "name")
-        kind = self._text(checked_kind, "entityType", "entity_type")
+        kind = self._text(_kind, "entityType", "entity_type")
         contents = self._observations()
         ordinals = self._ordinals(contents)
         properties = self._properties()
@@ -204,6 +204,11 @@ class _Reading:
             else:
                 self._wrong(f"{key} must be {wanted}")
         return found
+
+
+def _kind(text: str) -> str:
+    """"" is good: the type of a node that a person wrote without one."""
+    return checked_kind(text) if text else ""
 
 
 def _texts(value: Any) -> bool:

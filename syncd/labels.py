@@ -4,7 +4,7 @@ The backfill reads every note twice: first with no vocabulary, only to learn one
 is written, note by note, into lines of its own. So it can be broken off at any time, and begun again.
 
 Law, tested: what a person or an agent wrote into `summary` or `tags` is not replaced unless the owner says so, a note
-that is being edited is left alone and named, and no byte but those lines changes."""
+that is being edited is left alone and named, no byte but those lines changes, and nothing is written into a node's note."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Labels:
         owing: list[tuple[Record, str, int]] = []
         for id, failures in self._enricher.owed(_now()):  # all of them first: what needs nobody waits for nobody
             record = self._captures.index.record(id)
-            if record is None or (record.summary and record.tags):
+            if record is None or record.type == "entity" or (record.summary and record.tags):
                 self._enricher.settle(id)
             else:
                 owing.append((record, id, failures))

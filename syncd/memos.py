@@ -154,15 +154,15 @@ class Memos:
             raise InvalidArgument("minimum_similarity needs a query or a pivot_memo_id", field="minimum_similarity")
         rows = self.index.memos
         points = None
-        around = None if pivot is None else self.memo(pivot, namespace)
+        around = None if pivot is None else path_id(self.memo(pivot, namespace).path)
         with span("embed"):
             if query is not None:
                 points = rows.point(query)
             elif around is not None:
-                points = rows.points_of(path_id(around.path))
+                points = rows.points_of(around)
         keys = rows.matching(self.workspace, namespace, wanted or {})
         if around is not None and exclude_pivot:
-            keys = [key for key in keys if key != path_id(around.path)]
+            keys = [key for key in keys if key != around]
         scored: list[tuple[str, float | None]]
         unseen = 0
         if points is None:

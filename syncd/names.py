@@ -19,7 +19,7 @@ _TEMPORARY = re.compile(r"\.memex-[0-9a-f]{16}\.tmp\Z")
 _DROPPED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 # Control characters, line and paragraph separators, bidi controls, and the separator of another system.
 _UNFIT = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\\\\]")
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE)
+DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE)
 NAME_BYTES, PATH_BYTES = 255, 1000
 
 
@@ -138,7 +138,7 @@ def _strange(part: str) -> str:
         return "has a control character or a backslash in it"
     if part[0] in "- " or part[-1] in ". ":
         return "has a name in it that starts with a dash or blank, or ends in a dot or blank"
-    if _DEVICE.match(part):
+    if DEVICE.match(part):
         return "has the name of a Windows device in it"
     if len(part.encode()) > NAME_BYTES:
         return f"has a name in it that is longer than {NAME_BYTES} bytes"

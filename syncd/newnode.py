@@ -4,8 +4,6 @@ Law: no text that an agent gives can choose a folder, set another property than 
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,13 +13,12 @@ from index.errors import InvalidArgument
 from index.identity import fold
 from index.vertex import Vertex, name_key
 from syncd.capture import iso, tag_of
-from syncd.entity import checked_content, checked_name, link
+from syncd.entity import checked_content, checked_kind, checked_name, link
 from syncd.note import PropertyValue
 
 FACTS: Final = 1_000  # observations that one call may write
 SUMMARY: Final = 2_000  # characters
 TAGS: Final = 50
-_ONE_LINE: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,7 @@ class NewNode:
     """A node to be."""
 
     name: str
-    entity_type: str
+    entity_type: str | None  # None = it has none, like a note that a person wrote without
     observations: Sequence[str] = ()
     summary: str | None = None
     tags: Sequence[str] = ()
@@ -43,7 +40,7 @@ def checked(given: Sequence[NewNode], most: int = FACTS) -> list[NewNode]:
         replace(
             one,
             name=checked_name(one.name),
-            entity_type=checked_kind(one.entity_type),
+            entity_type=None if one.entity_type is None else checked_kind(one.entity_type),
             observations=tuple(map(checked_content, one.observations)),
             summary=None if one.summary is None else checked_summary(one.summary),
             tags=checked_tags(one.tags),
@@ -61,14 +58,6 @@ def bounded(counts: Iterable[int], most: int = FACTS) -> None:
     """Raises InvalidArgument when a call writes too many observations."""
     if (asked := sum(counts)) > most:
         raise InvalidArgument(f"{asked:,} observations in one call; send at most {most:,}", limit=most)
-
-
-def checked_kind(text: str) -> str:
-    """A node's type as it is kept. Raises InvalidArgument."""
-    kind = unicodedata.normalize("NFC", text).strip()
-    if not _ONE_LINE.fullmatch(kind):
-        raise InvalidArgument("an entity_type is one line of 1 to 100 characters")
-    return kind
 
 
 def checked_summary(summary: str) -> str:
@@ -95,7 +84,9 @@ def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
 
 def own_properties(one: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:
     """The properties of a new node whose file is called `stem`, in the order in which they are written."""
-    own: dict[str, PropertyValue] = {"id": id, "type": "entity", "entity_type": one.entity_type}
+    own: dict[str, PropertyValue] = {"id": id, "type": "entity"}
+    if one.entity_type is not None:
+        own["entity_type"] = one.entity_type
     if stem != one.name:
         own |= {"name": one.name, "aliases": [one.name]}
     if one.summary:

@@ -27,6 +27,7 @@ from syncd.note import PropertyValue, encode
 from syncd.parse import parse
 from syncd.place import ENTITIES
 from syncd.redraft import Related, sized, typed, unknown
+from syncd.writing import unnamed
 
 if TYPE_CHECKING:
     from syncd.workspace import Tools
@@ -266,9 +267,10 @@ class Nodes:
                 lambda folded: folded in made or folded in unseen or self._tools.taken(folded),
             )
             path = f"{self._tools.inbox}/{self.workspace}/{ENTITIES}/{stem}.md"
-            if self._tools.vault.stat(path) is None:
-                return stem, path
-            raw, stat = self._tools.vault.read(path)
+            with unnamed(path):
+                if self._tools.vault.stat(path) is None:
+                    return stem, path
+                raw, stat = self._tools.vault.read(path)
             node = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox).node
             if node and name_key(node.name) == name_key(name):
                 raise _taken([node.name])
@@ -290,4 +292,4 @@ def _twin(graph: Graph, name: str) -> Vertex | None:
 
 def _taken(names: list[str]) -> Conflict:
     words = ", ".join(map(repr, names))
-    return Conflict(f"these exist already, and nothing was made: {words}; add_observations adds to them", names=names)
+    return Conflict(f"these exist already, and nothing was made: {words}; add observations to them instead", names=names)

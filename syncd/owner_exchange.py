@@ -155,7 +155,7 @@ def _new(wanted: _Wanted) -> NewNode:
     summary, tags = properties.pop("summary", None), properties.pop("tags", ())
     return NewNode(
         wanted.name,
-        wanted.entity_type,
+        wanted.entity_type or None,
         tuple(wanted.observations),
         summary,
         tuple(tags),

@@ -291,6 +291,6 @@ def _tagged(own: str, tag: str) -> bool:
 
 
 def _closest(nodes: Nodes, name: str) -> str:
-    keys = {name_key(one.name): one.name for one in nodes.graph.vertices()[:MOST]}
+    keys = {name_key(one.name): one.name for one in nodes.graph.vertices()[:MOST] if name.strip()}
     near = difflib.get_close_matches(name_key(name), keys, n=1) or [key for key in keys if name_key(name) in key][:1]
     return f"; closest: {keys[near[0]]!r}" if near else "; `memex node list` names them"

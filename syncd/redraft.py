@@ -110,20 +110,19 @@ def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) 
 def add(
     graph: Graph, drafts: Drafts, now: int, *, additions: Sequence[tuple[str, Sequence[str]]]
 ) -> list[tuple[str, list[Observation] | None]]:
-    """Append observations; what each node got, None for what is no node."""
-    asked = [(name, held(graph, drafts, name), contents) for name, contents in additions]
-    # A note is read and written once, however often a call names it: it may be a long one.
-    new: dict[str, tuple[Vertex, list[str]]] = {}
-    for _, one, contents in asked:
+    """Append observations, in one change of each note; what each addition brought, None for what is no node."""
+    found = [(name, held(graph, drafts, name), contents) for name, contents in additions]
+    wanted: dict[str, tuple[Vertex, list[str]]] = {}
+    for _, one, contents in found:
         if one:
-            new.setdefault(one.path, (one, []))[1].extend(contents)
-    made = {
+            wanted.setdefault(one.path, (one, []))[1].extend(contents)
+    added = {
         path: iter(_edited(drafts, one, partial(entity.add, contents=contents, now=now)))
-        for path, (one, contents) in new.items()
+        for path, (one, contents) in wanted.items()
     }
     return [
-        (one.name, list(islice(made[one.path], len(contents)))) if one else (name, None)
-        for name, one, contents in asked
+        (one.name, list(islice(added[one.path], len(contents)))) if one else (name, None)
+        for name, one, contents in found
     ]
 
 
@@ -139,27 +138,27 @@ def replace(
 def remove(
     graph: Graph, drafts: Drafts, now: int, *, deletions: Sequence[tuple[str, Collection[int]]]
 ) -> list[tuple[str, list[int], list[int]]]:
-    """Take observations away; the name, the ordinals that went and those that were not there."""
-    asked = [(name, held(graph, drafts, name), dict.fromkeys(ordinals)) for name, ordinals in deletions]
-    leaving: dict[str, tuple[Vertex, set[int]]] = {}
-    for _, one, ordinals in asked:
+    """Take observations away, in one change of each note; the name, the ordinals that went and those that were not there."""
+    found = [(name, held(graph, drafts, name), list(dict.fromkeys(ordinals))) for name, ordinals in deletions]
+    wanted: dict[str, tuple[Vertex, list[int]]] = {}
+    for _, one, ordinals in found:
         if one:
-            leaving.setdefault(one.path, (one, set()))[1].update(ordinals)
-    left = {  # of those that went, who has not been told so
+            wanted.setdefault(one.path, (one, []))[1].extend(ordinals)
+    gone = {
         path: set(_edited(drafts, one, partial(entity.remove, ordinals=ordinals, now=now)))
-        for path, (one, ordinals) in leaving.items()
+        for path, (one, ordinals) in wanted.items()
     }
     told = []
-    for name, one, ordinals in asked:
-        own = left[one.path] if one else set()
-        gone, missing = [n for n in ordinals if n in own], [n for n in ordinals if n not in own]
-        own.difference_update(gone)
-        told.append((one.name if one else name, gone, missing))
+    for name, one, ordinals in found:
+        there = gone[one.path] if one else set[int]()
+        own = [ordinal for ordinal in ordinals if ordinal in there]
+        there.difference_update(own)  # asked for again, it is not there any more
+        told.append((one.name if one else name, own, [ordinal for ordinal in ordinals if ordinal not in own]))
     return told
 
 
 def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> Related:
-    """State relations that are not stated yet, where both ends exist."""
+    """State relations that are not stated yet, where both ends exist, in one change of each note."""
     told = Related([], [], [])
     missing: dict[str, None] = {}
     stated = _Stated(graph, drafts)
@@ -169,15 +168,15 @@ def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> 
         missing |= {name: None for name, end in ((one.source, source), (one.target, target)) if end is None}
         if source is None or target is None:
             continue
-        own = stated.of(source)
-        (told.existed if (one.type, target.path) in own else told.created).append(
-            Edge(source.name, target.name, one.type)
-        )
-        if (one.type, target.path) not in own:
-            new.setdefault(source.path, (source, []))[1].append((one.type, link_to(target)))
+        own, relation = stated.of(source), Edge(source.name, target.name, one.type)
+        if (one.type, target.path) in own:
+            told.existed.append(relation)
+        else:
             own.add((one.type, target.path))
+            new.setdefault(source.path, (source, []))[1].append((one.type, link_to(target)))
+            told.created.append(relation)
     for source, relations in new.values():
-        _rewritten(drafts, source, partial(entity.state, relations=relations, now=now))
+        _rewritten(drafts, source, partial(entity.relate_all, relations=relations, now=now))
     told.not_found.extend(missing)
     return told
 

@@ -832,24 +832,31 @@ def entries(rim, after):
     return list(rim.world.app.audit.entries(after + 1))
 
 
-@pytest.mark.parametrize("dialect", ["rest", "mcp"])
-def test_a_write_of_an_agent_is_logged_with_key_tool_surface_and_request(rim, dialect):
+@pytest.mark.parametrize("way", ["rest", "http", "sse", "stdio"])
+def test_a_write_of_an_agent_is_logged_with_key_tool_surface_and_request(rim, way):
     space, seen = rim.space(), rim.world.app.audit.head.seq
-    if dialect == "rest":
-        answer = space.rest("POST", "/capture", json={"content": "by an agent"})
-        request = answer.headers["x-request-id"]
+    contents, requests = [f"by an agent {n}" for n in range(2)], []
+    if way == "rest":
+        for content in contents:
+            answer = space.rest("POST", "/capture", json={"content": content})
+            requests.append(answer.headers["x-request-id"])
     else:
 
         async def work():
-            async with client(rim, key=space.name) as mcp:
-                await mcp.call_tool("capture_thought", {"content": "by an agent"})
+            async with client(rim, key=space.name, way=way) as mcp:
+                for content in contents:
+                    assert not (await mcp.call_tool("capture_thought", {"content": content})).is_error
 
-        request = run(work())
-    (entry,) = entries(rim, seen)
+        run(work())
+    logged = entries(rim, seen)
     key = rim.desk.keys.named(space.name, now=0)
-    assert (entry.surface, entry.tool, entry.key, entry.name) == (dialect, "capture_thought", key.id, space.name)
-    assert (entry.kind, entry.workspace, entry.outcome) == ("create", space.name, "done")
-    assert entry.request == request if request else len(entry.request) == 16
+    assert len(logged) == 2
+    for entry in logged:
+        assert (entry.surface, entry.key, entry.name) == ("rest" if way == "rest" else "mcp", key.id, space.name)
+        assert (entry.tool, entry.kind, entry.workspace) == ("capture_thought", "create", space.name)
+        assert entry.outcome == "done"
+    assert len({entry.request for entry in logged} - {""}) == 2  # each call's own, also in one session
+    assert [entry.request for entry in logged] == requests or way != "rest"
 
 
 def test_a_write_that_is_not_allowed_is_logged_and_a_read_is_not(rim):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument
 from index.identity import fold
 from syncd.capture import file_name, free_name, iso, metadata_of, namespace_path, tag_of, title_of, workspace_name
+from syncd.names import objection
 from syncd.note import OWNED
 
 
@@ -19,7 +20,10 @@ from syncd.note import OWNED
         pytest.param(".hidden", "hidden", id="not hidden"),
         pytest.param("-rf", "rf", id="not an option"),
         pytest.param("CON", "CON note", id="a device"),
-        pytest.param("con.txt", "con.txt note", id="a device with an ending"),
+        pytest.param("con.txt", "con note.txt", id="a device with an ending"),
+        pytest.param("com0", "com0 note", id="one that only new Windows knows"),
+        pytest.param("LPT\u00b9.x", "LPT\u00b9 note.x", id="one by another digit"),
+        pytest.param("conin$", "conin$ note", id="a console"),
         pytest.param("a\u202egnp.exe", "a gnp.exe", id="no bidi control"),
         pytest.param("会議メモ 2026年", "会議メモ 2026年", id="Japanese"),
         pytest.param("🍀 luck", "🍀 luck", id="emoji"),
@@ -40,6 +44,9 @@ def test_no_text_escapes_through_a_name(title):
     assert not set(name) & set('\\/:*?"<>|#^[]\n\r\0')
     assert not name.startswith((".", "-", "~"))
     assert file_name(name) == name
+    device = file_name(f"com{len(title) % 10}.{title}")
+    assert objection(f"{device}.md", new=True) == ""
+    assert not name or objection(f"Captures/default/{name}.md", new=True) == ""
 
 
 @pytest.mark.parametrize(

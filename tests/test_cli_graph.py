@@ -158,7 +158,7 @@ def test_relations_are_made_listed_renamed_and_removed(said, ada):
     assert said("relation", "add", "Ada Lovelace", "collaborated_with", "Charles Babbage").endswith(
         "(was there already)\n"
     )
-    assert said("relation", "rename", "Ada Lovelace", "collaborated_with", "Charles Babbage", "worked with") == (
+    assert said("relation", "rename", "ada lovelace", "collaborated_with", "charles babbage", "worked with") == (
         "Ada Lovelace —worked with→ Charles Babbage\n"
     )
     assert len(told(said, "relation", "list", "Charles Babbage")) == 2
@@ -178,7 +178,38 @@ def test_what_is_not_there_is_told_with_what_is_much_like_it(said, ada):
     assert "`memex node list` names them" in said("graph", "zzz", fails=4)
     assert "no node 'Ada Lovelace' in workspace 'work'" in said("node", "show", "Ada Lovelace", "-w", "work", fails=4)
     assert "no workspace 'nowhere'" in said("node", "list", "-w", "nowhere", fails=4)
-    assert "exist" in said("node", "add", "Ada  LOVELACE", "-t", "person", fails=5)
+    taken = said("node", "add", "Ada  LOVELACE", "-t", "person", fails=5)
+    assert "exist" in taken
+    assert "add_observations" not in taken  # a tool's name tells a person nothing
+    assert "closest" not in said("node", "show", " ", fails=4)
+    assert "an observation is empty" in said("node", "observe", "Ada Lovelace", " ", fails=2)
+
+
+def test_a_list_that_is_cut_says_so(ada, capfd):
+    assert code(["node", "list", "--limit", "4"]) == 0
+    assert capfd.readouterr().err == ""
+    assert code(["node", "list", "--limit", "3", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert len(json.loads(out)) == 3
+    assert err == "memex: there are more nodes than these 3; --limit says how many are listed\n"
+
+
+def test_a_node_that_was_written_without_a_type_is_shown_without(world, said):
+    world.write("Captures/default/Entities/By hand.md", "## Observations\n- one fact\n")
+    world.run()
+    assert said("node", "show", "By hand").startswith("By hand\n   1  one fact\n")
+    assert said("node", "search", "--mode", "text", "fact").split("\n")[0].endswith("  By hand")
+    assert "  By hand\n" in said("graph", "--report")
+
+
+def test_without_a_daemon_and_an_index_it_says_that_nodes_are_missing(tmp_path, monkeypatch, capfd):
+    (tmp_path / "vault/Captures/default/Entities").mkdir(parents=True)
+    (tmp_path / "vault/Captures/default/Entities/Ada.md").write_text("## Observations\n- one\n")
+    monkeypatch.setenv("MEMEX_STATE", str(tmp_path / "state"))
+    assert code(["init", str(tmp_path / "vault")]) == 0
+    capfd.readouterr()
+    assert code(["node", "list"]) == 0
+    assert "the notes have not been read yet, so nodes are missing: run `memex index`" in capfd.readouterr().err
 
 
 def test_a_neighbourhood_is_shown_in_every_form(world, said, ada, tmp_path):

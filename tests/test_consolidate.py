@@ -98,6 +98,12 @@ def test_a_draft_is_made_of_the_telling_sentences_in_the_order_of_the_observatio
     )
 
 
+def test_a_draft_leaves_out_the_box_of_a_task():
+    assert draft("Heron", ["[ ] Seal the lid of the box", "[x] Tested in salt water"], places()) == (
+        "Seal the lid of the box. Tested in salt water."
+    )
+
+
 def test_a_draft_leaves_out_what_says_least():
     said = [f"Station {n} was read on 2026-10-{n:02} and all was well" for n in range(1, 20)]
     said[7] = "The stations measure the river level with ultrasound and send readings by radio every hour"

@@ -90,6 +90,13 @@ def test_no_name_gets_out_of_its_quotation_marks(one):
         ), line
 
 
+def test_a_type_with_an_underscore_is_readable_in_the_drawing_s_own_text():
+    cards = (Card("Ada", "person", "Ada.md"), Card("_B_ c__d", "person", "B.md"))
+    text = mermaid(Picture("", cards, (Edge("Ada", "_B_ c__d", "works_on"),)))
+    assert '|"works_on"|' in text
+    assert '"#95;B#95; c#95;#95;d"' in text  # there it is markup
+
+
 def test_what_mermaid_would_refuse_for_its_size_is_left_out_and_said():
     own = ['"' * 255 + str(number) for number in range(10)]
     many = mermaid(picture(own, [(a, b, f"t{t}") for a in range(10) for b in range(10) for t in range(6)]))

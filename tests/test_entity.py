@@ -2,14 +2,17 @@
 
 import re
 import time
+from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
 from syncd import entity
+from syncd.entity_lines import read
+from syncd.entity_node import Numbered, Own
 from syncd.note import FrontmatterError, properties, split
 
 NOW = 1_790_000_000_000
@@ -46,6 +49,9 @@ LOOKS = [
     "text ^o7",
     "text ^o999999999999",
     "^block",
+    "text ^block",
+    "^o3 ^block",
+    "text ^block ^o3",
     "    code",
     "\tcode",
     "a  ",
@@ -137,6 +143,15 @@ ITEMS = st.sampled_from(
         "- parent\n    - child\n    - child ^o2",
         "-  loose  ",
         "- copy ^o1",
+        "- linked to ^abc123",
+        "* both ^o4 ^b-1",
+        "- the other way ^B2 ^o6",
+        "- parent ^c3\n    - child ^d4",
+        "- lines\n  and\n\n  more\n\n  ^e5",
+        " - a blank more",
+        "  - two more\n    of it",
+        "   - three more ^f6",
+        "  prose, indented",
         "- lines\n  and\n\n  more\n  ^o9",
         "- > quote\n  > more",
         "- ",
@@ -195,8 +210,22 @@ def kept_in_order(lines, among):
 
 
 def unmarked(line):
-    """A line without the id at its end, which settling may add or change."""
-    return re.sub(r" \^[oO][0-9]+$", "", line)
+    """A line without the id at its end, which settling may add or change. A block id of a person's stays behind it."""
+    line = re.sub(r" \^[oO][0-9]+(?=(?: \^[A-Za-z0-9-]+)?$)", "", line)
+    return line.rstrip(" ") if line.strip(" ") == "-" else line  # an id stands one blank behind a mark without text
+
+
+def anchors(text):
+    """The block ids by which a person's links lead to observations: what ends the last line, or the first."""
+    front, body = split(text)
+    items = Numbered(read(body), Own(properties(front), []).last_ordinal()).items
+    return {ordinal: item.anchor.text for ordinal, item in items.items() if item.anchor}
+
+
+def linkable(text):
+    """The block ids of a person's that Obsidian finds: those that end a line, whatever it belongs to."""
+    ends = [re.search(r"\s(\^[A-Za-z0-9-]+)$", line) for line in lines_of(text)]
+    return [found[1] for found in ends if found and not re.fullmatch(r"\^[oO][1-9][0-9]{0,11}", found[1])]
 
 
 def statements(text):
@@ -240,6 +269,8 @@ def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(te
     check_settled(text, after)
     assert observed(after) == observed(text)
     assert statements(after) == statements(text)
+    assert anchors(after) == anchors(text)
+    assert linkable(after) == linkable(text)
     assert len(lines_of(after)) - len(lines_of(text)) <= 2 * len(observed(text))  # ids on lines of their own
     assert entity.settle(after, now=NOW + 1) == after
 
@@ -249,6 +280,7 @@ def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(te
 def test_what_is_added_to_a_person_s_note_comes_back_and_the_rest_stays(text, given_contents):
     after, new = entity.add(text, given_contents, now=NOW)
     assert [one.content for one in new] == [normal(content) for content in given_contents]
+    assert anchors(after) == anchors(text)
     first = said(text).last_ordinal + 1
     assert [one.ordinal for one in new] == list(range(first, first + len(new)))
     assert observed(after) == observed(text) | {one.ordinal: one.content for one in new}
@@ -269,6 +301,9 @@ def test_an_observation_is_replaced_in_its_place(text, content, data):
     after, old = entity.replace(text, ordinal, content, now=NOW)
     assert old == before[ordinal]
     assert observed(after) == before | {ordinal: normal(content)}
+    assert anchors(after) == anchors(text)
+    if ordinal in anchors(text):
+        assert anchors(text)[ordinal] in linkable(after)
     assert statements(after) == statements(text)
     check_the_rest(text, after, gone=1)
     if after != text:
@@ -282,6 +317,9 @@ def test_observations_are_removed_and_their_ordinals_stay_spent(text, ordinals):
     after, gone = entity.remove(text, ordinals, now=NOW)
     assert set(gone) == ordinals & before.keys()
     assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in ordinals}
+    assert anchors(after) == {ordinal: id for ordinal, id in anchors(text).items() if ordinal not in ordinals}
+    kept, were = (Counter(unmarked(line).strip(" \t") for line in lines_of(note)) for note in (after, text))
+    assert {line for line in kept if kept[line] > were[line]} <= {""}  # ids on lines of their own, with a line above
     assert statements(after) == statements(text)
     if not gone:
         assert after == text
@@ -316,6 +354,7 @@ def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
 
 
 @given(notes(), st.sets(st.sampled_from("BCDEF")), types)
+@example("\n- knows:: [[B]]", {"B"}, "likes")
 @settings(max_examples=300, deadline=None)
 def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, type):
     before = statements(text)
@@ -372,11 +411,75 @@ def test_an_edit_adds_its_own_lines_and_no_other():
         pytest.param("a\n### Relations\n", "a\n\n### Observations\n- x ^o1\n\n### Relations\n", id="at their level"),
         pytest.param("## Observations\n* a\n\n\n## More\n", "## Observations\n* a ^o1\n* x ^o2\n\n\n## More\n", id="behind the last"),
         pytest.param("## Observations\n 1. a\n\n  2. b\n", "## Observations\n 1. a ^o1\n\n  2. b ^o2\n  - x ^o3\n", id="behind a numbered one"),
+        pytest.param("## Observations\n    - code\n\n  prose\n\n## More\n", "## Observations\n    - code\n\n  prose\n- x ^o1\n\n## More\n", id="behind what would else sink into it"),
         pytest.param("## Observations\n- > a\n  > b\n", "## Observations\n- > a\n  > b\n\n  ^o1\n- x ^o2\n", id="behind the last one's id"),
     ],
 )  # fmt: skip
 def test_an_observation_is_added_where_a_person_would_look_for_it(body, after):
     assert split(entity.add(body, ["x"], now=NOW)[0])[1] == after
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("- a ^b1\n", "- a ^o1 ^b1\n"),
+        ("- a\n  b ^b1\n", "- a\n  b ^o1 ^b1\n"),
+        ("- a ^b1\n    - c ^b2\n", "- a ^o1 ^b1\n    - c ^b2\n"),
+        ("- a\n\n  b\n\n  ^b1\n", "- a\n\n  b\n\n  ^o1 ^b1\n"),
+        ("- > a\n  > b\n\n  ^b1\n", "- > a\n  > b\n\n  ^o1 ^b1\n"),
+        ("- \n  - a\n    b\n", "- ^o1\n  - a\n    b\n"),
+        ("- a ^o1\n- copy ^o1 ^b1\n", "- a ^o1\n- copy ^o2 ^b1\n"),
+    ],
+)
+def test_an_ordinal_is_written_where_it_is_read_and_before_a_person_s_block_id_which_links_need_last(body, after):
+    assert split(entity.settle("## Observations\n" + body, now=NOW))[1] == "## Observations\n" + after
+
+
+@pytest.mark.parametrize(
+    ("content", "after"),
+    [
+        ("new", "- new ^o1 ^b1\n"),
+        ("two\nlines", "- two\n  lines\n  ^o1 ^b1\n"),
+        ("as if ^linked", "- as if ^linked\n  ^o1 ^b1\n"),
+        ("a list:\n- in it", "- a list:\n  - in it\n\n  ^o1 ^b1\n"),
+    ],
+)
+@pytest.mark.parametrize("ids", ["^b1", "^o1 ^b1", "^b1 ^o1"])
+def test_a_person_s_block_id_stays_with_an_observation_that_is_replaced(content, after, ids):
+    text = f"## Observations\n- old {ids}\n- other ^o2\n"
+    assert split(entity.replace(text, 3 if ids == "^b1" else 1, content, now=NOW)[0])[1] == (
+        "## Observations\n" + after.replace("^o1", "^o3" if ids == "^b1" else "^o1") + "- other ^o2\n"
+    )
+
+
+def test_a_person_s_block_id_goes_with_its_observation():
+    text = "## Observations\n- a ^o1 ^b1\n- b\n  c\n  ^o2 ^b2\n- d ^o3 ^b3\n"
+    assert split(entity.remove(text, [1, 2], now=NOW)[0])[1] == "## Observations\n- d ^o3 ^b3\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "gone", "after"),
+    [
+        ("- a\n - b\n  - c\n   - d\n", [2], "- a ^o1\n - c ^o3\n  - d ^o4\n"),
+        ("- a\n - b\n  - c\n   - d\n", [2, 3], "- a ^o1\n - d ^o4\n"),
+        ("- a\n - b\n  - c\n   - d\n", [1, 3], " - b ^o2\n  - d ^o4\n"),
+        ("- a\n - b\n\n  - c\n     more\n\n\tcode\n- d\n", [2], "- a ^o1\n\n - c\n    more ^o3\n\n\tcode\n- d ^o4\n"),
+        ("- a\n - b\n  prose\n  - c\n", [2], "- a ^o1\n prose\n - c ^o3\n"),
+        ("- a\n - b\nprose\n  - c\n", [2], "- a ^o1\nprose\n  - c ^o3\n"),
+    ],
+)  # fmt: skip
+def test_an_item_does_not_sink_into_the_one_before_when_what_stood_between_is_removed(body, gone, after):
+    assert split(entity.remove("## Observations\n" + body, gone, now=NOW)[0])[1] == "## Observations\n" + after
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_items_of_a_list_that_steps_by_one_blank_can_be_removed(indents, data):
+    text = "## Observations\n" + "".join(f"{' ' * n}- item {at}\n" for at, n in enumerate(indents))
+    before = observed(text)
+    gone = data.draw(st.sets(st.sampled_from(sorted(before))))
+    after, _ = entity.remove(text, gone, now=NOW)
+    assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in gone}
 
 
 @pytest.mark.parametrize(

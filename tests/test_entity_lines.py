@@ -38,7 +38,7 @@ UNDER = "## Observations\n"
         pytest.param("-     code\n", [(None, "code")], id="an item that begins with code"),
         pytest.param("- a ^o7 ^o3\n", [(3, "a ^o7")], id="only the last id counts"),
         pytest.param("- a ^o7\n  ^o7\n  ^o3\n", [(3, "a ^o7\n^o7")], id="also on lines of their own"),
-        pytest.param("- a^o3\n- b ^o0\n- c ^o03\n- d ^block\n- e ^o3x\n- f ^o1234567890123\n", [(None, text) for text in ("a^o3", "b ^o0", "c ^o03", "d ^block", "e ^o3x", "f ^o1234567890123")], id="what is no ordinal"),
+        pytest.param("- a^o3\n- b^\n- c ^\n- d ^o_3\n- e ^要約\n- f ^o3.\n", [(None, text) for text in ("a^o3", "b^", "c ^", "d ^o_3", "e ^要約", "f ^o3.")], id="what is no block id"),
         pytest.param("- \n-\n- ^o3\n* * *\n- - -\n---\n", [(None, ""), (None, ""), (3, "")], id="emptied items, and rules"),
         pytest.param("- a\nprose ^o3\n\nmore prose\n- b\n", [(None, "a"), (None, "b")], id="prose in between"),
         pytest.param("- a\n### Later\n- b\n#### Much later\n- c\n## Sources\n- no\n", [(None, "a"), (None, "b"), (None, "c")], id="deeper headings"),
@@ -59,6 +59,38 @@ UNDER = "## Observations\n"
 )  # fmt: skip
 def test_observations_are_read_as_people_write_them(text, found):
     assert facts(UNDER + text) == found
+
+
+@pytest.mark.parametrize(
+    ("item", "found"),
+    [
+        pytest.param("- a ^b-1\n", (None, "a", "^b-1"), id="made by a link"),
+        pytest.param("- a ^o0\n", (None, "a", "^o0"), id="almost an ordinal"),
+        pytest.param("- a ^o03\n", (None, "a", "^o03"), id="with a zero"),
+        pytest.param("- a ^1234567890123456\n", (None, "a", "^1234567890123456"), id="a long one"),
+        pytest.param("- a ^o4 ^b\n", (4, "a", "^b"), id="behind ours"),
+        pytest.param("- a ^b ^o4\n", (4, "a", "^b"), id="before ours"),
+        pytest.param("- a  ^o4\t^b \n", (4, "a", "^b"), id="loose blanks"),
+        pytest.param("- a\n  b\n  ^o4 ^b\n", (4, "a\nb", "^b"), id="on our line"),
+        pytest.param("- a\n  b\n  ^b ^o4\n", (4, "a\nb", "^b"), id="on our line, before ours"),
+        pytest.param("- a\n  b ^b\n", (None, "a\nb", "^b"), id="at the end of the paragraph"),
+        pytest.param("- a ^b\n    - child ^c\n", (None, "a\n  - child ^c", "^b"), id="above a nested list"),
+        pytest.param("- a\n    - child ^c\n", (None, "a\n  - child ^c", ""), id="that of a nested item"),
+        pytest.param("- a\n  - child\n  ^c\n", (None, "a\n- child\n^c", ""), id="that of a nested item, below it"),
+        pytest.param("- a\n  - child\n    ^c\n", (None, "a\n- child\n  ^c", ""), id="that of a nested item, in it"),
+        pytest.param("- a\n  - child\n\n  ^b\n", (None, "a\n- child", "^b"), id="on a line of its own"),
+        pytest.param("- > a\n  > b ^c\n", (None, "> a\n> b ^c", ""), id="in a quote, where it is none"),
+        pytest.param("- a ^o4\n  b ^b\n", (4, "a\nb", "^b"), id="a line was added below ours"),
+        pytest.param("- a ^b\n  ^o4\n", (4, "a ^b", ""), id="a text that ends like one, as it is written"),
+        pytest.param("- a ^b ^c\n", (None, "a ^b", "^c"), id="only the last one"),
+        pytest.param("- a ^o3 ^b ^o4\n", (4, "a ^o3", "^b"), id="two of ours"),
+        pytest.param("- ^b\n", (None, "", "^b"), id="of an item that was emptied"),
+        pytest.param("- 事実\u3000^b\r\n", (None, "事実", "^b"), id="other scripts, and CRLF"),
+    ],
+)
+def test_a_person_s_block_id_is_no_part_of_the_observation(item, found):
+    (one,) = read(UNDER + item).items
+    assert (one.mark.ordinal if one.mark else None, one.content, one.anchor.text if one.anchor else "") == found
 
 
 @pytest.mark.parametrize(
@@ -118,12 +150,12 @@ def test_relations_are_read_as_people_write_them(text, found):
 
 
 def test_ids_are_found_with_the_blank_before_them():
-    text = "## Observations\r\n- a ^o1\r\n- b\r\n  c\r\n  ^o2\r\n- none\r\n"
-    assert [text[start:end] for start, end in ids(read(text))] == [" ^o1", " ^o2"]
+    text = "## Observations\r\n- a ^o1\r\n- b\r\n  c\r\n  ^o2 ^c\r\n- none\r\n- d ^d\r\n"
+    assert [text[start:end] for start, end in ids(read(text))] == [" ^o1", " ^o2", " ^c", " ^d"]
 
 
 marks = st.sampled_from(
-    ["## Observations", "# Relations", "- ", "1. ", "* ", "  ", "    ", "\t", "```", "~~~", "%%", "<!--", "-->", "> ", "::", "[[x]]", "[k:: [[x]]]", "^o1", " ^o22", "---", "===", "`", "word", "\n", "\n\n", "\r\n", "\r"]
+    ["## Observations", "# Relations", "- ", "1. ", "* ", "  ", "    ", "\t", "```", "~~~", "%%", "<!--", "-->", "> ", "::", "[[x]]", "[k:: [[x]]]", "^o1", " ^o22", " ^b", "---", "===", "`", "word", "\n", "\n\n", "\r\n", "\r"]
 )  # fmt: skip
 
 
@@ -141,6 +173,8 @@ def test_every_line_is_kept_and_each_item_and_field_has_lines_of_its_own(body):
     for item in page.items:
         if item.mark:
             assert page.lines[item.mark.line][item.mark.start : item.mark.end].casefold() == f"^o{item.mark.ordinal}"
+        if item.anchor:
+            assert page.lines[item.anchor.line][item.anchor.start : item.anchor.end] == item.anchor.text
         assert item.content == item.content.strip()
     for section in page.sections.values():
         assert section.first < section.inner <= section.behind <= len(page.lines)
@@ -152,6 +186,11 @@ HOSTILE = {
     "list marks in list marks": UNDER + "- " * (SIZE // 2),
     "blanks": UNDER + "- a" + " " * SIZE + "x\n" + " " * SIZE,
     "ids": UNDER + "- " + "^o1 " * (SIZE // 4),
+    "signs of ids": UNDER + "- " + "^" * SIZE,
+    "a long id": UNDER + "- " + "x ^" + "y" * SIZE,
+    "block ids": UNDER + "- " + "^b " * (SIZE // 3),
+    "items with block ids": UNDER + "- a ^b\n" * (SIZE // 7),
+    "an item with many block ids": UNDER + "- a\n" + "  ^b\n" * (SIZE // 5),
     "blanks before an id": UNDER + "- " + (" " * 999 + "^o1") * (SIZE // 1000) + "x",
     "hashes": "#" * SIZE + "\n" + "# a" + " #" * (SIZE // 2) + "x",
     "a rule": UNDER + "- " * (SIZE // 2) + "x",

@@ -53,6 +53,9 @@ def test_observations_are_in_the_order_of_their_ordinals():
     [
         ("", {}, []),
         ("## Observations\n- a ^o2\n- b ^o2\n- c ^o3\n- d ^o3\n", {"last_ordinal": 3}, ["repeated-ordinal"]),
+        ("## Facts\n- a ^o1\n- b ^o2\n", {"last_ordinal": 2}, ["stray-ordinals"]),
+        ("## Observations\n\n## Archive\n- a ^o1\n", {"last_ordinal": 1}, []),  # taken out on purpose
+        ("## Facts\n- a\n- see ^o1 there\n", {"last_ordinal": 2}, []),
         ("", {"last_ordinal": "many"}, ["bad-last-ordinal"]),
         ("", {"last_ordinal": -1}, ["bad-last-ordinal"]),
         ("", {"last_ordinal": True}, ["bad-last-ordinal"]),
@@ -115,9 +118,9 @@ def test_a_document_of_a_node_keeps_the_node_s_own_properties_out_of_its_metadat
 
 
 def test_what_is_searched_of_a_node_has_no_ordinals():
-    text = "## Observations\n- a fact ^o1\n- two\n  lines\n  ^o2\n\n## Sources\n- page ^o3\n"
+    text = "## Observations\n- a fact ^o1\n- two\n  lines\n  ^o2\n- linked ^o3 ^abc\n\n## Sources\n- page ^o3\n"
     document = parse(text.encode(), PATH, mtime_ms=0)
-    assert document.text == "## Observations\n- a fact\n- two\n  lines\n \n\n## Sources\n- page ^o3\n"
+    assert document.text == "## Observations\n- a fact\n- two\n  lines\n \n- linked\n\n## Sources\n- page ^o3\n"
     assert document.content == text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -322,6 +323,24 @@ def test_in_another_vault_even_the_ids_are_the_same(world, tmp_path):
         other.close()
 
 
+def test_a_node_that_was_written_without_a_type_goes_out_and_comes_back(world, tmp_path):
+    world.write(
+        "Captures/default/Entities/By hand.md", "## Observations\n- one\n\n## Relations\n- sees:: [[By hand]]\n"
+    )
+    world.run()
+    out, relations = exported(world)
+    ((_, one),) = out.items()
+    assert (one["entityType"], one["observations"]) == ("", ["one"])
+    other = World(tmp_path / "other")
+    try:
+        other.run()
+        brought(other, "\n".join(json.dumps(line) for line in [*out.values(), *relations]))
+        assert exported(other) == (out, relations)
+        assert "entity_type" not in (other.vault / "Captures/default/Entities/By hand.md").read_text()
+    finally:
+        other.close()
+
+
 def test_what_a_node_lacks_is_added_and_nothing_is_replaced(world):
     brought(
         world, '{"type":"entity","name":"Ada","entityType":"person","observations":["a"],"summary":"Hers","tags":["x"]}'
@@ -361,6 +380,29 @@ def test_a_large_file_comes_in_parts(world, monkeypatch):
         "line 1: precedes is left out, for there is no entity 'Node 44' and 'Node 45'"
     )
     assert len(exported(world)[1]) == 39
+
+
+def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
+    file = tmp_path / "memory.json"
+    with file.open("w") as lines:
+        for n in range(1500):
+            lines.write(written(Entity(f"Node {n}", "thing", (f"{n} " + "long fact " * 2000,))) + "\n")
+    answer = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0) | {"made": []}
+    parts = []
+    with file.open("rb") as source:
+        tracemalloc.start()
+        told = intake.surveyed(source)
+        intake.brought(
+            source,
+            told,
+            lambda _, given: parts.append(len(given["entities"])) or answer,
+            lambda _: None,
+            {"workspace": "w", "dry_run": False},
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert (sum(parts), max(parts) <= 100) == (1500, True)
+    assert peak < file.stat().st_size / 3
 
 
 def test_import_and_export_by_command(world, tmp_path, capfd):

@@ -149,6 +149,13 @@ def test_text_mode_finds_words_only_and_says_no_perspective(tmp_path):
         assert index.find_observations("w", "zeppelin", 10, "text").hits == ()
 
 
+def test_the_name_of_a_node_finds_it_by_words_and_is_no_word_within_it(tmp_path):
+    with opened(tmp_path) as index:
+        put(index, entity(ADA, *FACTS), entity(CHARLES, "built the difference engine"))
+        assert found(index, "Charles", mode="text") == [(CHARLES, 1)]
+        assert found(index, "did Ada correspond with Babbage", mode="text", path=ADA) == [(ADA, 2)]
+
+
 def test_one_long_node_does_not_keep_the_others_out(tmp_path):
     with opened(tmp_path) as index:
         long = [f"heron seen at the lake on day {n}" for n in range(150)]

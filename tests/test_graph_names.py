@@ -21,7 +21,7 @@ TOOLS = {one.name: one for one in FAMILIES["graph"]}
 NAMES = st.one_of(
     st.text(min_size=1, max_size=256),
     st.text(st.sampled_from('/:\\#^[]|?*"<>%.~- aB日é\u0301🍀\u200d\u202e\u3000ßİıſﬀ'), min_size=1, max_size=40),
-    st.sampled_from(["nul", "COM1.txt", "日" * 256, "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 40, "a" * 256, "null", "~", "- x", "1.0"]),
+    st.sampled_from(["nul", "COM1.txt", "COM0", "conin$", "日" * 256, "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 40, "a" * 256, "null", "~", "- x", "1.0"]),
 )  # fmt: skip
 OFTEN = settings(
     max_examples=120,

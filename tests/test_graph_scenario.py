@@ -409,16 +409,21 @@ def test_a_graph_of_200_entities_is_built_edited_by_hand_and_consolidated(tmp_pa
         print(f"{what:<{width}}  {value}")  # noqa: T201 - as above
 
 
-@pytest.mark.parametrize("way", ["/mcp", "/mcp/graph"])
-def test_the_demo_s_own_entity_is_a_node_as_it_stands(tmp_path, way):
+@pytest.mark.parametrize("workspace", ["default", "work"])
+def test_the_demo_s_own_entities_are_nodes_as_they_stand(tmp_path, workspace):
     def fill(world):
         shutil.copytree(DEMO, world.vault, dirs_exist_ok=True)
 
-    with running(tmp_path / "rim", fill=fill) as rim, agent(rim, workspace="default", path=way) as one:
+    with running(tmp_path / "rim", fill=fill) as rim, agent(rim, workspace=workspace, path="/mcp/graph") as one:
         before = rim.files()
-        assert list(one.facts("Saltmarsh site")) == [1, 2, 3, 5]
-        assert one.node("saltmarsh SITE")["entity_type"] == "place"
-        assert one.edges("Saltmarsh site") == set()  # it points into the vault proper, which is no part of the graph
+        run = Run(rim, one, rim.world.vault / f"Captures/{workspace}")
+        assert run.agrees()
+        names, edges = reader.graph(run.folder)
+        assert len(names) >= 3
+        assert edges
+        for name, said in names.items():
+            assert one.node(name.upper())["entity_type"] == said.properties["entity_type"]
         assert rim.files() == before
-        (told,) = one.listed("add_observations", observations=[{"entity_name": "Saltmarsh site", "contents": ["Six"]}])
-        assert told["added"] == [{"ordinal": 6, "content": "Six"}]
+        name, said = max(names.items(), key=lambda item: len(item[1].facts))
+        (told,) = one.listed("add_observations", observations=[{"entity_name": name, "contents": ["New"]}])
+        assert told["added"] == [{"ordinal": said.properties["last_ordinal"] + 1, "content": "New"}]

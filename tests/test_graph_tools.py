@@ -323,6 +323,19 @@ def test_what_is_out_of_bounds_is_named(rim, name, given, word):
     assert word in error["message"]
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("create_entities", {"entities": []}, "entities: must have 1 or more items"),
+        ("create_entities", {"entities": [{"name": "x"}]}, "entities.0.entity_type: is required"),
+        ("open_nodes", {"names": "x"}, "names: must be a list"),
+        ("open_nodes", {"names": ["x"] * 101}, "names: must have 100 or fewer items"),
+    ],
+)
+def test_a_bad_list_is_told_in_the_words_of_the_schema(rim, name, given, message):
+    assert Agent(rim)(name, **given)["message"] == message
+
+
 def test_lists_may_come_as_json_in_a_text(agent):
     made = agent("create_entities", entities='[{"name": "x", "entity_type": "y", "observations": ["z"]}]')
     assert [one["name"] for one in made["results"]] == ["x"]

@@ -11,6 +11,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import enrich as enriching
 from syncd.config import EnrichSettings
 from syncd.labels import vocabulary
+from syncd.parse import parse
 from tests.fakes import FakeChat, FakeEncoder
 from tests.world import World
 
@@ -391,6 +392,55 @@ def test_an_endpoint_that_goes_away_ends_it_with_what_was_done(remote, chat):
     chat.status = 500
     with pytest.raises(Unavailable):
         backfill(remote)
+
+
+NODE = (
+    "---\nid: heat-pump\nentity_type: device\n---\n## Observations\n- The filter of the heat pump is due in May ^o1\n"
+)
+
+
+def test_nothing_writes_a_summary_or_tags_into_the_note_of_a_node(remote, chat):
+    files = [
+        dropped(remote, "Entities/Heat pump", NODE),
+        dropped(remote, "Solar panels", NODE.replace("id: heat-pump", "id: solar\ntype: entity")),
+    ]
+    note = dropped(remote, "note", TEXT)
+    before = [file.read_bytes() for file in files]
+    assert facts(remote)["missing"] == 1
+    told = backfill(remote)
+    assert ([one["path"] for one in told["notes"]], told["skipped"]) == (["Captures/default/note.md"], [])
+    assert b"summary: A summary." in note.read_bytes()
+    with pytest.raises(InvalidArgument, match="node of the graph"):
+        remote.app.operations["enrich"]({"id": "solar", "replace": True}, quiet)
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_what_is_owed_for_a_note_that_became_a_node_is_let_go_unasked(remote, chat):
+    chat.status = 500
+    record = capture(remote)
+    file = remote.vault / record.path
+    text = file.read_text().replace("\n---\n", "\ntype: entity\n---\n", 1)
+    file.write_text(text)
+    remote.run()
+    ledger, enricher = remote.app.ledger, remote.app.enricher
+    with ledger.writing():
+        ledger.run("UPDATE enrichment SET due_at = 0")
+    enricher._resting_until, chat.status, chat.requests = 0.0, 200, []
+    remote.app.labels.pay()
+    assert (enricher.owed(), chat.requests) == ([], [])
+    assert "summary" not in file.read_text()
+
+
+def test_a_note_that_became_a_node_unseen_is_left_as_it_is(world):
+    file = dropped(world, "note", TEXT)
+    found = world.app.enricher.find(parse(file.read_bytes(), "Captures/default/note.md", mtime_ms=0), {})
+    assert found.summary
+    file.write_bytes(file.read_bytes().replace(b"\n---\n", b"\ntype: entity\n---\n", 1))
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    before = file.read_bytes()
+    assert b"type: entity" in before
+    assert world.app.desk.workspace("default").enrich("Captures/default/note.md", found) is None
+    assert file.read_bytes() == before
 
 
 def test_two_at_once_are_refused(world):

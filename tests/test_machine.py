@@ -28,7 +28,12 @@ BODIES = st.builds(" ".join, WORDS)
 NOTES = st.one_of(
     BODIES,
     st.builds("---\nid: {}\ntags: [x]\n---\n{}".format, IDS, BODIES),
-    st.builds("---\nid: {}\nrelations:\n  - {{id: {}, tag: t}}\n  - target: '[[One]]'\n    tag: u\n---\n{}".format, IDS, IDS, BODIES),
+    st.builds(
+        "---\nid: {}\nrelations:\n  - {{id: {}, tag: t}}\n  - target: '[[One]]'\n    tag: u\n---\n{}".format,
+        IDS,
+        IDS,
+        BODIES,
+    ),
     st.builds("# {}\n\n{}\n\n## {}\n\n{}".format, BODIES, BODIES, BODIES, BODIES),
     st.sampled_from(["---\nbroken: [\n---\nbody", "", "---\nunclosed", "```\nfence", "\ufeffbom", "a\r\nb\r\n"]),
 )

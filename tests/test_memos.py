@@ -446,9 +446,12 @@ def test_a_filter_is_a_part_of_the_metadata(space, wanted, names):
     assert sorted(titles(space.memos.search(query="alpha", wanted=wanted))) == sorted(names)
 
 
-def test_a_filter_comes_before_the_nearest_are_taken(space, monkeypatch):
-    from index import memos
+@pytest.mark.parametrize("held", [True, False], ids=["rows at hand", "rows on disk"])
+def test_a_filter_comes_before_the_nearest_are_taken(space, monkeypatch, held):
+    from index import memos, upkeep
 
+    if not held:
+        monkeypatch.setattr(upkeep, "HELD", 0)
     save(space, "zeta", title="rare", metadata={"rare": True})
     for n in range(40):
         save(space, f"alpha {n}")
@@ -461,6 +464,11 @@ def test_a_filter_comes_before_the_nearest_are_taken(space, monkeypatch):
     monkeypatch.setattr(memos, "POOL", 8)
     monkeypatch.setattr(memos, "EXACT", 0)
     assert titles(space.memos.search(query="alpha", k=1, wanted={"rare": True})) == ["rare"]
+    pivot = space.memos.search(pivot=exact[0], k=3).items
+    monkeypatch.undo()
+    assert [(item.record.id, pytest.approx(item.score, abs=1e-3)) for item in pivot] == [
+        (item.record.id, item.score) for item in space.memos.search(pivot=exact[0], k=3).items
+    ]
 
 
 def test_notes_of_all_kinds_are_memos_but_nodes_are_not(world, space):

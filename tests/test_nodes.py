@@ -181,7 +181,11 @@ def test_each_observation_gets_the_next_ordinal_for_good(world, nodes):
     assert [(name, added and [one.ordinal for one in added]) for name, added in told] == [
         ("Ada", [3, 4]), ("Nobody", None), ("Ada", [5]),
     ]  # fmt: skip
-    assert nodes.remove([("Ada", [5, 4, 99]), ("Nobody", [1])]) == [("Ada", [5, 4], [99]), ("Nobody", [], [1])]
+    assert nodes.get("Ada").version == 2
+    assert nodes.remove([("Ada", [5, 99]), ("Nobody", [1]), ("ada", [5, 4])]) == [
+        ("Ada", [5], [99]), ("Nobody", [], [1]), ("Ada", [4], [5]),
+    ]  # fmt: skip
+    assert nodes.get("Ada").version == 3
     ((_, added),) = nodes.add([("Ada", ["six"])])
     assert [one.ordinal for one in added] == [6]
     assert nodes.replace("ADA", 2, " zwei\r\nzeilen ") == ("Ada", "two", "zwei\nzeilen")

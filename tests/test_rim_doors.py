@@ -37,10 +37,18 @@ from tests.world import until
 MODES = ("legacy", "2026-07-28")
 OPERATIONS = [operation for family in FAMILIES.values() for operation in family]
 PAIR = {"from_entity": "x", "to_entity": "y"}
+ENDS = {"sourceMemoId": "x", "targetMemoId": "y", "tag": "z"}
 ARGUMENTS = {
     "capture_thought": {"content": "x"},
     "semantic_search": {"query": "x"},
     "list_recent": {},
+    "memory.save": {"content": "x"},
+    "memory.search": {"query": "x"},
+    "memory.delete": {"memo_id": "x"},
+    "memory.relation.save": ENDS,
+    "memory.relation.delete": ENDS,
+    "memory.relation.list": {},
+    "memory.relation.graph": {"startMemoId": "x"},
     "create_entities": {"entities": [{"name": "x", "entity_type": "y"}]},
     "delete_entities": {"entity_names": ["x"]},
     "open_nodes": {"names": ["x"]},

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import graph, retrieval, speed, week
+from tests.bench import audit, graph, retrieval, speed, week
 from tests.bench.measure import ROOT, Row
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
@@ -21,6 +21,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
     """Every group of rows by its name, the quick ones first."""
     return {
         "tokens": lambda: speed.tokens(work),
+        "audit": lambda: audit.audit(work),
         "first": lambda: speed.first_index(work),
         "10k": lambda: speed.at_10k(work),
         "list": lambda: speed.reconcile_10k(work),

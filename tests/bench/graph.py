@@ -57,10 +57,10 @@ def graph(work: Path) -> Iterator[Row]:
             one.http.headers["X-Memory-Workspace"] = "default"
             begun = time.perf_counter()
             one.settled()
-            covered(one)
             took = time.perf_counter() - begun
             told = one.tool("get_stats")
             assert (told["node_count"], told["relation_count"]) == (nodes, relations), told
+            assert told["embedding_coverage"] == 1, told
             one.quiet()
             size = f"{nodes:,} nodes, {relations:,} relations"
             yield Row(
@@ -69,15 +69,8 @@ def graph(work: Path) -> Iterator[Row]:
             yield from walks(one, nodes, size)
             yield from reads(one, nodes, size)
             yield from writes(one, nodes, size)
+            yield from whole(one, size)
             yield Row(f"resident memory, {size}", "", f"{one.rss:.0f} MB", None, FILL)
-
-
-def covered(one: Daemon, within: float = 3600.0) -> None:
-    """Wait until every observation is embedded."""
-    end = time.perf_counter() + within
-    while one.tool("get_stats")["embedding_coverage"] < 1:
-        assert time.perf_counter() < end, one.tool("get_stats")
-        time.sleep(0.2)
 
 
 def walks(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
@@ -85,15 +78,17 @@ def walks(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
     rng = random.Random(3)
     drawn = [(f"Node {rng.randrange(nodes)}", f"Node {rng.randrange(nodes)}") for _ in range(220)]
     around = [lambda name=name: one.tool("get_neighborhood", name=name, depth=2) for name, _ in drawn]
-    timed(around[:20])
-    spent = timed(around[20:])
-    seen = [len(one.tool("get_neighborhood", name=name, depth=2)["nodes"]) for name, _ in drawn[:20]]
-    yield row(
-        f"neighbourhood to depth 2, {size}", spent, 5, f"{p50([float(n) for n in seen]):.0f} nodes in the median answer"
-    )
     paths = [lambda a=a, b=b: one.tool("get_path", from_entity=a, to_entity=b) for a, b in drawn]
-    timed(paths[:20])
-    yield row(f"shortest path, {size}", timed(paths[20:]), 5)
+    seen = [float(len(call()["nodes"])) for call in around[:20]]
+    for what, calls, note in (
+        ("neighbourhood to depth 2", around, f"{p50(seen):.0f} nodes in the median answer; "),
+        ("shortest path", paths, ""),
+    ):
+        timed(calls[:20])
+        used = one.cpu
+        spent = timed(calls[20:])
+        each = (one.cpu - used) / len(spent) * 1000
+        yield row(f"{what}, {size}", spent, 5, f"{note}{each:.1f} ms of the server's CPU a call")
 
 
 def reads(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
@@ -115,6 +110,12 @@ def reads(one: Daemon, nodes: int, size: str) -> Iterator[Row]:
     calls = [lambda names=names: one.tool("open_nodes", names=names) for names in opened]
     timed(calls[:10])
     yield row(f"open_nodes, ten at a time, {size}", timed(calls[10:]), None)
+
+
+def whole(one: Daemon, size: str) -> Iterator[Row]:
+    """What looks at all of the graph."""
+    for tool in ("get_stats", "get_orphans", "get_relation_gaps", "find_similar_nodes", "get_consolidation_report"):
+        yield row(f"{tool}, {size}", timed([lambda tool=tool: one.tool(tool)] * 3), None)
 
 
 def writes(one: Daemon, nodes: int, size: str) -> Iterator[Row]:

@@ -1,0 +1,105 @@
+"""The block ids at the end of an observation: ours, that states its ordinal, and a person's, that their links lead to.
+
+Laws, tested: linear in the text. Obsidian reads the last id of a block, so a person's stays the last thing of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+BLOCK = re.compile(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)|`{3}|~{3}|[>|#])")  # what begins no paragraph
+
+_ID = re.compile(r"\^[A-Za-z0-9-]++")
+_OURS = re.compile(r"\^[oO][1-9][0-9]{0,11}")
+
+
+@dataclass(frozen=True, slots=True)
+class Id:
+    """A block id, `lines[line][start:end]`."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+
+    @property
+    def ordinal(self) -> int:
+        """What an id of ours states."""
+        return int(self.text[2:])
+
+
+def find(inner: Sequence[str], paragraph: int) -> tuple[Id | None, Id | None]:
+    """The id of ours and that of a person, in the lines of an item of which `paragraph` are its own first paragraph.
+
+    Ours is on the last line that is nothing else, or else ends the paragraph's last line that one ends. A person's is
+    on the same line, or behind it: at the end of the paragraph, or of the item on a line of its own."""
+    ours = _ours(inner, paragraph)
+    if ours:
+        theirs = _at_end(ours.line, inner[ours.line])[1]
+        if theirs:
+            return ours, theirs
+    first = ours.line + 1 if ours else 0
+    last = len(inner) - 1
+    if last >= max(first, 1) and not apart(inner[:last]) and len(inner[last]) - len(inner[last].lstrip()) < 2:
+        found, theirs = _at_end(last, inner[last])
+        if theirs and not found and not inner[last][: theirs.start].strip():
+            return ours, theirs
+    if paragraph > first:
+        return ours, _at_end(paragraph - 1, inner[paragraph - 1])[1]
+    return ours, None
+
+
+def without(inner: Sequence[str], ids: Sequence[Id]) -> str:
+    """The text of the lines less these ids; a line that was nothing else goes."""
+    kept = list(inner)
+    cuts = {at: min(id.start for id in ids if id.line == at) for at in {id.line for id in ids}}
+    for at in sorted(cuts, reverse=True):
+        left = inner[at][: max(0, cuts[at] - 1)]
+        kept[at : at + 1] = [left] if left.strip() else []
+    return "\n".join(kept).strip()
+
+
+def apart(above: Sequence[str]) -> bool:
+    """Whether an id on the next line would count as the end of a nested list or a quote."""
+    return any(BLOCK.match(line) for line in takewhile(str.strip, reversed(above)))
+
+
+def confusing(line: str) -> bool:
+    """Whether a text ends as if in a person's id, so that none of ours can follow on its line."""
+    return _at_end(0, line)[1] is not None
+
+
+def _ours(inner: Sequence[str], paragraph: int) -> Id | None:
+    for at in range(len(inner) - 1, 0, -1):
+        ours, theirs = _at_end(at, inner[at])
+        if ours and not inner[at][: min(ours.start, theirs.start if theirs else ours.start)].strip():
+            return ours
+    for at in range(max(paragraph, 1) - 1, -1, -1):
+        if ours := _at_end(at, inner[at])[0]:
+            return ours
+    return None
+
+
+def _at_end(at: int, line: str) -> tuple[Id | None, Id | None]:
+    """The id of ours and that of a person which end a line, whichever is the last."""
+    last = _last(at, line)
+    if last is None:
+        return None, None
+    before = _last(at, line[: last.start])
+    if _is_ours(last):
+        return last, before if before and not _is_ours(before) else None
+    return before if before and _is_ours(before) else None, last
+
+
+def _is_ours(id: Id) -> bool:
+    return _OURS.fullmatch(id.text) is not None
+
+
+def _last(at: int, line: str) -> Id | None:
+    end = len(line.rstrip())
+    start = line.rfind("^", 0, end)
+    if start < 0 or (start and not line[start - 1].isspace()) or not _ID.fullmatch(line, start, end):
+        return None
+    return Id(at, start, end, line[start:end])
