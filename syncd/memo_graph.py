@@ -19,6 +19,7 @@ from syncd.batch import Change, Drafts, carried_out
 from syncd.memo_relations import REASON, checked_tag, dropped, rounded, saved
 from syncd.memos import Memos, leads, refused
 from syncd.note import FrontmatterError
+from syncd.writing import alone
 
 if TYPE_CHECKING:
     from syncd.workspace import Tools
@@ -89,13 +90,13 @@ class MemoGraph:
         if reason is not None and len(reason) > REASON:
             raise InvalidArgument(f"reason must be at most {REASON:,} characters", field="reason")
         wanted = _Wanted(source, target, tag, namespace, None if weight is None else rounded(weight), reason)
-        with self._memos.alone():
+        with alone(self._tools, self._memos.workspace):
             return carried_out(self._tools, partial(self._saved, wanted))
 
     def delete(self, source: str, target: str, tag: str, *, namespace: str = "default") -> Tie:
         """Remove a relation, and tell what it was."""
         wanted = _Wanted(source, target, checked_tag(tag), namespace)
-        with self._memos.alone():
+        with alone(self._tools, self._memos.workspace):
             return carried_out(self._tools, partial(self._deleted, wanted))
 
     def list(

@@ -4,7 +4,6 @@ Law, tested: what a person writes into a memo meanwhile is never overwritten unr
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from syncd.note import FrontmatterError, PropertyValue, edit, encode, split
 from syncd.parse import parse
 from syncd.properties import LARGEST
 from syncd.sweep import UNADOPTED
-from syncd.writing import created, known
+from syncd.writing import alone, created, known, known_whole
 
 if TYPE_CHECKING:
     from syncd.workspace import Tools
@@ -99,6 +98,8 @@ class Memos:
             raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
         if memo_id is None and version:
             raise InvalidArgument("version is that of the memo to change: give its memo_id too", field="version")
+        if memo_id is not None:
+            known_whole(self._tools, self.workspace)
         given = metadata or {}
         owned: dict[str, PropertyValue] = {}
         if title is not None or "title" in given:
@@ -123,7 +124,7 @@ class Memos:
             if made is not True:
                 return Saved(made, created=True)
         wish = _Wish(memo_id, namespace, content, owned, fields, replace, version)
-        with self.alone():
+        with alone(self._tools, self.workspace):
             path = carried_out(self._tools, partial(self._revision, wish), self._progress)
             return Saved(known(self.index.at(path)), created=False)
 
@@ -184,7 +185,7 @@ class Memos:
         """Remove a memo with its relations, from whichever end; how many these were is told too.
 
         Raises Conflict, with the version, when it has another than `version`."""
-        with self.alone():
+        with alone(self._tools, self.workspace):
             return carried_out(self._tools, partial(self._removal, memo_id, namespace, version))
 
     # For those who write memos
@@ -193,10 +194,6 @@ class Memos:
     def index(self) -> Index:
         """The captures' index."""
         return self._tools.captures.index
-
-    def alone(self) -> threading.Lock:
-        """What is held while memos of this workspace are changed."""
-        return self._tools.writing.setdefault(self.workspace, threading.Lock())
 
     def memo(self, memo_id: str, namespace: str) -> Record:
         """The memo of that id. Raises NotFound, also for what is no memo or lies elsewhere."""

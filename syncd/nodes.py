@@ -5,7 +5,6 @@ come one after the other, and each decides from what the notes say by then; so o
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from syncd.note import PropertyValue, encode
 from syncd.parse import parse
 from syncd.place import ENTITIES
 from syncd.redraft import Related, sized, typed, unknown
-from syncd.writing import unnamed
+from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
     from syncd.workspace import Tools
@@ -163,7 +162,7 @@ class Nodes:
                 made[fold(stem)] = Made(path, encode(sized(one.name, text)))
             return list(made.values()), [change.path for change in made.values()]
 
-        with self._alone():
+        with alone(self._tools, self.workspace):
             paths = carried_out(self._tools, decide, self._progress)
         return [self._at(path) for path in paths]
 
@@ -232,10 +231,6 @@ class Nodes:
 
     # How
 
-    def _alone(self) -> threading.Lock:
-        """Held by whoever writes to nodes of this workspace, embedding included."""
-        return self._tools.writing.setdefault(self.workspace, threading.Lock())
-
     def _changed(self, decide: Callable[Concatenate[Graph, Drafts, int, P], T], *args: P.args, **given: P.kwargs) -> T:
         """Make the changes that `decide` makes to the drafts, and return what it answers."""
 
@@ -244,7 +239,7 @@ class Nodes:
             answer = decide(index.graph(self.workspace), drafts, self._tools.now(), *args, **given)
             return drafts.changes(), answer
 
-        with self._alone():
+        with alone(self._tools, self.workspace):
             return carried_out(self._tools, decided, self._progress)
 
     def _told(self, answer: ObservationAnswer) -> ObservationAnswer:
@@ -292,4 +287,6 @@ def _twin(graph: Graph, name: str) -> Vertex | None:
 
 def _taken(names: list[str]) -> Conflict:
     words = ", ".join(map(repr, names))
-    return Conflict(f"these exist already, and nothing was made: {words}; add observations to them instead", names=names)
+    return Conflict(
+        f"these exist already, and nothing was made: {words}; add observations to them instead", names=names
+    )

@@ -4,13 +4,14 @@ Law: a call that fails leaves files and index as they were; nothing is written o
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from index.errors import Conflict, MemexError
+from index.errors import Conflict, MemexError, Unavailable
 from index.identity import fold
 from index.index import Index
 from index.model import Record, Stat
@@ -40,6 +41,24 @@ def still(captures: Slot) -> Iterator[Index]:
             if index is captures.index:  # else it was switched for another build while we waited
                 yield index
                 return
+
+
+@contextmanager
+def alone(tools: Tools, workspace: str) -> Iterator[None]:
+    """Nobody else writes to nodes or memos of the workspace, embedding included; all its notes are known."""
+    with tools.writing.setdefault(workspace, threading.Lock()):
+        known_whole(tools, workspace)
+        yield
+
+
+def known_whole(tools: Tools, workspace: str) -> None:
+    """Raises Unavailable while the index does not know all notes of a workspace: what it lacks would be made twice."""
+    index = tools.captures.index
+    if index.listed:
+        return
+    manifest = index.manifest
+    if not all(path in manifest for path in tools.vault.listing(f"{tools.inbox}/{workspace}").files):
+        raise Unavailable("the notes of this workspace are still being read; try again in a moment", retryable=True)
 
 
 @contextmanager

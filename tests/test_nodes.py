@@ -666,3 +666,32 @@ def test_a_node_that_is_called_like_a_conflict_copy_is_one(world, nodes, name):
     assert (nodes.get(name).path, facts(nodes, name)) == (one.path, [(1, "one")])
     world.run()
     assert nodes.get(name).name == name
+
+
+def test_while_the_notes_are_read_anew_nothing_is_made_twice(world, nodes):
+    world.write("Ada.md", "the owner's\n")
+    world.run()
+    made(nodes, "Ada", "a/b", observations=["one"])
+    space = world.app.desk.workspace("default")
+    space.memos.save("one", memo_id="todo", title="Todo")
+    world.app.close()
+    for file in world.state.rglob("captures.db*"):
+        file.unlink()
+    world.app = world._open()
+    space = world.app.desk.workspace("default")
+    before = {path: path.read_bytes() for path in world.vault.rglob("*.md")}
+    for call in (
+        lambda: space.nodes.create([NewNode("A/B", "person")]),
+        lambda: space.nodes.add([("Ada", ["two"])]),
+        lambda: space.nodes.delete(["Ada"]),
+        lambda: space.memos.save("two", memo_id="todo", title="Todo"),
+        lambda: space.memos.delete("todo"),
+        lambda: space.memo_graph.save("todo", "todo", "itself"),
+    ):
+        with pytest.raises(Unavailable) as caught:
+            call()
+        assert caught.value.retryable
+    assert {path: path.read_bytes() for path in world.vault.rglob("*.md")} == before
+    world.run()
+    assert space.memos.save("two", memo_id="todo", title="Todo").record.version == 2
+    assert space.nodes.delete(["Ada"]) == (["Ada"], [])
