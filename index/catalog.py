@@ -49,9 +49,14 @@ class Catalog:
             for path, own, digest, size, mtime_ns, ino, embedded in rows
         }
 
-    def get(self, id: str) -> Record | None:
-        """The document that answers to `id`."""
-        record = self._one("claimed = ? order by length(path), path limit 1", id) or self._one("key = ?", id)
+    def get(self, id: str, workspace: str | None = None) -> Record | None:
+        """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
+        if workspace is None:
+            record = self._one("claimed = ? order by length(path), path limit 1", id) or self._one("key = ?", id)
+        else:
+            record = self._one(
+                "claimed = ? and workspace = ? order by length(path), path limit 1", id, workspace
+            ) or self._one("key = ? and workspace = ?", id, workspace)
         return record if record and record.id == id else None
 
     def at(self, path: str) -> Record | None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from index.identity import owner
 from index.model import Statement
-from index.vertex import Edge, Neighbourhood, Vertex, keys, lies, name_key, order, target_key
+from index.vertex import Edge, Neighbourhood, Vertex, file_key, keys, lies, name_key, order, target_key
 
 MOST: Final = 1_000  # nodes of one neighbourhood
 
@@ -45,6 +45,7 @@ class Graph:
         self._lock = threading.RLock()
         self._notes: dict[str, Vertex] = {}  # by path; of twins all, though only one is the node
         self._named, self._stems, self._aliases, self._pointing = _Names(), _Names(), _Names(), _Names()
+        self._files = _Names()  # as agents may know them
         self._near: dict[
             str, tuple[tuple[str, str, bool], ...]
         ] = {}  # path → (neighbour, type, outward); filled as asked
@@ -79,6 +80,7 @@ class Graph:
     def _known(self, one: Vertex, change: Callable[[_Names, str, str], None]) -> None:
         change(self._named, name_key(one.name), one.path)
         change(self._stems, target_key(one.path), one.path)
+        change(self._files, file_key(one), one.path)
         for alias in {name_key(alias) for alias in one.aliases}:
             change(self._aliases, alias, one.path)
         for key in {target_key(stated.target) for stated in one.relations}:
@@ -120,7 +122,9 @@ class Graph:
         with self._lock:
             if named := self._named.get(key):
                 return self._notes[owner(named)]
-            return self._notes.get(self._called(key) or "")
+            if files := [path for path in self._files.get(key) if self._is_node(path)]:
+                return self._notes[owner(files)]
+            return self._notes.get(self._aliased(key) or "")
 
     def at(self, path: str) -> Vertex | None:
         """The node whose note is at `path`."""
@@ -278,11 +282,8 @@ class Graph:
     def _is_node(self, path: str) -> bool:
         return owner(self._named.get(name_key(self._notes[path].name))) == path
 
-    def _called(self, key: str, within: str = "") -> str | None:
-        """The node whose file is called `key` (and lies in the folder that the link names), else whose alias is."""
-        own = [path for path in self._stems.get(key) if self._is_node(path) and lies(path, within)]
-        if own or within:
-            return owner(own) if own else None
+    def _aliased(self, key: str) -> str | None:
+        """The only node that has the alias `key`."""
         named = [path for path in self._aliases.get(key) if self._is_node(path)]
         return named[0] if len(named) == 1 else None
 
@@ -297,7 +298,7 @@ class Graph:
         if own or within:
             return owner(own) if own else None
         named = self._named.get(key)
-        return owner(named) if named else self._called(key)
+        return owner(named) if named else self._aliased(key)
 
     def _all(self) -> Iterator[tuple[str, str, str]]:
         """(path, path of the target, type) of every relation, each once; quicker than asking node after node."""

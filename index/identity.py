@@ -19,7 +19,7 @@ def path_id(path: str) -> str:
 
 
 def owner(paths: Iterable[str]) -> str:
-    """The path that owns an id which several notes claim: the shortest, so that "A.md" beats "A copy.md"."""
+    """The path that owns an id which several notes of a workspace claim: the shortest, so that "A.md" beats "A copy.md"."""
     return min(paths, key=lambda path: (len(path), path))
 
 

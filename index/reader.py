@@ -69,9 +69,9 @@ class Reader:
             timed.note(documents=len(answer.hits))
         return answer
 
-    def record(self, id: str) -> Record | None:
-        """The document that answers to `id`."""
-        return self._catalog.get(id)
+    def record(self, id: str, workspace: str | None = None) -> Record | None:
+        """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
+        return self._catalog.get(id, workspace)
 
     def captured(self, workspace: str, content_hash: str) -> Record | None:
         """The note of `workspace` that holds exactly this content."""

@@ -1,8 +1,8 @@
 """The tables of the catalog, and how a document becomes a row of it and a row a record.
 
 Which id a document answers to is not stored: the view `records` says it, so a note that comes or goes changes no other
-row. That is `index/identity.py` in SQL: the claimed id, if no other path with a better right claims the same, else the
-path's own."""
+row. That is `index/identity.py` in SQL: the claimed id, if no other path of its workspace with a better right claims
+the same, else the path's own. Workspaces know nothing of each other, so neither do their ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.identity import fold, path_id, stem
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 6  # of what follows
+VERSION: Final = 8  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -25,7 +25,7 @@ create table documents (
   created_at integer not null, updated_at integer, version integer not null,
   chunks integer not null, embedded integer not null, defects text not null, writable integer not null,
   size integer not null, mtime_ns integer not null, ino integer not null);
-create index documents_claimed on documents (claimed, length(path), path) where claimed is not null;
+create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
 create index documents_recent on documents (created_at desc, path);
 create index documents_recent_here on documents (workspace, created_at desc, path);
@@ -33,7 +33,7 @@ create index documents_defects on documents (path) where defects <> '[]';
 create index documents_chunks on documents (chunks);
 create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
-    order by length(other.path), other.path limit 1) then claimed else key end as id,
+    and other.workspace = documents.workspace order by length(other.path), other.path limit 1) then claimed else key end as id,
   path, scope, workspace, namespace, type, title, digest, content_hash, collection, tags, aliases, summary, source,
   metadata, created_at, updated_at, version, chunks, defects, writable, claimed from documents;
 create table tags (

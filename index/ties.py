@@ -109,7 +109,7 @@ class Ties:
             source = sources.get(path)
             if source is None:
                 continue
-            target = named.get((source.workspace, name)) if id is None else targets.get(id)
+            target = (named if id is None else targets).get((source.workspace, name if id is None else id))
             if target and _together(source, target):
                 tie = Tie(source, target, MemoRelation(id, *rest))
                 ties.setdefault(tie.key, tie)
@@ -118,9 +118,10 @@ class Ties:
     def _ends(self, column: str, values: Collection[str]) -> list[End]:
         return [End(*row) for row in self._catalog.rows_in(f"{ENDS} where {column} in", values)]
 
-    def _by_id(self, ids: Collection[str]) -> dict[str, End]:
+    def _by_id(self, ids: Collection[str]) -> dict[tuple[str, str], End]:
+        """The memos that have these ids, by workspace and id."""
         found = [*self._ends("claimed", ids), *self._ends("key", ids)]
-        return {memo.id: memo for memo in found if memo.id in ids}
+        return {(memo.workspace, memo.id): memo for memo in found if memo.id in ids}
 
     def _by_name(self, names: Collection[str]) -> dict[tuple[str, str], End]:
         """The memos that links mean, by workspace and name: of several, the one with the best right to it."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from index.identity import fold, path_id, stem
 from index.model import Document, Statement
+
+_NUMBERED = re.compile(r" \d+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,12 @@ def vertex(document: Document) -> Vertex | None:
         observed_at=node.observed_at,
         relations=node.relations,
     )
+
+
+def file_key(one: Vertex) -> str:
+    """What its file calls a node, without the number of a file whose name another note has: it tells of that note."""
+    called = target_key(one.path)
+    return called if called == name_key(one.name) else _NUMBERED.sub("", called)
 
 
 def order(edge: Edge) -> tuple[str, str, str]:

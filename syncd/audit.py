@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from index.errors import Unavailable
+from index.errors import Conflict, NotFound, Unavailable
 from syncd.chain import COLUMNS, Entry, Head, seal
 from syncd.ledger import Ledger
 
@@ -101,10 +101,13 @@ def authored(author: Author) -> Iterator[None]:
 
 
 def taken_back(undo: Callable[[], object]) -> None:
-    """Call `undo`, which takes back a write that came to nothing: what it writes is logged as that, and is never refused."""
+    """Call `undo`, which takes back a write that came to nothing: what it writes is logged as that, and is never refused.
+
+    A file that somebody has changed since is theirs, and stays."""
     token = TAKING_BACK.set(True)
     try:
-        undo()
+        with contextlib.suppress(Conflict, NotFound):
+            undo()
     finally:
         TAKING_BACK.reset(token)
 

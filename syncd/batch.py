@@ -99,15 +99,16 @@ class Drafts:
         self._texts[path] = None
 
     def changes(self) -> list[Change]:
-        """What is to be written."""
+        """What is to be written: what goes goes last, so that after a crash in between the same call does the rest."""
         found: list[Change] = []
+        gone: list[Change] = []
         for path, text in self._texts.items():
             before = self._before[path]
             if text is None:
-                found.append(Gone(path, before))
+                gone.append(Gone(path, before))
             elif (raw := encode(text)) != before:
                 found.append(Rewritten(path, before, raw))
-        return found
+        return found + gone
 
 
 def carried_out(

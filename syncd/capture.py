@@ -15,6 +15,7 @@ from index.identity import fold
 from syncd.names import DEVICE
 from syncd.note import OWNED, FrontmatterError, compose, properties, split
 from syncd.place import RESERVED
+from syncd.secrets import redacted
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 NAME_BYTES = 200  # of 255: room for a suffix and ".md"
@@ -23,7 +24,18 @@ _UNSAFE = re.compile(
     r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]'
 )
 _BLANK = re.compile(r"\s+")
+_ENDING = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
+NAMELESS = "Entity"  # the file of a node whose name no file can have a part of
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
+# What sync programs call a version that they set aside.
+CONFLICT_COPY = re.compile(
+    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
+    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
+    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
+    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
+    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 def iso(epoch_ms: int) -> str:
@@ -39,6 +51,14 @@ def file_name(title: str) -> str:
     name = name.encode()[:NAME_BYTES].decode(errors="ignore").strip(" .-~")
     head, dot, ending = name.partition(".")
     return f"{head} note{dot}{ending}" if DEVICE.match(name) else name
+
+
+def node_file(name: str) -> str:
+    """The base name that the file of a node would have, if it is free: no secret, and nothing that means more at its end."""
+    stem = redacted(file_name(name))
+    while stem != (plain := CONFLICT_COPY.sub("", _ENDING.sub("", file_name(stem)))):
+        stem = plain
+    return stem or NAMELESS
 
 
 def title_of(content: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from index.draft import draft
 from index.gaps import Gap, find
 from index.terms import Reader, label
-from index.vertex import Edge, Vertex, name_key, target_key
+from index.vertex import Edge, Vertex, file_key, name_key
 from syncd import alike
 from syncd.alike import Aggregates, Cosine, Part
 from syncd.candidates import Candidate, Evidence, Likeness, candidate, mentions, pairs
@@ -99,7 +99,7 @@ def gaps(
 ) -> list[Gap]:
     """The nodes that are named in others' observations without a relation. `observations`: by path, in order."""
     related = {(edge.source, edge.target) for edge in edges}
-    nodes = [(one.name, (*one.aliases, _stem(one)), observations.get(one.path, ())) for one in vertices]
+    nodes = [(one.name, (*one.aliases, file_key(one)), observations.get(one.path, ())) for one in vertices]
     return find(nodes, lambda a, b: (a, b) in related or (b, a) in related, ordinary=places)
 
 
@@ -170,10 +170,6 @@ def _owed(one: Vertex) -> bool:
 
 def _observed(one: Vertex) -> int:
     return one.created_at if one.observed_at is None else one.observed_at
-
-
-def _stem(one: Vertex) -> str:
-    return target_key(one.path)
 
 
 def _stale(

@@ -200,7 +200,7 @@ class Memos:
 
     def memo(self, memo_id: str, namespace: str) -> Record:
         """The memo of that id. Raises NotFound, also for what is no memo or lies elsewhere."""
-        record = self.index.record(memo_id)
+        record = self.index.record(memo_id, self.workspace)
         if record is None or not self._here(record, namespace):
             raise NotFound(f"no memo {memo_id[:64]!r} in namespace {namespace[:200]!r}")
         return record
@@ -227,11 +227,11 @@ class Memos:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
 
     def _taken(self, memo_id: str | None) -> Literal[True] | None:
-        return True if memo_id is not None and self.index.record(memo_id) is not None else None
+        return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
 
     def _standing(self, memo_id: str, namespace: str) -> Record | None:
         """The memo to change, if there is one. Raises Conflict when its id is another note's."""
-        record = self.index.record(memo_id)
+        record = self.index.record(memo_id, self.workspace)
         if record is not None and not self._here(record, namespace):
             raise Conflict(f"the id {memo_id!r} is in use; leave memo_id out, or choose another")
         return record

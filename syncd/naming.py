@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 
 from index.model import Record
-from syncd.capture import file_name
+from syncd.capture import file_name, node_file
+from syncd.entity_lines import Page, read
 
 _NUMBERED = re.compile(r"(.*) \d+", re.DOTALL)
 _ADDED = re.compile(r"\d+|\([0-9a-f-]{8,36}\)")
@@ -42,8 +44,36 @@ def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
 def _plain(record: Record, root: str) -> str:
     path = record.path.removeprefix(root)
     folder, slash, name = path.rpartition("/")
-    titled = file_name(record.title)
-    numbered = _NUMBERED.fullmatch(name[:-3])
-    if titled and numbered and numbered[1] == titled:
-        return f"{folder}{slash}{titled}{path[-3:]}"
-    return path
+    titled = node_file(record.title) if record.type == "entity" else file_name(record.title)
+    return f"{folder}{slash}{_unnumbered(name[:-3], titled)}{path[-3:]}"
+
+
+def numbers(page: Page) -> list[tuple[int, int]]:
+    """Where in the body of a node's note its relations tell such numbers of other nodes: start and end."""
+    starts = [0, *accumulate(map(len, page.lines))]
+    found = []
+    for at, field in page.fields:
+        for target in field.targets:
+            link = page.lines[at][target.start + 2 : target.end - 2]
+            stem, bar, shown = link.partition("|")
+            plain = _unnumbered(stem, node_file(shown)) if bar else stem
+            # `[[Ada 2|Ada]]` is `[[Ada]]` then, as it would be had the file its name.
+            cut = (0, len(stem) + 1) if bar and plain == shown else (len(plain), len(stem))
+            begin = starts[at] + target.start + 2
+            found += [(begin + cut[0], begin + cut[1])] if cut[0] < cut[1] else []
+    return found
+
+
+def told(body: str) -> str:
+    """The body of a node's note as agents read it: links to other nodes without such numbers."""
+    parts, at = [], 0
+    for start, end in numbers(read(body)):
+        parts.append(body[at:start])
+        at = end
+    return "".join([*parts, body[at:]])
+
+
+def _unnumbered(stem: str, titled: str) -> str:
+    """A file's name without the number that it got because another note has the name `titled`."""
+    numbered = _NUMBERED.fullmatch(stem)
+    return titled if titled and numbered and numbered[1] == titled else stem

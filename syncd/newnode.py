@@ -4,7 +4,6 @@ Law: no text that an agent gives can choose a folder, set another property than 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,15 +12,13 @@ from typing import Final
 from index.errors import InvalidArgument
 from index.identity import fold
 from index.vertex import Vertex, name_key
-from syncd.capture import file_name, iso, tag_of
+from syncd.capture import iso, tag_of
 from syncd.entity import checked_content, checked_kind, checked_name, link
 from syncd.note import PropertyValue
 
 FACTS: Final = 1_000  # observations that one call may write
 SUMMARY: Final = 2_000  # characters
 TAGS: Final = 50
-NAMELESS: Final = "Entity"  # the file of a node whose name no file can have a part of
-_ENDING: Final = re.compile(r"(?:\.md)+\Z", re.IGNORECASE)  # a link takes it for the file's
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +104,6 @@ def own_properties(one: NewNode, stem: str, *, id: str, now: int) -> dict[str, P
 
 def _texts(value: PropertyValue) -> list[str]:
     return [str(text) for text in value] if isinstance(value, list) else []
-
-
-def stem_of(name: str) -> str:
-    """The base name that the file of a node would have, if it is free: one that a link can end in."""
-    return file_name(_ENDING.sub("", file_name(name))) or NAMELESS
 
 
 def link_to(one: Vertex) -> str:

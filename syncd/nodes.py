@@ -21,13 +21,12 @@ from index.vertex import Edge, Neighbourhood, Vertex, name_key
 from syncd import consolidate, entity, insight, redraft
 from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out
-from syncd.capture import free_name, iso
-from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties, stem_of
+from syncd.capture import free_name, iso, node_file
+from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties
 from syncd.note import PropertyValue, encode
 from syncd.parse import parse
 from syncd.place import ENTITIES
 from syncd.redraft import Related, sized, typed, unknown
-from syncd.secrets import redacted
 from syncd.writing import unnamed
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ class Nodes:
             for one in wanted:
                 stem, path = self._free(one.name, now, made)
                 own = own_properties(one, stem, id=str(uuid.uuid4()), now=now)
-                if "id" in one.properties and index.record(str(own["id"])) is not None:
+                if "id" in one.properties and index.record(str(own["id"]), self.workspace) is not None:
                     own["id"] = str(uuid.uuid4())  # another note's by now
                 text = entity.compose(own, one.observations, ordinals=one.ordinals)
                 made[fold(stem)] = Made(path, encode(sized(one.name, text)))
@@ -263,7 +262,7 @@ class Nodes:
         unseen: set[str] = set()
         while True:
             stem = free_name(
-                redacted(stem_of(name)),
+                node_file(name),
                 now,
                 lambda folded: folded in made or folded in unseen or self._tools.taken(folded),
             )

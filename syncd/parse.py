@@ -14,26 +14,20 @@ from typing import Any
 
 from index.identity import ID
 from index.model import COLLECTIONS, Defect, Document, Link
+from syncd.capture import CONFLICT_COPY
 from syncd.entity_lines import ids
 from syncd.entity_lines import read as page_of
 from syncd.entity_node import OWN, node_of
 from syncd.inline import is_tag, wikilinks
 from syncd.markdown import outline
 from syncd.memo_relations import relations
+from syncd.naming import numbers, told
 from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
 from syncd.place import INBOX, Place, place
 from syncd.properties import Properties, as_text, as_time
 from syncd.secrets import defects as secrets_in
 
 TYPES = frozenset({"note", "file", "entity"})
-CONFLICT_COPY = re.compile(
-    r"""\.sync-conflict-\d{8}-\d{6}-[A-Z0-9]{7}(?=\.[^.]+$|$)               # Syncthing
-    |\ \((?:[^()]*\ )?conflicted\ copy(?:\ [^()]*)?\)(?=\.[^.]+$|$)         # Obsidian Sync, Dropbox, Nextcloud
-    |_conflict-\d{8}-\d{6}(?=\.[^.]+$|$)                                 # ownCloud
-    |\ \(SFConflict\ [^()]+\)(?=\.[^.]+$|$)                               # Seafile
-    |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
@@ -51,9 +45,10 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     created_at = own.time("created_at")
     kind = own.text("type")
     kind = kind if kind in TYPES else where.type
-    page = page_of(body) if kind == "entity" and where.scope == "captures" else None
+    aside = any(defect.name == "conflict-copy" for defect in defects)  # a node's copy is not another node
+    page = page_of(body) if kind == "entity" and where.scope == "captures" and not aside else None
     node, wrong = node_of(own.values, page, path) if page else (None, [])
-    found = outline(body, ids(page) if page else ())
+    found = outline(body, (*ids(page), *numbers(page)) if page else ())
     stated, faulty = relations(own.get("relations")) if where.scope == "captures" and not node else ((), [])
     defects += [*wrong, *faulty]
     _look_for_conflicts(front, body, defects)
@@ -70,14 +65,16 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         content=body,
         text=found.text,
         digest=hashlib.sha256(raw).hexdigest(),
-        content_hash=hashlib.sha256(body.encode()).hexdigest(),
+        content_hash=hashlib.sha256((told(body) if page else body).encode()).hexdigest(),
         collection=collection,
         tags=_distinct([*tags, *found.tags]),
         aliases=own.aliases(),
         summary=own.text("summary"),
         source=own.text("source"),
         metadata={
-            key: value for key, value in own.values.items() if not (reserved(key) or (node and key.casefold() in OWN))
+            key: value
+            for key, value in own.values.items()
+            if not (reserved(key) or (node and (key.casefold() in OWN or own.called(key, node.name))))
         },
         created_at=mtime_ms if created_at is None else created_at,
         updated_at=own.time("updated_at"),
@@ -194,6 +191,10 @@ class _Owned:
 
     def aliases(self) -> tuple[str, ...]:
         return _distinct(text for text in self._list("aliases", deprecated="alias") if text)
+
+    def called(self, key: str, name: str) -> bool:
+        """Whether a property only gives a node its name as an alias, which it has where its file is called otherwise."""
+        return key.casefold() == "aliases" and self.aliases() == (name,)
 
     def collection_and_tags(self, front: str) -> tuple[str, list[str]]:
         """The collection and the tags: `collection:x` among the tags is a way to name the collection."""

@@ -25,7 +25,7 @@ from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.naming import addresses, bare
+from syncd.naming import addresses, bare, told
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
@@ -178,10 +178,11 @@ class Workspace:
         return Kept(record, self.content(record), tuple(self._index.passages(record)))
 
     def content(self, record: Record) -> str:
-        """The body of a document, byte for byte, as its file holds it now."""
+        """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
         with unnamed(record.path):
             raw, _ = self._tools.vault.read(record.path)
-        return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return told(body) if record.type == "entity" else body
 
     def at(self, address: str) -> Record:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
@@ -249,8 +250,8 @@ class Workspace:
             return record
 
     def _record(self, id: str) -> Record:
-        record = self._index.record(id)
-        if record is None or record.workspace != self.name:
+        record = self._index.record(id, self.name)
+        if record is None:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
         return record
 

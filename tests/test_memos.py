@@ -54,6 +54,26 @@ def files(world):
 # Saving
 
 
+def test_an_id_that_another_workspace_uses_is_free_here(world, space):
+    other = world.app.desk.create_workspace("other")
+    theirs = save(other, "Theirs.", memo_id="todo")
+    aim = save(other, "Their aim.", memo_id="aim")
+    other.memo_graph.save("todo", "aim", "leads")
+    mine = space.memos.save("Mine.", memo_id="todo")
+    assert (mine.created, mine.record.id, mine.record.path == theirs.path) == (True, "todo", False)
+    assert space.memos.save("Mine, changed.", memo_id="todo").record.version == 2
+    assert (space.get("todo").content, other.get("todo").content) == ("Mine, changed.", "Theirs.")
+    assert entries(other.memo_graph.list()) == [("todo", "aim", "leads")]
+    assert entries(space.memo_graph.list()) == []
+    assert space.memos.delete("todo")[1] == 0
+    assert entries(other.memo_graph.list()) == [("todo", "aim", "leads")]
+    save(space, "My aim.", memo_id="aim")
+    assert space.memos.delete("aim")[1] == 0
+    assert other.get("aim").content == "Their aim."
+    assert entries(other.memo_graph.list()) == [("todo", "aim", "leads")], aim.path
+    assert world.dump() == world.rebuilt(world.state.parent / "again")
+
+
 def test_a_memo_is_a_note_of_the_collection_memory(world, space):
     saved = space.memos.save("The keel is lead.", title="Keel", metadata={"project": "alpha", "tags": ["boat"]})
     record = saved.record
@@ -172,14 +192,12 @@ def test_an_id_may_be_chosen_and_is_then_the_memo_s(space):
 
 
 def test_an_id_of_another_note_is_a_conflict_that_tells_not_where(world, space):
-    world.app.desk.create_workspace("other")
-    elsewhere = world.app.desk.workspace("other").capture("secret quokka").record
     world.write("Captures/default/Entities/Ada.md", "---\nid: ada\n---\n## Observations\n- x ^o1\n")
-    world.write("Captures/default/ns/N.md", "---\nid: in-ns\n---\nx")
+    world.write("Captures/default/ns/N.md", "---\nid: in-ns\n---\nx quokka")
     world.run()
     before = files(world)
     told = []
-    for id in (elsewhere.id, "ada", "in-ns"):
+    for id in ("ada", "in-ns"):
         with pytest.raises(Conflict) as caught:
             save(space, "x", memo_id=id)
         told.append(caught.value.message.replace(id, "ID"))

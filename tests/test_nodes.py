@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 import pytest
 
 from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from index.model import Observation
 from index.vertex import Edge
 from syncd.newnode import NewNode
 from tests.world import World
@@ -554,3 +556,113 @@ def test_a_node_deleted_by_its_id_takes_its_relations_along_and_its_twin_alone_d
     assert "admires" not in text(world, "Kay")
     with pytest.raises(NotFound):
         space.delete("twin")
+
+
+def test_a_call_that_names_a_node_often_changes_its_note_once(world, nodes):
+    made(nodes, "Ada", "Bob", "Carl")
+    assert nodes.add([("Ada", ["a"]), ("Nobody", ["x"]), ("ada", ["b", "c"]), ("Bob", ["d"]), ("Ada", [])]) == [
+        ("Ada", [Observation(1, "a")]),
+        ("Nobody", None),
+        ("Ada", [Observation(2, "b"), Observation(3, "c")]),
+        ("Bob", [Observation(1, "d")]),
+        ("Ada", []),
+    ]
+    assert nodes.get("Ada").version == 2
+    told = nodes.relate([Edge("Ada", to, kind) for to in ("Bob", "Carl") for kind in ("knows", "likes")])
+    assert (len(told.created), nodes.get("Ada").version) == (4, 3)
+    assert nodes.remove([("Ada", [1, 9]), ("Nobody", [1]), ("ADA", [1, 3])]) == [
+        ("Ada", [1], [9]), ("Nobody", [], [1]), ("Ada", [3], [1]),
+    ]  # fmt: skip
+    assert (facts(nodes, "Ada"), nodes.get("Ada").version) == ([(2, "b")], 4)
+    assert world.dump() == world.rebuilt(world.state.parent / "other")
+
+
+@pytest.mark.parametrize("kind", ["node", "memo"])
+def test_what_a_crash_leaves_of_a_deletion_the_same_call_finishes(world, nodes, kind):
+    """The links to what goes are removed first; as long as one is there, so is what it leads to."""
+    space = world.app.desk.workspace("default")
+    if kind == "node":
+        made(nodes, "Ada", "Bob", "Carl")
+        nodes.relate([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
+        target, others = ENTITIES + "/Ada.md", [ENTITIES + "/Bob.md", ENTITIES + "/Carl.md"]
+    else:
+        target, *others = (space.memos.save(name, memo_id=name).record.path for name in ("Ada", "Bob", "Carl"))
+        for name in ("Bob", "Carl"):
+            space.memo_graph.save(name, "Ada", "knows")
+    seen = []
+    calls = world.app.vault._calls
+
+    def spying(at, name):
+        def call(*args, **given):
+            files = {path: world.vault / path for path in (target, *others)}
+            if not files[target].exists():
+                seen.append([path for path in others if "knows" in files[path].read_text()])
+            return getattr(calls, name)(*args, **given)
+
+        return call
+
+    names = [one.name for one in dataclasses.fields(calls)]
+    world.app.vault._calls = dataclasses.replace(calls, **{name: spying(calls, name) for name in names})
+    if kind == "node":
+        assert nodes.delete(["Ada"]) == (["Ada"], [])
+    else:
+        assert space.memos.delete("Ada")[1] == 2
+    assert seen and not any(seen), "what leads to it outlived it"
+
+
+def test_what_a_person_changed_while_a_write_is_taken_back_stays_theirs(world, nodes):
+    made(nodes, "Ada", "Bob", "Carl")
+    nodes.relate([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
+    bob, carl = (world.vault / ENTITIES / f"{name}.md" for name in ("Bob", "Carl"))
+    calls = world.app.vault._calls
+    done = []
+
+    def exchange(*args, **given):
+        if not done and "knows" not in bob.read_text():  # Bob is written, and Carl is about to be
+            done.append(True)
+            bob.write_text(bob.read_text() + "\nby hand\n")
+            carl.write_text(carl.read_text() + "\nby hand\n")
+        return calls.exchange(*args, **given)
+
+    world.app.vault._calls = dataclasses.replace(calls, exchange=exchange)
+    assert nodes.delete(["Ada"]) == (["Ada"], [])
+    assert done
+    for file in (bob, carl):
+        assert "knows" not in file.read_text() and "by hand" in file.read_text()
+    world.run()
+    assert world.dump() == world.rebuilt(world.state.parent / "other")
+
+
+def test_a_conflict_copy_of_a_node_is_no_node(world, nodes):
+    made(nodes, "Ada", "Bob", observations=["one"])
+    nodes.relate([Edge("Ada", "Bob", "knows")])
+    ada = text(world, "Ada")
+    before = nodes.graph.vertices(), nodes.stats()
+    for name in ("Ada.sync-conflict-20261121-101010-ABCDEF7", "Ada (conflicted copy 2026-11-21)"):
+        world.write(f"{ENTITIES}/{name}.md", ada.replace("one", "another zebra"))
+    world.run()
+    assert (nodes.graph.vertices(), nodes.stats()) == before
+    assert nodes.search("zebra", 5, "text").hits == ()
+    assert min(world.found("zebra")).startswith(f"{ENTITIES}/Ada (conflicted")
+    assert world.dump() == world.rebuilt(world.state.parent / "other")
+    space = world.app.desk.workspace("default")
+    (copy, _) = (one for one in space.recent(10) if "conflict" in one.path)
+    space.delete(copy.id)
+    assert not (world.vault / copy.path).exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Foo (conflicted copy)",
+        "x_conflict-20261121-101010",
+        "A.md (conflicted copy).md",
+        "(SFConflict b) (SFConflict a)",
+        "b [conflicted]",
+    ],
+)
+def test_a_node_that_is_called_like_a_conflict_copy_is_one(world, nodes, name):
+    (one,) = made(nodes, name, observations=["one"])
+    assert (nodes.get(name).path, facts(nodes, name)) == (one.path, [(1, "one")])
+    world.run()
+    assert nodes.get(name).name == name

@@ -67,19 +67,25 @@ def catalog_of(folder, notes):
 
 def reckoned(notes):
     """The relations as (source path, target path, tag), by reading every note."""
-    claims = {id: owner(note.path for note in notes if note.id == id) for id in {note.id for note in notes} - {None}}
-    ids = {note.path: note.id if claims.get(note.id) == note.path else path_id(note.path) for note in notes}
-    at = {id: path for path, id in ids.items()}
 
     def where(path):
         parts = path.split("/")[1:-1]
         return tuple(part for part in parts if part not in ("Entities", "Files"))
 
+    claims = {}
+    for note in notes:
+        claims.setdefault((where(note.path)[0], note.id), []).append(note.path)
+    at = {}  # by workspace and id
+    for note in notes:
+        own = (where(note.path)[0], note.id)
+        mine = note.id and owner(claims[own]) == note.path
+        at[own if mine else (own[0], path_id(note.path))] = note.path
+
     found = []
     for note in sorted(notes, key=lambda note: note.path):
         for id, link, tag, _ in note.stated:
             named = [p for p in at.values() if stem(p) == link.casefold() and where(p)[0] == where(note.path)[0]]
-            target = at.get(id) if id else (owner(named) if named else None)
+            target = at.get((where(note.path)[0], id)) if id else (owner(named) if named else None)
             ends = (note.path, target)
             if target is None or where(note.path) != where(target) or any("/Entities/" in path for path in ends):
                 continue
