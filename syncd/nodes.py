@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, MemexError, NotFound
 from index.gaps import Gap
 from index.graph import Graph
 from index.identity import fold
@@ -150,9 +151,11 @@ class Nodes:
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._tools.now(), index.graph(self.workspace)
+            unread = self._unread(index)
             twins = [node.name for one in wanted if (node := _twin(graph, one.name))]
+            twins += [unread[key] for one in wanted if (key := name_key(one.name)) in unread]
             if twins:
-                raise _taken(twins)
+                raise _taken(list(dict.fromkeys(twins)))
             made: dict[str, Made] = {}
             for one in wanted:
                 stem, path = self._free(one.name, now, made)
@@ -257,6 +260,19 @@ class Nodes:
             raise NotFound("somebody else removed or renamed the note of the node a moment after")
         return found
 
+    def _unread(self, index: Index) -> dict[str, str]:
+        """The nodes of notes that the index has not come to yet, while it has not seen all: by name key, their names."""
+        found: dict[str, str] = {}
+        if index.listed:
+            return found
+        for path in self._tools.vault.listing(f"{self._tools.inbox}/{self.workspace}").files:
+            if index.at(path) is None:
+                with suppress(MemexError):
+                    raw, stat = self._tools.vault.read(path)
+                    node = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox).node
+                    found |= {name_key(node.name): node.name} if node else {}
+        return found
+
     def _free(self, name: str, now: int, made: Collection[str]) -> tuple[str, str]:
         """A base name and path for a new node: no note of the vault has it, nor one that the index does not know yet."""
         unseen: set[str] = set()
@@ -292,4 +308,6 @@ def _twin(graph: Graph, name: str) -> Vertex | None:
 
 def _taken(names: list[str]) -> Conflict:
     words = ", ".join(map(repr, names))
-    return Conflict(f"these exist already, and nothing was made: {words}; add observations to them instead", names=names)
+    return Conflict(
+        f"these exist already, and nothing was made: {words}; add observations to them instead", names=names
+    )
