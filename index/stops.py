@@ -12,6 +12,8 @@ def _set(text: str) -> frozenset[str]:
 
 
 ENGLISH: Final = _set("""
+seven eight nine eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy
+eighty ninety dozen
 a about above across actual actually after again against ago all almost alone along already also although always am among
 amongst an and another any anybody anyone anything anyway anywhere apart are aren't around as aside ask at away back bad badly
 be became because become becomes been before behind being below beside besides best better between beyond big bit both but by

@@ -145,7 +145,7 @@ def report(found: dict[str, Any]) -> str:
     """What came of looking through the log."""
     lines = [f"{found['entries']:,} entries, from {found['first']} on, are as they were written; head {found['head']}"]
     if found["broken"]:
-        lines = [f"the log is broken in {found['broken']:,} places:"]
+        lines = [f"the log is broken in {found['broken']:,} place{'s' if found['broken'] > 1 else ''}:"]
         lines += [f"- {render.line(text, 300)}" for text in found["breaks"]]
     for key, what in (
         ("changed", "changed by hand since"),

@@ -92,6 +92,12 @@ def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[Completion
     return [CompletionItem(one["name"], help=render.line(one["entity_type"], 60)) for one in found]
 
 
+def perspectives(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of the perspectives of the workspace that the line names, with their prompts."""
+    found = _asked(ctx, "perspective.list", {"workspace": ctx.params.get("workspace") or "default"}) or {}
+    return _fitting(((one["name"], one["prompt"]) for one in found.get("perspectives", ())), typed)
+
+
 def _fitting(words: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
     return [CompletionItem(word, help=about or None) for word, about in sorted(words) if word.startswith(typed)]
 

@@ -49,7 +49,11 @@ def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=nodes)
 @WORKSPACE
 def node_show(names: tuple[str, ...], workspace: str) -> None:
-    """Show nodes: their observations with their ordinals, and every relation at either end of them."""
+    """Show nodes: their observations with their ordinals, and every relation at either end of them.
+
+    With --json: {"entities": [{"name", "entity_type", "summary", "tags", "aliases", "observations": [{"ordinal",
+    "content"}], "observation_count", "created_at", "updated_at", "version", "id", "path"}], "relations": [{"from", "to",
+    "relation_type"}]}."""
     found = ask("node.open", {"workspace": workspace, "names": list(names)})
     answer(found, lambda: opened(found, color=color()))
 
@@ -63,7 +67,9 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
 )
 @WORKSPACE
 def node_list(**given: Any) -> None:
-    """List nodes."""
+    """List nodes.
+
+    With --json: a list of what `memex node show` has of each, less its observations; "relations" is their number."""
     limit = given["limit"]
     found = ask("node.list", given | {"limit": limit + 1})
     if len(found) > limit:
@@ -84,7 +90,10 @@ def node_list(**given: Any) -> None:
 @click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="The most to show.")
 @WORKSPACE
 def node_search(query: tuple[str, ...], **given: Any) -> None:
-    """Find nodes by what their observations say, best first."""
+    """Find nodes by what their observations say, best first.
+
+    With --json: a list of what `memex node list` has of each, less "relations", with "ordinal", "matched_observation",
+    "matched_perspective" (null with --mode text) and "score"."""
     found = ask("node.search", {**given, "query": " ".join(query)})
     for sentence in found["degraded"]:
         talk(f"memex: {render.plain(sentence)}")
@@ -224,7 +233,9 @@ def relation_rename(source: str, kind: str, target: str, new: str, workspace: st
 @click.option("--type", "-t", "kind", help="Only relations of this type.")
 @WORKSPACE
 def relation_list(names: tuple[str, ...], kind: str | None, workspace: str) -> None:
-    """List relations: all, those of the node NAME, or those between NAME and OTHER, either way."""
+    """List relations: all, those of the node NAME, or those between NAME and OTHER, either way.
+
+    With --json: [{"from", "to", "relation_type"}]."""
     if len(names) > 2:
         raise InvalidArgument("relations are listed of one node, or between two; put a name with blanks in quotes")
     found = ask("relation.list", {"workspace": workspace, "names": list(names), "relation_type": kind})

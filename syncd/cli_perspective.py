@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from syncd import render
-from syncd.cli_complete import workspaces
+from syncd.cli_complete import perspectives, workspaces
 from syncd.cli_frame import Group, answer, ask, color, talk
 
 chosen: Callable[[Any], Any] = click.option(
@@ -46,7 +46,7 @@ def perspective_add(name: str, prompt: str, workspace: str) -> None:
 
 
 @perspective.command("set")
-@click.argument("name")
+@click.argument("name", shell_complete=perspectives)
 @click.argument("prompt")
 @chosen
 def perspective_set(name: str, prompt: str, workspace: str) -> None:
@@ -55,7 +55,7 @@ def perspective_set(name: str, prompt: str, workspace: str) -> None:
 
 
 @perspective.command("remove")
-@click.argument("name")
+@click.argument("name", shell_complete=perspectives)
 @chosen
 def perspective_remove(name: str, workspace: str) -> None:
     """Take the perspective NAME away, with its vectors. The last one stays."""

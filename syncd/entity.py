@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
@@ -52,6 +53,9 @@ __all__ = [
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
+UNKNOWN: Final = frozenset({"observed_at", "summary_updated_at"})  # None = of a node whose note did not say either
+
+
 def compose(
     own: Mapping[str, PropertyValue],
     observations: Sequence[str],
@@ -66,7 +70,7 @@ def compose(
     lines = ["## Observations", *(line for one in facts for line in written("-", one.content, one.ordinal))]
     if relations:
         lines += ["", "## Relations", *(_relation(type, to)[0] for type, to in relations)]
-    front = dict(own)
+    front = {key: value for key, value in own.items() if value is not None or key not in UNKNOWN}
     if facts:
         front["last_ordinal"] = max([facts[-1].ordinal, *(n for n in [own.get("last_ordinal")] if isinstance(n, int))])
         front |= {"observed_at": own["created_at"]} if "created_at" in own and "observed_at" not in own else {}

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, MemexError, NotFound
 from index.gaps import Gap
 from index.graph import Graph
 from index.identity import fold
@@ -149,9 +150,11 @@ class Nodes:
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._tools.now(), index.graph(self.workspace)
+            unread = self._unread(index)
             twins = [node.name for one in wanted if (node := _twin(graph, one.name))]
+            twins += [unread[key] for one in wanted if (key := name_key(one.name)) in unread]
             if twins:
-                raise _taken(twins)
+                raise _taken(list(dict.fromkeys(twins)))
             made: dict[str, Made] = {}
             for one in wanted:
                 stem, path = self._free(one.name, now, made)
@@ -250,6 +253,19 @@ class Nodes:
         found = self.graph.at(path)
         if found is None:
             raise NotFound("somebody else removed or renamed the note of the node a moment after")
+        return found
+
+    def _unread(self, index: Index) -> dict[str, str]:
+        """The nodes of notes that the index has not come to yet, while it has not seen all: by name key, their names."""
+        found: dict[str, str] = {}
+        if index.listed:
+            return found
+        for path in self._tools.vault.listing(f"{self._tools.inbox}/{self.workspace}").files:
+            if index.at(path) is None:
+                with suppress(MemexError):
+                    raw, stat = self._tools.vault.read(path)
+                    node = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox).node
+                    found |= {name_key(node.name): node.name} if node else {}
         return found
 
     def _free(self, name: str, now: int, made: Collection[str]) -> tuple[str, str]:

@@ -153,6 +153,8 @@ def _new(wanted: _Wanted) -> NewNode:
     properties = dict(wanted.properties)
     metadata = properties.pop("metadata", {})
     summary, tags = properties.pop("summary", None), properties.pop("tags", ())
+    if "created_at" in properties:  # it was a node of Memex: a time that is not told there has never been known
+        properties = dict.fromkeys(("observed_at", "summary_updated_at")) | properties
     return NewNode(
         wanted.name,
         wanted.entity_type or None,

@@ -45,6 +45,7 @@ def served(home):
         "workspace.list": lambda _, __: [{"name": "default"}, {"name": "work"}],
         "key.list": lambda _, __: KEYS,
         "node.names": lambda given, __: [{"name": name, "entity_type": "person"} for name in NODES[given["workspace"]]],
+        "perspective.list": lambda _, __: {"perspectives": [{"name": "technical", "prompt": "how:"}]},
         "job.list": lambda _, __: JOBS,
         "recent": lambda _, __: [
             {"id": "6f1c-1", "title": "Heat pump", "path": "x"},
@@ -111,6 +112,7 @@ def bash(home, *words):
         (("memex", "relation", "add", "-w", "work", ""), ["Bernoulli"]),
         (("memex", "graph", "--path", "Ada", ""), ["'Ada Lovelace'", "Charles"]),
         (("memex", "graph", "--format", "m"), ["mermaid"]),
+        (("memex", "perspective", "remove", "t"), ["technical"]),
         (("memex", "completion", "f"), ["fish"]),
     ],
 )

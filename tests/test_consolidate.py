@@ -325,3 +325,11 @@ def test_scripts_that_an_encoder_cannot_read_do_not_drown_the_rest():
     assert [one.names for one in reported(*made, aggregates=(paths, read)).clusters] == [
         ("Sloop 0", "Sloop 1", "Sloop 2")
     ]
+
+
+def test_a_number_in_words_is_nothing_to_have_in_common():
+    heron, marsh = entity("Heron", "Keeps readings for forty days"), entity("Marsh", "Under water for forty minutes")
+    both = entity("Trial", "Ran in the autumn")
+    edges = [("Trial", "Heron", "r"), ("Trial", "Marsh", "r")]
+    found = reported(heron, marsh, both, edges=edges).candidates
+    assert not any("forty" in (one.rationale or "") for one in found)

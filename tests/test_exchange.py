@@ -323,10 +323,10 @@ def test_in_another_vault_even_the_ids_are_the_same(world, tmp_path):
         other.close()
 
 
-def test_a_node_that_was_written_without_a_type_goes_out_and_comes_back(world, tmp_path):
-    world.write(
-        "Captures/default/Entities/By hand.md", "## Observations\n- one\n\n## Relations\n- sees:: [[By hand]]\n"
-    )
+def test_a_node_that_was_written_without_a_type_and_times_goes_out_and_comes_back(world, tmp_path):
+    own = "created_at: 2026-11-20T14:32:05.120Z\nsummary: Written by hand.\nlast_ordinal: 1"  # and no other times
+    body = "## Observations\n- one ^o1\n\n## Relations\n- sees:: [[By hand]]\n"
+    world.write("Captures/default/Entities/By hand.md", f"---\n{own}\n---\n{body}")
     world.run()
     out, relations = exported(world)
     ((_, one),) = out.items()

@@ -46,6 +46,22 @@ def text(world, name):
 # Creating
 
 
+def test_a_node_whose_note_has_not_been_read_yet_is_there_already(tmp_path):
+    """After an upgrade that makes the index anew, an agent would else get a second, empty one in the place of the first."""
+    world = World(tmp_path)
+    try:
+        world.write(f"{ENTITIES}/Heron 2.md", "---\nname: Heron\n---\n## Observations\n- one ^o1\n")
+        before = sorted(world.vault.rglob("*"))
+        with pytest.raises(Conflict) as caught:
+            made(world.app.desk.workspace("default").nodes, "Ada", "heron")
+        assert caught.value.details["names"] == ["Heron"]
+        assert sorted(world.vault.rglob("*")) == before
+        world.run()
+        made(world.app.desk.workspace("default").nodes, "Ada")
+    finally:
+        world.close()
+
+
 def test_a_node_is_a_note_and_is_found_at_once(world, nodes):
     (ada,) = nodes.create(
         [NewNode("Ada Lovelace", "person", ["Wrote the first algorithm", "two\nlines"], "A pioneer.", ["math"])]
