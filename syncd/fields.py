@@ -81,7 +81,9 @@ def without(line: str, gone: Callable[[Statement], bool], *, keep: bool = False)
         else:
             words = ", ".join(line[target.start : target.end] for target in field.targets)
             changes.append((field.start, field.end, words))
-    return _replaced(line, changes)
+    left = _replaced(line, changes)
+    nested = any(gone(target.says) for field in fields(left) for target in field.targets)  # as in `a:: [a:: [[X]]]`
+    return without(left, gone, keep=keep) if nested and left != line else left
 
 
 def prefix(line: str) -> str:

@@ -72,7 +72,7 @@ class Items:
         self.start, self.end = start, end
         self.items: list[list[str]] = []
         for line in self.lines[start:end]:
-            if line.startswith("- ") or not self.items:
+            if line.startswith(("- ", "* ")) or not self.items:
                 self.items.append([line])
             else:
                 self.items[-1].append(line)
