@@ -218,7 +218,7 @@ def test_a_neighbourhood_is_shown_in_every_form(world, said, ada, tmp_path):
     assert told(said, "graph", "Ada Lovelace") == json.loads(said("graph", "Ada Lovelace", "-f", "json"))
     assert said("graph", "Ada Lovelace", "--format", "mermaid") == (
         '```mermaid\nflowchart LR\n    n0["Ada Lovelace"]\n    n1["Charles Babbage"]\n    class n0,n1 internal-link;\n'
-        '    n0 -->|"collaborated#95;with"| n1\n```\n'
+        '    n0 -->|"collaborated_with"| n1\n```\n'
     )
     file = world.vault / "Ada.canvas"
     assert said("graph", "Ada Lovelace", "-d", "2", "-o", str(file)) == f"{file}\n"
