@@ -78,11 +78,14 @@ class Build:
     folder: Path
     made: Made
     indexes: dict[Scope, Index]
-    marks: Mapping[Path, tuple[int, int]] = field(default_factory=dict)  # its files and folders, as they were opened
+    # Its files and folders as they were opened; None = not made yet, as the table of observations before there is one.
+    marks: dict[Path, tuple[int, int] | None] = field(default_factory=dict)
 
     def whole(self) -> bool:
         """Whether what was opened still lies where it was, and can be searched."""
-        kept = all(_mark(path) == mark for path, mark in self.marks.items())
+        now = {path: _mark(path) for path in self.marks}
+        kept = all(mark in (None, now[path]) for path, mark in self.marks.items())
+        self.marks.update({path: now[path] for path, mark in self.marks.items() if mark is None})
         return kept and not any(index.damaged for index in self.indexes.values())
 
     def close(self) -> None:
@@ -333,7 +336,7 @@ class Shelf:
             raise
         own = [folder, *(folder / f"{scope}.db" for scope in SCOPES)]
         own += [] if self._settings.uri else [Path(uri) / "chunks.lance" for uri in _stores(str(folder))]
-        return Build(folder, made, indexes, {path: mark for path in own if (mark := _mark(path))})
+        return Build(folder, made, indexes, {path: _mark(path) for path in own})
 
     def _name_current(self, build: Build) -> None:
         private(self._root / "current", build.folder.name)

@@ -9,6 +9,7 @@ import pytest
 
 from index.errors import NotFound, Unavailable
 from index.model import Query
+from syncd.newnode import NewNode
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 
@@ -182,3 +183,25 @@ def test_an_inbox_without_a_workspace_is_told_with_the_way_out(world):
         world.app.desk.workspace("default")
     world.app.desk.create_workspace("default")
     assert not [one for one in world.app.health.status(None)["degraded"] if one.startswith("inbox")]
+
+
+def test_observations_that_vanish_are_made_anew(tmp_path):
+    """Their table is made with the first of them, so nobody has seen it when the index is opened."""
+    world = World(tmp_path)
+    with world.serving():
+        space = world.app.desk.workspace("default")
+        space.nodes.create([NewNode("Ada", "person", ["wrote of zebras"])])
+        (table,) = world.state.rglob("captures-observations.lance")
+        until(lambda: not world.app.shelf.lost() and world.app.shelf.live.marks.get(table / "chunks.lance"))
+        shutil.rmtree(table)
+
+        def answered():
+            try:
+                return space.nodes.search("zebras", 5).hits
+            except Unavailable:
+                return ()
+
+        until(lambda: world.app.shelf.lost())
+        until(lambda: not world.app.shelf.lost() and answered())
+        assert space.nodes.add([("Ada", ["and of quaggas"])])[0][1]
+    world.close()
