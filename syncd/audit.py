@@ -300,6 +300,16 @@ class Audit:
                 counts[kind] += kind == "delete" or own in alive or owner.get(path) in alive
         return Events(since, counts["create"], counts["update"], counts["delete"])
 
+    def edited(self, workspace: str, since: int) -> dict[str, int]:
+        """When each of the nodes of a workspace that were changed by hand since then was so last, by id."""
+        self.look()
+        rows = self._ledger.rows(
+            "SELECT id, max(at) FROM audit WHERE type = 'entity' AND workspace = ? AND at >= ? AND surface = 'file'"
+            " AND kind = 'update' GROUP BY id",
+            (workspace, since),
+        )
+        return dict(rows)
+
     # Pruning
 
     def prunable(self, before: int) -> int:

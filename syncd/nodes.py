@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
-from index.errors import Conflict, MemexError, NotFound
+from index.errors import Conflict, NotFound
 from index.gaps import Gap
 from index.graph import Graph
 from index.identity import fold
@@ -87,10 +86,13 @@ class Nodes:
         return [one for one in self.graph.vertices() if typed(one.entity_type) == wanted]
 
     def recent(self, days: int, limit: int) -> list[Vertex]:
-        """The nodes that changed in the last `days`, the latest first."""
+        """The nodes that changed in the last `days`, the latest first.
+
+        A change by hand that wrote no time into the note counts from when it was noticed."""
         since = self._tools.now() - days * DAY_MS
-        found = [one for one in self.graph.vertices() if one.changed_at >= since]
-        return sorted(found, key=lambda one: -one.changed_at)[:limit]
+        by_hand = self._tools.audit.edited(self.workspace, since)
+        seen = [replace(one, updated_at=max(one.changed_at, by_hand.get(one.id, 0))) for one in self.graph.vertices()]
+        return sorted((one for one in seen if one.changed_at >= since), key=lambda one: -one.changed_at)[:limit]
 
     def between(self, a: str, b: str) -> list[Edge]:
         """The relations between two nodes, either way."""
@@ -150,11 +152,9 @@ class Nodes:
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._tools.now(), index.graph(self.workspace)
-            unread = self._unread(index)
             twins = [node.name for one in wanted if (node := _twin(graph, one.name))]
-            twins += [unread[key] for one in wanted if (key := name_key(one.name)) in unread]
             if twins:
-                raise _taken(list(dict.fromkeys(twins)))
+                raise _taken(twins)
             made: dict[str, Made] = {}
             for one in wanted:
                 stem, path = self._free(one.name, now, made)
@@ -253,19 +253,6 @@ class Nodes:
         found = self.graph.at(path)
         if found is None:
             raise NotFound("somebody else removed or renamed the note of the node a moment after")
-        return found
-
-    def _unread(self, index: Index) -> dict[str, str]:
-        """The nodes of notes that the index has not come to yet, while it has not seen all: by name key, their names."""
-        found: dict[str, str] = {}
-        if index.listed:
-            return found
-        for path in self._tools.vault.listing(f"{self._tools.inbox}/{self.workspace}").files:
-            if index.at(path) is None:
-                with suppress(MemexError):
-                    raw, stat = self._tools.vault.read(path)
-                    node = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox).node
-                    found |= {name_key(node.name): node.name} if node else {}
         return found
 
     def _free(self, name: str, now: int, made: Collection[str]) -> tuple[str, str]:

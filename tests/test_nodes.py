@@ -46,17 +46,20 @@ def text(world, name):
 # Creating
 
 
-def test_a_node_whose_note_has_not_been_read_yet_is_there_already(tmp_path):
+def test_nothing_is_made_while_there_are_notes_that_have_not_been_read(tmp_path):
     """After an upgrade that makes the index anew, an agent would else get a second, empty one in the place of the first."""
     world = World(tmp_path)
     try:
         world.write(f"{ENTITIES}/Heron 2.md", "---\nname: Heron\n---\n## Observations\n- one ^o1\n")
         before = sorted(world.vault.rglob("*"))
+        with pytest.raises(Unavailable) as caught:
+            made(world.app.desk.workspace("default").nodes, "Ada", "heron")
+        assert caught.value.retryable
+        assert sorted(world.vault.rglob("*")) == before
+        world.run()
         with pytest.raises(Conflict) as caught:
             made(world.app.desk.workspace("default").nodes, "Ada", "heron")
         assert caught.value.details["names"] == ["Heron"]
-        assert sorted(world.vault.rglob("*")) == before
-        world.run()
         made(world.app.desk.workspace("default").nodes, "Ada")
     finally:
         world.close()
@@ -186,6 +189,12 @@ def test_what_changed_last_comes_first(world, nodes):
     world.run()
     assert [one.name for one in nodes.recent(7, 10)] == ["a", "b", "c"]
     assert len(nodes.recent(3_650, 10)) == 4
+    note = world.vault / ENTITIES / "c.md"
+    raw = note.read_text()
+    assert "version" not in raw
+    note.write_text(raw.replace("## Observations", "Seen by a person.\n\n## Observations"))
+    world.run()
+    assert [one.name for one in nodes.recent(7, 10)] == ["c", "a", "b"]
 
 
 # Observations
