@@ -207,7 +207,7 @@ class _Reading:
 
 
 def _kind(text: str) -> str:
-    """"" is good: the type of a node that a person wrote without one."""
+    """Also "" is good: the type of a node that a person wrote without one."""
     return checked_kind(text) if text else ""
 
 
