@@ -188,7 +188,7 @@ def described(rim):
         yield one
 
 
-@pytest.mark.parametrize(("wanted", "expected"), FILTERS, ids=str)
+@pytest.mark.parametrize(("wanted", "expected"), FILTERS, ids=[str(wanted) for wanted, _ in FILTERS])
 @pytest.mark.parametrize("query", [{}, {"query": "memo"}], ids=["alone", "with a query"])
 def test_metadata_filters_are_exact_or_contain(described, wanted, expected, query):
     assert {text.split()[1] for text in contents(described, metadata_filter=wanted, **query)} == expected
