@@ -10,9 +10,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from syncd.cli import code
-from syncd.control import ControlServer
 from tests.test_drawing import valid
-from tests.world import World
+from tests.world import World, answering
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +28,10 @@ def world(tmp_path, monkeypatch):
     world = World(tmp_path)
     (world.vault / "Captures/work").mkdir()
     world.run()
-    server = ControlServer(world.state, world.app.operations)
-    server.start()
     monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
     monkeypatch.setenv("MEMEX_STATE", str(world.state))
-    yield world
-    server.stop()
-    world.close()
+    with answering(world):
+        yield world
 
 
 @pytest.fixture

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from index.vertex import Edge, name_key
 from syncd import intake
 from syncd.cli import code
-from syncd.control import ControlServer
 from syncd.exchange import MAX_LINE, Entity, records, records_of, whole, written
 from tests.process import daemon
-from tests.world import World
+from tests.world import World, answering
 
 REFERENCE = (
     '{"type":"entity","name":"John_Smith","entityType":"person","observations":["Speaks fluent Spanish"]}\n'
@@ -230,13 +229,10 @@ def world(tmp_path, monkeypatch):
     (tmp_path / "state").mkdir(mode=0o700)
     world = World(tmp_path)
     world.run()
-    server = ControlServer(world.state, world.app.operations)
-    server.start()
     monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
     monkeypatch.setenv("MEMEX_STATE", str(world.state))
-    yield world
-    server.stop()
-    world.close()
+    with answering(world):
+        yield world
 
 
 def asking(world):

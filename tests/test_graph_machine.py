@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from mcp_server.tools import FAMILIES
 from mcp_server.wire import payload
 from tests import reader
 from tests.agent import triple
+from tests.machine import run_machine
 from tests.reader import key
 from tests.world import World
 
@@ -562,32 +563,13 @@ class Graph(RuleBasedStateMachine):
         assert len(list(self.entities.glob("*.md"))) == len(self.things)
 
 
-def run_machine(examples: int, steps: int) -> None:
-    class Ending(Graph):
-        def teardown(self):
-            try:
-                self.equals_rebuilt()
-            finally:
-                super().teardown()
-
-    case = Ending.TestCase
-    case.settings = settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        print_blob=True,
-    )
-    case().runTest()
-
-
 @pytest.mark.timeout(900)
 def test_any_edits_by_agents_and_people_make_the_graph_that_a_plain_model_says():
-    run_machine(8, 15)
+    run_machine(Graph, Graph.equals_rebuilt, 8, 15)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_any_edits_by_agents_and_people_at_length():
     examples, steps = (int(n) for n in os.environ.get("MEMEX_MACHINE", "200x30").split("x"))
-    run_machine(examples, steps)
+    run_machine(Graph, Graph.equals_rebuilt, examples, steps)

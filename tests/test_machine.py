@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from index.errors import MemexError
+from tests.machine import run_machine
 from tests.world import World
 
 FOLDERS = ("", "a/", "a/b/", "Projects/", "Captures/default/", "Captures/default/ns/", "Captures/work/", "Captures/")
@@ -197,31 +197,12 @@ class Vault(RuleBasedStateMachine):
                 assert kept[scope][part] == made[scope][part], (scope, part)
 
 
-def run_machine(examples: int, steps: int) -> None:
-    class Ending(Vault):
-        def teardown(self):
-            try:
-                self.check()
-            finally:
-                super().teardown()
-
-    case = Ending.TestCase
-    case.settings = settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        print_blob=True,
-    )
-    case().runTest()
-
-
 def test_any_edits_and_crashes_leave_the_index_equal_to_a_rebuilt_one():
-    run_machine(12, 20)
+    run_machine(Vault, Vault.check, 12, 20)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_any_edits_and_crashes_at_length():
     examples, steps = (int(n) for n in os.environ.get("MEMEX_MACHINE", "200x30").split("x"))
-    run_machine(examples, steps)
+    run_machine(Vault, Vault.check, examples, steps)

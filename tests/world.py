@@ -14,6 +14,7 @@ from typing import Any
 from index.embed import Embedder
 from syncd.app import App
 from syncd.config import Settings, SyncSettings, VaultSettings
+from syncd.control import ControlServer
 from tests.fakes import FakeEncoder, fake_embedder
 
 PROMPT = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.0, listing_s=3600.0)
@@ -105,3 +106,15 @@ def until(true: Any, within: float = 30.0) -> None:
     while not true():
         assert time.monotonic() < end, "it did not come about in time"
         time.sleep(0.02)
+
+
+@contextmanager
+def answering(world: World) -> Iterator[World]:
+    """The world with its owner's door open, as a daemon has it, for commands that run in this process."""
+    server = ControlServer(world.state, world.app.operations)
+    server.start()
+    try:
+        yield world
+    finally:
+        server.stop()
+        world.close()

@@ -1,0 +1,30 @@
+"""Run a state machine of Hypothesis for so many examples of so many steps, with a last look at the end of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine
+
+
+def run_machine(machine: type[RuleBasedStateMachine], last: Callable[[Any], object], examples: int, steps: int) -> None:
+    """`last` is called with each machine before it is torn down, and may fail."""
+
+    class Ending(machine):  # type: ignore[misc, valid-type]  # the class is known when it runs
+        def teardown(self) -> None:
+            try:
+                last(self)
+            finally:
+                super().teardown()
+
+    case = Ending.TestCase
+    case.settings = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
+    case().runTest()
