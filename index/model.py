@@ -159,6 +159,7 @@ class Document:
     writable: bool = True  # False: its properties could not be read, so Memex never writes to it
     node: Node | None = None  # of a capture of type `entity`
     memo_relations: tuple[MemoRelation, ...] = ()  # of a capture of any other type, in their order, without repeats
+    file: str | None = None  # of a capture of type `file`: the path of the stored file whose text it holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,7 @@ class Record:
     chunks: int
     defects: tuple[Defect, ...]
     writable: bool
+    file: str | None  # of a document of type `file`: the path of the stored file whose text it holds
 
 
 @dataclass(frozen=True, slots=True)

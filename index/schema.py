@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.identity import fold, path_id, stem
 from index.model import Defect, Document, Record, Stat
 
-VERSION: Final = 8  # of what follows
+VERSION: Final = 9  # of what follows
 
 # Without rowid, columns stand in the order of the primary key: SQLite 3.40 else takes a whole table for a damaged one.
 SCHEMA: Final = """
@@ -23,19 +23,20 @@ create table documents (
   digest text not null, content_hash text not null, collection text not null,
   tags text not null, aliases text not null, summary text, source text, metadata text not null,
   created_at integer not null, updated_at integer, version integer not null,
-  chunks integer not null, embedded integer not null, defects text not null, writable integer not null,
+  chunks integer not null, embedded integer not null, defects text not null, writable integer not null, file text,
   size integer not null, mtime_ns integer not null, ino integer not null);
 create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
 create index documents_recent on documents (created_at desc, path);
 create index documents_recent_here on documents (workspace, created_at desc, path);
+create index documents_file on documents (file) where file is not null;
 create index documents_defects on documents (path) where defects <> '[]';
 create index documents_chunks on documents (chunks);
 create view records as select key,
   case when path = (select other.path from documents as other where other.claimed = documents.claimed
     and other.workspace = documents.workspace order by length(other.path), other.path limit 1) then claimed else key end as id,
   path, scope, workspace, namespace, type, title, digest, content_hash, collection, tags, aliases, summary, source,
-  metadata, created_at, updated_at, version, chunks, defects, writable, claimed from documents;
+  metadata, created_at, updated_at, version, chunks, defects, writable, file, claimed from documents;
 create table tags (
   workspace text not null, key text not null, tag text not null,
   path text not null references documents (path) on delete cascade,
@@ -72,7 +73,7 @@ create table meta (name text primary key, value text not null) without rowid;
 
 PLAIN: Final = (
     "path", "scope", "workspace", "namespace", "type", "title", "digest", "content_hash", "collection", "summary", "source",
-    "created_at", "updated_at", "version", "writable",
+    "created_at", "updated_at", "version", "writable", "file",
 )  # fmt: skip
 
 

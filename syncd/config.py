@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
-from syncd.doors import AccessSettings, LimitsSettings
+from syncd.doors import AccessSettings, KbSettings, LimitsSettings
 from syncd.log import LogSettings
 from syncd.state import default_state, remembered
 from syncd.telemetry import TelemetrySettings
@@ -160,6 +160,7 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
+    kb: KbSettings = field(default_factory=KbSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
     file: Path | None = None
@@ -186,6 +187,7 @@ SECTIONS: dict[str, type[Any]] = {
     "log": LogSettings,
     "telemetry": TelemetrySettings,
     "limits": LimitsSettings,
+    "kb": KbSettings,
     "access": AccessSettings,
     "watch": WatchSettings,
 }

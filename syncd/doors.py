@@ -32,6 +32,28 @@ class LimitsSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KbSettings:
+    """The knowledge base: its collections, what it takes from one key, and how far a file is read."""
+
+    collections: tuple[str, ...] = setting((), "Collections besides `documents`, `memory` and `workspace`.")
+    max_file: int = setting(1_073_741_824, "The largest file that is taken, in bytes.", least=1)
+    staged: int = setting(
+        2_147_483_648, "Bytes that one key may have uploaded and not turned into documents yet.", least=1
+    )
+    uploads: int = setting(64, "Uploads that one key may have under way.", least=1)
+    queued: int = setting(10_000, "Jobs of one key that may wait.", least=1)
+    free: int = setting(536_870_912, "Bytes of disk that uploads leave free.", least=0)
+    convert_s: float = setting(120.0, "Seconds that reading one file may take.", least=1)
+    convert_mb: int = setting(1_024, "Memory that reading one file may take, in MiB.", least=128)
+    pages: int = setting(2_000, "Pages, slides or sheets of one file that are read.", least=1)
+    inflated_mb: int = setting(1_024, "What a compressed file may unpack to, in MiB.", least=1)
+    text_kb: int = setting(
+        4_000, "Text of one file that is kept, in kB; what is longer is cut and marked.", least=1, most=4_500
+    )
+    keep_days: float = setting(30.0, "Days after which a job that ended is forgotten.", least=0)
+
+
+@dataclass(frozen=True, slots=True)
 class AccessSettings:
     """Whom Cloudflare Access, in front of the daemon, has identified: off until a team or an issuer is set."""
 

@@ -99,6 +99,35 @@ SCHEMA: tuple[str, ...] = (
         PRIMARY KEY (workspace, place)
     ) STRICT;
     """,
+    """
+    CREATE TABLE queue (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        key TEXT NOT NULL,
+        workspace TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        given TEXT NOT NULL,
+        document_id TEXT NOT NULL,
+        status TEXT NOT NULL,
+        stage TEXT NOT NULL,
+        error TEXT NOT NULL,
+        tries INTEGER NOT NULL,
+        due_at INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        started_at INTEGER,
+        finished_at INTEGER
+    ) STRICT;
+    CREATE INDEX queue_due ON queue (kind, due_at, seq) WHERE status IN ('queued', 'running');
+    CREATE INDEX queue_of ON queue (key, workspace, seq);
+    CREATE INDEX queue_document ON queue (document_id);
+    CREATE TABLE handled (
+        path TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        mtime_ns INTEGER NOT NULL,
+        document_id TEXT NOT NULL
+    ) STRICT;
+    """,
 )
 
 

@@ -51,6 +51,8 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
     found = outline(body, (*ids(page), *numbers(page)) if page else ())
     stated, faulty = relations(own.get("relations")) if where.scope == "captures" and not node else ((), [])
     defects += [*wrong, *faulty]
+    holds = kind == "file" and where.scope == "captures"  # a stored file's text
+    file = own.file(path, inbox) if holds else None
     _look_for_conflicts(front, body, defects)
     if where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
         defects += secrets_in(front + body)
@@ -74,7 +76,11 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         metadata={
             key: value
             for key, value in own.values.items()
-            if not (reserved(key) or (node and (key.casefold() in OWN or own.called(key, node.name))))
+            if not (
+                reserved(key)
+                or (node and (key.casefold() in OWN or own.called(key, node.name)))
+                or (holds and key.casefold() == "file")
+            )
         },
         created_at=mtime_ms if created_at is None else created_at,
         updated_at=own.time("updated_at"),
@@ -88,6 +94,7 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         writable=writable,
         memo_relations=stated,
         node=replace(node, tags=_distinct(tags)) if node else None,
+        file=file,
     )
 
 
@@ -171,6 +178,17 @@ class _Owned:
         stem = path.rpartition("/")[2]
         stem = stem[:-3] if stem.lower().endswith(".md") else stem
         return (self.text("name") if entity else None) or self.text("title") or stem
+
+    def file(self, path: str, inbox: str) -> str | None:
+        """The stored file that the note is the text of: a bare name stands beside it, a path must stay in its workspace."""
+        target = next((link.target for link in wikilinks(self.text("file") or "")), "")
+        where = target if "/" in target else f"{path.rpartition('/')[0]}/{target}"
+        inside = where.startswith(f"{inbox}/{self.where.workspace}/") and not {"", ".", ".."} & set(where.split("/"))
+        if inside and not where.lower().endswith(".md"):
+            return where
+        if self.get("file") is not None:
+            self._defect("bad-file", "`file` does not lead to a file of this workspace, as `[[Captures/…/report.pdf]]`")
+        return None
 
     def time(self, name: str) -> int | None:
         value = self.get(name)

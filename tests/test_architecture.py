@@ -118,6 +118,8 @@ HOMES = {
     "pydantic": ("mcp_server/*",),
     "pydantic_core": ("mcp_server/*",),
     "rjieba": ("index/tokens.py",),
+    "kreuzberg": ("syncd/converting.py",),
+    "python_multipart": ("mcp_server/multipart.py",),
     "sentence_transformers": ("index/encoders/*",),
     "sqlite3": ("index/catalog.py", "index/database.py", "syncd/ledger.py"),
     "starlette": ("mcp_server/*",),

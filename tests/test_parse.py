@@ -470,3 +470,34 @@ def test_every_form_of_link_is_as_obsidian_reads_it():
     assert found[15] == (21, "markdownLink.md#heading#sub-heading", "markdownLink with alias and two headings")
     assert found[16] == (23, "#^block", None)
     assert found[21] == (30, "markdownLink.md#^block", "markdownLink with alias and block")
+
+
+@pytest.mark.parametrize(
+    ("written", "file"),
+    [
+        ('"[[Captures/work/Files/report.pdf]]"', "Captures/work/Files/report.pdf"),
+        ('"[[report.pdf]]"', "Captures/work/Files/report.pdf"),
+        ('"[[Captures/work/a/report.pdf|the report]]"', "Captures/work/a/report.pdf"),
+        ('"[[Captures/other/Files/report.pdf]]"', None),
+        ('"[[Captures/work/../other/report.pdf]]"', None),
+        ('"[[Private/report.pdf]]"', None),
+        ('"[[Captures/work/Plan.md]]"', None),
+        ("report.pdf", None),
+        ("12", None),
+    ],
+)
+def test_the_note_of_a_file_names_a_file_of_its_own_workspace_or_none(written, file):
+    text = f"---\ntype: file\nfile: {written}\npages: 3\n---\nwords"
+    document = parsed(text, "Captures/work/Files/report.pdf.md")
+    assert document.file == file
+    assert dict(document.metadata) == {"pages": 3}
+    assert ("bad-file" in names(document)) == (file is None)
+
+
+def test_a_property_called_file_means_nothing_elsewhere():
+    text = '---\nfile: "[[Captures/work/Files/report.pdf]]"\n---\nwords'
+    for path in ("Captures/work/Note.md", "Garden/Files/Note.md"):
+        document = parsed(text, path)
+        assert document.file is None
+        assert document.metadata["file"] == "[[Captures/work/Files/report.pdf]]"
+        assert "bad-file" not in names(document)
