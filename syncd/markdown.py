@@ -52,6 +52,7 @@ class Outline:
     blocks: list[Block] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # where each of `links` begins, in the body as it was given
     tags: list[str] = field(default_factory=list)
     callouts: list[Callout] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
@@ -96,6 +97,7 @@ class _Reader:
         self.out = Outline(body)
         self.hidden = list(hidden)
         self.pieces: list[tuple[BlockKind, int, int, Heading | None]] = []  # top-level: kind, first line, line behind
+        self.found: list[tuple[int, Link]] = []  # the links, each with where it begins
         self.quotes = 0
 
     def read(self, tokens: list[Token]) -> Outline:  # noqa: C901, PLR0912 - a kind of token a branch
@@ -147,7 +149,7 @@ class _Reader:
         self.out.tags += [tag for _, tag in inline.tags]
         for at, link in inline.links:
             line = bisect_right(self.starts, offset + at) - 1
-            self.out.links.append(Link(link.kind, link.target, link.subpath, link.display, line))
+            self.found.append((offset + at, Link(link.kind, link.target, link.subpath, link.display, line)))
         self.hidden += [(offset + start, offset + end) for start, end in inline.hidden]
 
     def _html(self, content: str, first: int, behind: int) -> None:
@@ -207,7 +209,8 @@ class _Reader:
 
     def _assemble(self) -> None:
         """Leave the comments out of the text, then place every line of it in a block."""
-        self.out.links.sort(key=lambda link: link.line)
+        self.found.sort(key=lambda pair: pair[1].line)  # in a line, in the order in which they were seen
+        self.out.places, self.out.links = [at for at, _ in self.found], [link for _, link in self.found]
         self.out.text = text = _without(self.body, self.hidden)
         starts = _starts(text) if self.hidden else self.starts
         starts += [len(text)] * (len(self.starts) - len(starts))  # a last line that was only a comment is gone

@@ -1,0 +1,186 @@
+"""Where links lead, and how they go on leading there when files move."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncd.markdown import outline
+from syncd.note import properties, split
+from syncd.relink import Move, relinked
+from syncd.resolve import Paths
+
+DATA = Path(os.environ.get("MEMEX_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+FILES = [
+    "Note.md",
+    "a/Note.md",
+    "a/b/Note.md",
+    "b/Ünder.md",
+    "a/pic.png",
+    "v1.2.md",
+    "deep/er/Only here.md",
+    "a/x(1).md",
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "leads"),
+    [
+        ("", "a/Note.md", "a/Note.md"),
+        ("Note", "Other.md", "Note.md"),
+        ("note.MD", "Other.md", "Note.md"),
+        ("b/Note", "Other.md", "a/b/Note.md"),
+        ("./Note", "a/Other.md", "a/Note.md"),
+        ("../Note", "a/b/Other.md", "a/Note.md"),
+        ("../../../Note", "a/Other.md", "Note.md"),
+        ("/a/Note", "Other.md", "a/Note.md"),
+        ("/b/Note", "Other.md", None),
+        ("U\u0308nder", "Other.md", "b/Ünder.md"),
+        ("v1.2", "Other.md", "v1.2.md"),
+        ("pic", "Other.md", None),
+        ("pic.png", "Other.md", "a/pic.png"),
+        ("only here", "Other.md", "deep/er/Only here.md"),
+        ("nothing", "Other.md", None),
+    ],
+)
+def test_a_link_leads_where_obsidian_follows_it(target, source, leads):
+    assert Paths(FILES).resolve(target, source) == leads
+
+
+def test_of_several_candidates_one_below_the_source_wins_and_then_the_shortest():
+    files = ["z/Twin.md", "a/sub/Twin.md", "bb/Twin.md"]
+    assert Paths(files).resolve("Twin", "a/Source.md") == "a/sub/Twin.md"
+    assert Paths(files).resolve("Twin", "Source.md") == "z/Twin.md"
+    assert Paths(reversed(files)).resolve("Twin", "Source.md") == "z/Twin.md"
+
+
+def moved(text, old="Home.md", new=None, **renamed):
+    files = [*FILES, old]
+    moves = {**renamed, **({old: new} if new else {})}
+    after = [moves.get(path, path) for path in files]
+    return relinked(text, old, new or old, Move(moves, Paths(files), Paths(after)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[[Only here]]", "[[Only here]]"),
+        ("[[deep/er/Only here|x]]", "[[Kept/Only here|x]]"),
+        ("![[deep/er/Only here#A#B|100]]", "![[Kept/Only here#A#B|100]]"),
+        ("| a |\n| --- |\n| [[deep/er/Only here\\|x]] |", "| a |\n| --- |\n| [[Kept/Only here\\|x]] |"),
+        ("[x](deep/er/Only%20here.md#A)", "[x](Kept/Only%20here.md#A)"),
+        ('[x](<deep/er/Only here.md> "t")', '[x](<Kept/Only here.md> "t")'),
+        ("[x]: deep/er/Only%20here.md", "[x]: Kept/Only%20here.md"),
+        ("[[./deep/er/Only here]]", "[[./Kept/Only here]]"),
+        ("[[/deep/er/Only here.md]]", "[[/Kept/Only here.md]]"),
+        ("> - [[deep/er/Only here]] and [[Note]]", "> - [[Kept/Only here]] and [[Note]]"),
+        ("`[[deep/er/Only here]]` [[deep/er/Only here]]", "`[[deep/er/Only here]]` [[Kept/Only here]]"),
+        ("```\n[[deep/er/Only here]]\n```", "```\n[[deep/er/Only here]]\n```"),
+        ("<!-- [[deep/er/Only here]] -->", "<!-- [[deep/er/Only here]] -->"),
+        ("%%[[deep/er/Only here]]%%", "%%[[Kept/Only here]]%%"),
+        ("[[nothing/here]]\r\n[[deep/er/Only here]]\r\n", "[[nothing/here]]\r\n[[Kept/Only here]]\r\n"),
+        ('---\nup: "[[deep/er/Only here]]"  # why\n---\n', '---\nup: "[[Kept/Only here]]"  # why\n---\n'),
+        ("---\nup:\n  - '[[deep/er/Only here|x]]'\n---\n", "---\nup:\n  - '[[Kept/Only here|x]]'\n---\n"),
+    ],
+)
+def test_only_the_path_of_a_link_changes_and_only_where_it_must(before, after):
+    written, lost = moved(before, **{"deep/er/Only here.md": "Kept/Only here.md"})
+    assert (written, lost) == (after, [])
+
+
+def test_a_name_that_needs_quoting_is_quoted_where_it_stands():
+    text = "---\na: '[[deep/er/Only here]]'\nb: \"[[deep/er/Only here]]\"\n---\n[x](deep/er/Only%20here.md)"
+    name = 'It\'s (so) 100% "new" ü'
+    written, lost = moved(text, **{"deep/er/Only here.md": f"Kept/{name}.md"})
+    assert lost == []
+    assert properties(split(written)[0]) == {"a": f"[[Kept/{name}]]", "b": f"[[Kept/{name}]]"}
+    assert [link.target for link in outline(split(written)[1]).links] == [f"Kept/{name}.md"]
+
+
+def test_links_of_a_note_that_moves_itself_are_kept_too():
+    written, lost = moved("[[./Note]] [[../Note]] [[Note]] ![[pic.png]]", old="a/Home.md", new="b/Home.md")
+    assert (written, lost) == ("[[../a/Note]] [[../Note]] [[Note]] ![[pic.png]]", [])
+
+
+NAMES = st.sampled_from(["Note", "note 2", "Ünder", "pic.png", "v1.2", "x(1)", "a'b", "100%", "日本"])
+FOLDERS = st.sampled_from(["", "a/", "a/b/", "b/", "Captures/default/", "ä ö/"])
+PATHS = st.builds(
+    lambda folder, name: folder + (name if "." in name[-4:] and name != "v1.2" else f"{name}.md"), FOLDERS, NAMES
+)
+
+
+@st.composite
+def vaults(draw):
+    files = draw(st.lists(PATHS, min_size=2, max_size=12, unique_by=str.casefold))
+    notes = [path for path in files if path.endswith(".md")]
+    moves = {}
+    taken = {path.casefold() for path in files}
+    for path in draw(st.lists(st.sampled_from(files), max_size=3, unique=True)):
+        to = draw(PATHS)
+        if to.casefold() not in taken and to.endswith(".md") == path.endswith(".md"):
+            taken.add(to.casefold())
+            moves[path] = to
+    return files, notes, moves
+
+
+def spelled(draw, path):
+    bare = path.removesuffix(".md")
+    base = bare.rpartition("/")[2]
+    text = draw(st.sampled_from([bare, path, base, f"/{bare}", f"./{base}", f"../{bare}", bare.upper()]))
+    style = draw(st.sampled_from(["[[{}]]", "![[{}#H|7]]", "[[{}|shown]]", "[t](<{}>)", "[t](<{}#H>)"]))
+    return style.format(text if style[0] != "[" or "<" not in style else text.replace("%", "%25"))
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_every_link_of_every_note_leads_where_it_led(data):
+    files, notes, moves = data.draw(vaults())
+    after = [moves.get(path, path) for path in files]
+    move = Move(moves, Paths(files), Paths(after))
+    for note in notes:
+        links = [spelled(data.draw, data.draw(st.sampled_from(files))) for _ in range(data.draw(st.integers(0, 4)))]
+        text = "".join(f"- {link} and `[[code]]`\n" for link in links)
+        new = moves.get(note, note)
+        written, lost = relinked(text, note, new, move)
+        was, now = outline(text).links, outline(written).links
+        assert len(was) == len(now)
+        assert lost == []
+        for one, other in zip(was, now, strict=True):
+            led = move.before.resolve(one.target, note)
+            assert (one.kind, one.subpath, one.display) == (other.kind, other.subpath, other.display)
+            if led is not None:
+                assert move.after.resolve(other.target, new) == moves.get(led, led)
+        if not moves:
+            assert written == text
+        assert relinked(written, new, new, Move({}, move.after, move.after))[0] == written
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the real vaults")
+@pytest.mark.parametrize("vault", ["vault_kepano", "vault_tasks_demo", "vault_oldwinter_md"])
+def test_a_folder_of_a_real_vault_moves_and_every_link_goes_along(vault):
+    root = DATA / vault
+    files = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
+    folder = max(
+        {path.partition("/")[0] for path in files if "/" in path},
+        key=lambda top: sum(p.startswith(f"{top}/") for p in files),
+    )
+    moves = {path: f"Archive of 2026/{path}" for path in files if path.startswith(f"{folder}/")}
+    move = Move(moves, Paths(files), Paths(moves.get(path, path) for path in files))
+    checked = 0
+    for path in (path for path in files if path.endswith(".md")):
+        text = (root / path).read_bytes().decode("utf-8", "surrogateescape")
+        new = moves.get(path, path)
+        written, lost = relinked(text, path, new, move)
+        assert lost == []
+        was, now = outline(split(text)[1]).links, outline(split(written)[1]).links
+        assert len(was) == len(now), path
+        for one, other in zip(was, now, strict=True):
+            led = move.before.resolve(one.target, path)
+            if led is not None:
+                checked += 1
+                assert move.after.resolve(other.target, new) == moves.get(led, led), (path, one, other)
+            else:
+                assert one == other
+    assert checked > 20
