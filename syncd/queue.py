@@ -6,22 +6,20 @@ chosen when the job is queued. A key sees its own jobs of its own workspace, and
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.audit import AUTHOR, Author
-from syncd.backup import synced
 from syncd.doors import KbSettings
 from syncd.ledger import Ledger
+from syncd.staged import Staged
 
 Kind: TypeAlias = Literal["note", "file"]
 Status: TypeAlias = Literal["queued", "running", "done", "failed"]
@@ -70,7 +68,7 @@ class Queue:
         settings: KbSettings,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self.folder = state / STAGED
+        self.staged = Staged(state / STAGED)
         self._ledger, self._settings, self._now = ledger, settings, now
         self._changed = threading.Condition()
         self._stamp = 0  # grows whenever a job changes
@@ -109,11 +107,8 @@ class Queue:
                 raise Conflict("there is another job of this id")
             return again
         self._allow(key)
-        target = self.folder / own
-        if staged is not None and staged != target:
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            staged.replace(target)
-            synced(self.folder)
+        if staged is not None:
+            self.staged.take(staged, own)
         try:
             return self._add(
                 "file",
@@ -126,8 +121,8 @@ class Queue:
                 document_id=document_id,
             )
         except MemexError:
-            if staged is not None and staged != target:
-                target.replace(staged)
+            if staged is not None:
+                self.staged.give_back(own, staged)
             raise
 
     def _add(
@@ -288,7 +283,7 @@ class Queue:
         said = {"author": asdict(job.author), "title": job.title, "given": left}
         fields = {"document_id": document_id, "given": json.dumps(said), "finished_at": self._now(), "size": 0}
         if self._set(id, "running", status="done", stage="", error="", **fields):
-            self._unstage(id)
+            self.staged.drop(id)
 
     def fail(self, id: str, error: MemexError) -> None:
         """The job came to nothing. Its staged file stays, for whoever tries again."""
@@ -347,27 +342,13 @@ class Queue:
         with self._ledger.writing():
             self._ledger.run(f"DELETE FROM queue WHERE {old}", (before,))  # noqa: S608 - words of ours
         for (id,) in rows:
-            self._unstage(id)
+            self.staged.drop(id)
         return len(rows)
 
     def sweep(self, *, older_s: float) -> list[str]:
         """Remove staged files that no job needs, once they are so old; their names."""
-        found = [name for name in strays(self.folder, self._needed()) if _aged(self.folder / name, older_s)]
-        for name in found:
-            self._unstage(name)
-        return found
-
-    def _needed(self) -> set[str]:
-        return {id for (id,) in self._ledger.rows("SELECT id FROM queue WHERE kind = 'file' AND status != 'done'")}
-
-    def staged(self, id: str) -> Path | None:
-        """Where the file of a job lies, if it does."""
-        path = self.folder / id
-        return path if path.is_file() and not path.is_symlink() else None
-
-    def _unstage(self, id: str) -> None:
-        with suppress(OSError):  # what is left behind is swept
-            (self.folder / id).unlink()
+        rows = self._ledger.rows("SELECT id FROM queue WHERE kind = 'file' AND status != 'done'")
+        return self.staged.sweep([id for (id,) in rows], older_s=older_s)
 
     # Rows
 
@@ -432,21 +413,6 @@ def backoff(tries: int) -> float:
     """Seconds to wait after so many tries."""
     first, most = BACKOFF_S
     return min(most, first * 2.0 ** (max(1, tries) - 1))
-
-
-def strays(folder: Path, needed: set[str]) -> list[str]:
-    """The names in the folder of staged files that no job needs."""
-    try:
-        return sorted(set(os.listdir(folder)) - needed)  # noqa: PTH208 - names are asked for
-    except FileNotFoundError:
-        return []
-
-
-def _aged(path: Path, older_s: float) -> bool:
-    try:
-        return time.time() - path.lstat().st_ctime > older_s
-    except OSError:
-        return False
 
 
 def _told(error: MemexError) -> str:

@@ -168,7 +168,7 @@ class Worker:
     def _outcome(self, job: Job, report: Callable[[int, int, str], None]) -> Callable[[], None]:
         """Do the job; what is to be written down of how it went."""
         handler, _ = self._handlers[job.kind]
-        work = Work(job, self._queue.staged(job.id), report, partial(self._queue.remember, job), self.stopping)
+        work = Work(job, self._queue.staged.find(job.id), report, partial(self._queue.remember, job), self.stopping)
         try:
             with authored(job.author):
                 made = handler(work)
