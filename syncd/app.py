@@ -23,6 +23,7 @@ from index.errors import Unavailable
 from index.memory import frugal
 from index.model import Record
 from index.reader import Looks
+from index.rerank import Reranker
 from syncd import traces
 from syncd.adopt import KEY_FILE, LEDGER
 from syncd.audit import Audit, Author, authored
@@ -107,6 +108,9 @@ class App:
             self.witness.settle()
             self.enricher = Enricher(settings.enrich, captures=captures, embedder=self.embedder, ledger=self.ledger)
             opened.callback(self.enricher.close)
+            self.reranker = _reranker(settings)
+            if self.reranker:
+                opened.callback(self.reranker.close)
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
             tools = Tools(
@@ -119,6 +123,7 @@ class App:
                 degraded=partial(self.health.degraded, ("captures",)),
                 enricher=self.enricher,
                 quiet_s=settings.sync.adopt_s,
+                reranker=self.reranker,
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
@@ -212,6 +217,8 @@ class App:
         if not self.alone():
             log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
+        if self.reranker:
+            self.reranker.start()
         self.follow.start()
         running.callback(self.follow.stop)
         sync.start()
@@ -284,6 +291,12 @@ def _embedder(settings: Settings) -> Embedder:
     )
     embedder.start()
     return embedder
+
+
+def _reranker(settings: Settings) -> Reranker | None:
+    own = settings.search
+    threads = settings.embed_section.threads
+    return Reranker(own.reranker, own.rerank_pool, own.rerank_s, threads=threads) if own.reranker else None
 
 
 def _static_keys() -> dict[str, str]:

@@ -100,6 +100,13 @@ class SearchSettings:
     budget: int = setting(
         8_000, "Characters of whole documents in one answer; beyond it they are cut around their passages.", least=0
     )
+    reranker: str = setting(
+        "", "A cross-encoder that puts what was found into a better order: its folder, or its name; none when empty."
+    )
+    rerank_pool: int = setting(30, "The most documents that it reads for one search.", least=2, most=200)
+    rerank_s: float = setting(
+        1.0, "Seconds that a search waits for it; then the order is that of the search.", least=0.05, most=10
+    )
 
 
 @dataclass(frozen=True, slots=True)

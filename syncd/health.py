@@ -61,6 +61,7 @@ class Health:
             "state_path": str(self._app.settings.state),
             "workspaces": self._workspaces(),
             "encoder": {"state": self._app.embedder.state, "problem": self._encoder_problem()},
+            "reranker": self._reranker(),
             "git": self._git(),
             "enrichment": self._app.labels.facts(),
             **self.background(),
@@ -125,6 +126,8 @@ class Health:
             told.append(f"index: {bare} notes can be found by their words only")
         if self._homeless():
             told.append("inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`")
+        if self._app.reranker and self._app.reranker.degraded:
+            told.append(self._app.reranker.degraded)
         if self._app.enricher.problem:
             told.append(
                 "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
@@ -136,6 +139,10 @@ class Health:
         parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
         told += [text for text in parts if text]
         return told + self._app.sync.degraded + self._app.jobs.troubles()
+
+    def _reranker(self) -> dict[str, Any]:
+        one = self._app.reranker
+        return {"state": one.state if one else "off", "problem": one.problem if one else ""}
 
     def _git(self) -> dict[str, Any]:
         """How the vault stands with Git; for its owner only, as the advice names paths."""

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from index.errors import InvalidArgument, NotFound, Unavailable
-from index.model import Filter, Hit, Query, Record, Scope
+from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
 from syncd import owner_audit, owner_exchange, owner_graph, owner_insight, owner_jobs, owner_perspectives
 from syncd.adopt import KEY_FILE
@@ -96,12 +96,19 @@ class _Owner:
         if query.filter.workspace:
             self._app.desk.workspace(query.filter.workspace)
         scopes = [one for one in SCOPES if scope in (one, "all")]
-        answers = {one: self._app.shelf.slots[one].index.search(_in_scope(query, one)) for one in scopes}
-        hits = sorted((hit for answer in answers.values() for hit in answer.hits), key=lambda hit: -hit.score)
+
+        def search(query: Query) -> Answer:
+            answers = [self._app.shelf.slots[one].index.search(_in_scope(query, one)) for one in scopes]
+            hits = sorted((hit for answer in answers for hit in answer.hits), key=lambda hit: -hit.score)
+            degraded = tuple(one for answer in answers for one in answer.degraded)
+            return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
+
+        reranker = self._app.reranker
+        answer = reranker.answer(query, search) if reranker else search(query)
         return {
-            "hits": [_hit(hit) for hit in hits[: query.limit]],
-            "mode": next(iter(answers.values())).mode,
-            "degraded": self._degraded(answers.values()),
+            "hits": [_hit(hit) for hit in answer.hits],
+            "mode": answer.mode,
+            "degraded": list(dict.fromkeys([*answer.degraded, *self._app.health.degraded()])),
         }
 
     def capture(self, given: Arguments, _: Progress) -> dict[str, Any]:
@@ -213,11 +220,6 @@ class _Owner:
         if not sync.vault.present():
             raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
         return sync
-
-    def _degraded(self, answers: Any) -> list[str]:
-        return list(
-            dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.health.degraded()])
-        )
 
     def _kept(self, id: str, workspace: str | None) -> Kept:
         record = self._app.shelf.slots["captures"].index.record(id)

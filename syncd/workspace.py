@@ -19,6 +19,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from index.identity import fold
 from index.index import Index
 from index.model import Answer, Query, Record
+from index.rerank import Reranker
 from syncd.audit import Audit, Author
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.enrich import Enricher, filled, lacking
@@ -81,6 +82,7 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
     drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
 
@@ -181,7 +183,9 @@ class Workspace:
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
-        answer = self._index.search(replace(query, filter=replace(query.filter, workspace=self.name)))
+        own = replace(query, filter=replace(query.filter, workspace=self.name))
+        reranker = self._tools.reranker
+        answer = reranker.answer(own, self._index.search) if reranker else self._index.search(own)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._tools.degraded()))))
 
     def get(self, id: str) -> Kept:
