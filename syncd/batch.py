@@ -125,7 +125,7 @@ def carried_out(
         if not changes:
             return answer
         documents = [
-            parse(change.raw, change.path, mtime_ms=UNDATED, inbox=tools.inbox)
+            tools.parsed(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
             if not isinstance(change, Gone)
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,10 +18,11 @@ from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Query, Record
+from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.rerank import Reranker
 from syncd.audit import Audit, Author
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
+from syncd.collections import filed
 from syncd.enrich import Enricher, filled, lacking
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
@@ -33,6 +34,7 @@ from syncd.parse import parse
 from syncd.place import place
 from syncd.pushes import Pushes
 from syncd.shelf import Slot
+from syncd.tagging import set_tags
 from syncd.telemetry import Sample
 from syncd.vault import Vault
 from syncd.writing import created, known, still, undoing, unnamed
@@ -82,9 +84,14 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
     drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
+
+    def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
+        """The document that a note of the inbox holds."""
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.collections)
 
 
 class Workspace:
@@ -113,6 +120,11 @@ class Workspace:
         return Nodes(self.name, self._tools, self._progress)
 
     @property
+    def collections(self) -> tuple[str, ...]:
+        """The collections that a document can be in."""
+        return self._tools.collections
+
+    @property
     def _index(self) -> Index:
         return self._tools.captures.index
 
@@ -123,24 +135,28 @@ class Workspace:
         source: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         namespace: str = "default",
-        collection: str = "documents",
+        collection: str | None = None,
     ) -> Captured:
-        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else."""
+        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else.
+
+        A tag `collection:x` names the collection too. Of those notes that have the content, only one of the collection that is
+        named counts."""
         now = self._tools.now()
         body = checked(content)
-        rest, title, tags = metadata_of(metadata or {})
+        rest, title, given = metadata_of(metadata or {})
+        named, tags = filed(collection, given, self.collections)
         if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
             raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
         folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
         content_hash = hashlib.sha256(body).hexdigest()
-        if again := self._again(content_hash, now):
+        if again := self._again(content_hash, named, now):
             return again
         own = partial(
             properties_of,
             id=str(uuid.uuid4()),
             created_at=now,
             source=source,
-            collection=collection,
+            collection=named or COLLECTIONS[0],
             tags=tags,
             metadata=rest,
         )
@@ -151,7 +167,7 @@ class Workspace:
             content=content,
             own=own,
             now=now,
-            instead=partial(self._again, content_hash, now),
+            instead=partial(self._again, content_hash, named, now),
             progress=self._progress,
         )
         return made if isinstance(made, Captured) else Captured(made, created=True)
@@ -163,7 +179,7 @@ class Workspace:
         with still(self._tools.captures) as index:
             raw, stat = self._tools.vault.read(path)
             now = self._tools.now()
-            before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
+            before = self._tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
             if before.workspace != self.name or not before.writable or before.type == "entity":
                 return None  # a node's summary and tags are set by name
             if not lacking(before, found, replace=replacing):
@@ -171,7 +187,7 @@ class Workspace:
             if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
                 raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
             try:
-                made = filled(raw, before, found, inbox=self._tools.inbox, replace=replacing)
+                made = filled(raw, before, found, read=self._tools.parsed, replace=replacing)
             except FrontmatterError as error:
                 raise Conflict(f"its properties can't be changed: {error}") from error
             assert made is not None, "it lacks something"
@@ -277,6 +293,12 @@ class Workspace:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
+    def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
+        """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
+
+        Raises Conflict, with the version, when it has another than `version`."""
+        return set_tags(self.name, self._tools, id, tags, version)
+
     def delete(self, id: str) -> Record:
         """Remove a document: its file, its chunks and their vectors; of a node also the relations that lead to it."""
         if (node := self._record(id)).type == "entity":
@@ -297,10 +319,10 @@ class Workspace:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
         return record
 
-    def _again(self, content_hash: str, now: int) -> Captured | None:
+    def _again(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
         with still(self._tools.captures) as index:
-            record = index.captured(self.name, content_hash)
+            record = index.captured(self.name, content_hash, collection)
             if record is None:
                 return None
             try:
@@ -308,14 +330,14 @@ class Workspace:
                     raw, _ = self._tools.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
-            before = parse(raw, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            before = self._tools.parsed(raw, record.path, mtime_ms=now)
             if before.content_hash != content_hash:
                 return None  # edited a moment ago, likewise
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
-            document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            document = self._tools.parsed(changed, record.path, mtime_ms=now)
             with unnamed(record.path):
                 stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
             with undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
