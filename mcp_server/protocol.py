@@ -36,7 +36,6 @@ from mcp.types import Tool as ListedTool
 from pydantic import AnyUrl, BaseModel
 
 from index.errors import InvalidArgument, MemexError, NotFound
-from index.model import COLLECTIONS
 from mcp_server import prompts, resources
 from mcp_server.caller import CALLER, allow
 from mcp_server.completion import completed
@@ -96,7 +95,7 @@ class VaultMCP(MCPServer[Any]):
         self._called: dict[str, Operation] = {}
         for operation in operations:
             self._called[operation.name] = self._called[operation.safe_name] = operation
-        known = (*COLLECTIONS, *desktop.settings.kb.collections)
+        known = desktop.settings.kb.known
         self._tools = {
             names: [(operation, _listed(operation, names, known)) for operation in operations]
             for names in ("safe", "dotted")

@@ -17,7 +17,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
-from index.model import COLLECTIONS
 from mcp_server import openapi
 from mcp_server.metrics import CONTENT_TYPE
 from mcp_server.operation import Desktop, Operation
@@ -62,7 +61,7 @@ OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERA
 def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
     settings = desktop.settings
-    known = (*COLLECTIONS, *settings.kb.collections)
+    known = settings.kb.known
     served = [openapi.Described(*one, OPERATIONS[one.operation]) for one in ROUTES]
     description = json.dumps(
         openapi.description(served, settings.server.public_url, collections=known, version=version)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import NotFound
-from index.model import COLLECTIONS, Hit, Record
+from index.model import Hit, Record
 from index.query import request
 from mcp_server.caller import CALLER
 from mcp_server.costs import tokens
@@ -18,6 +18,7 @@ from mcp_server.part import Text, outlined, part, section
 from mcp_server.snippet import MARK, snippet
 from mcp_server.tools import kb_schema as shape
 from syncd.capture import iso
+from syncd.collections import names_one
 from syncd.config import Settings
 from syncd.markdown import outline
 from syncd.secrets import DEFECT
@@ -34,6 +35,9 @@ TAGS: Final = 8  # in a hit
 
 def search(workspace: Workspace, given: shape.Search, settings: Settings) -> shape.Found:
     """The best passage of each document, cut so that the answer stays within its tokens."""
+    asked = given.tags or []
+    some = [tag for tag in asked if given.tags_match == "any" and not names_one(tag)]
+    every = [tag for tag in asked if tag not in some]  # one that names a collection is no choice
     answer = workspace.search(
         request(
             given.query,
@@ -42,7 +46,9 @@ def search(workspace: Workspace, given: shape.Search, settings: Settings) -> sha
             workspace=workspace.name,
             type=given.doc_type,
             collection=given.collection,
-            tags=given.tags,
+            tags=every,
+            any_tags=some,
+            collections=workspace.collections,
         )
     )
     where = workspace.addresses([hit.record for hit in answer.hits])
@@ -169,7 +175,7 @@ def documents(workspace: Workspace, given: shape.ListDocuments, _: Settings) -> 
     return shape.DocumentList(documents=told, next_cursor=cursor)
 
 
-def status(workspace: Workspace, _: shape.Nothing, settings: Settings) -> shape.State:
+def status(workspace: Workspace, _given: shape.Nothing, _: Settings) -> shape.State:
     """How much there is in this workspace, and whether it can be found."""
     held = workspace.held()
     total, by_type, by_collection = 0, dict.fromkeys(("note", "file", "entity"), 0), dict[str, int]()
@@ -185,7 +191,7 @@ def status(workspace: Workspace, _: shape.Nothing, settings: Settings) -> shape.
         chunks=held.chunks,
         model=shape.Model(name=name, dimensions=dimensions, state=state),
         queue=workspace.job_counts(),
-        collections=[*COLLECTIONS, *settings.kb.collections],
+        collections=list(workspace.collections),
         degraded=list(held.degraded),
     )
 
