@@ -56,7 +56,7 @@ class Fuzzed:
         found = [operation.as_strategy(generation_mode=mode)]
         if mode is GenerationMode.POSITIVE:
             names = [one.name for one in operation.path_parameters]
-            real = [{name: value for name in names} for value in self.known[operation.path]] if names else [None]
+            real = [dict.fromkeys(names, value) for value in self.known[operation.path]] if names else [None]
             found += [operation.as_strategy(generation_mode=mode, headers=own, path_parameters=one) for one in real]
         return st.one_of(found)
 
