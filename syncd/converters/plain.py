@@ -1,0 +1,176 @@
+"""Text in any encoding, Markdown, JSON and CSV: what is text already."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, Final, Self
+
+import charset_normalizer
+
+from syncd.converters import Bounds, Reading, TooLarge, Unread
+from syncd.converters.tidy import plain, table
+from syncd.note import FrontmatterError, properties, split
+
+SAMPLE: Final = 65_536  # bytes that an encoding is guessed from
+WIDEST: Final = 1_000  # columns of a table
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
+# Encodings that text is found in; without this list a few words of German may be taken for Mac Iceland.
+_LIKELY: Final = [
+    "cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r",
+    "shift_jis", "euc_jp", "iso2022_jp", "gb18030", "big5", "euc_kr",
+]  # fmt: skip
+_DELIMITERS: Final = ",;\t|"
+
+
+def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
+    """The text of `raw`, and a warning if its encoding had to be guessed. Raises Unread for what is no text."""
+    for mark, name in _MARKS:
+        if raw.startswith(mark):
+            return raw.decode(name, "replace"), ()
+    if b"\x00" not in raw:
+        try:
+            return raw.decode("utf-8"), ()
+        except UnicodeDecodeError as error:
+            if error.start > len(raw) - 4:  # the last character is cut
+                return raw[: error.start].decode("utf-8"), ()
+    guess = _wide(raw) or _guessed(raw)
+    if guess is None:
+        raise Unread("the file holds bytes that are no text in any known encoding")
+    return raw.decode(guess, "replace"), (f"the encoding was guessed: {guess}",)
+
+
+def _wide(raw: bytes) -> str | None:
+    """The kind of UTF-16 that text without a mark is in: the high bytes of Latin letters are nought."""
+    sample = raw[:SAMPLE]
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    if max(even, odd) > len(sample) // 5 and min(even, odd) <= len(sample) // 200:
+        return "utf-16-be" if even > odd else "utf-16-le"
+    return None
+
+
+def _guessed(raw: bytes) -> str | None:
+    if b"\x00" in raw:
+        return None
+    at = next((i for i in range(0, len(raw), SAMPLE) if not raw[i : i + SAMPLE].isascii()), 0)
+    sample = raw[max(0, at - SAMPLE // 2) : at + SAMPLE]
+    best = charset_normalizer.from_bytes(sample, cp_isolation=_LIKELY, steps=10).best()
+    return best.encoding if best else None
+
+
+def read_text(file: BinaryIO, bounds: Bounds) -> Reading:
+    """Text, as it stands."""
+    text, warnings, cut = _text(file, bounds)
+    return Reading(text, cut=cut, warnings=warnings)
+
+
+def read_markdown(file: BinaryIO, bounds: Bounds) -> Reading:
+    """Markdown, as it stands; front matter becomes a block of code, so that it is read as text and sets no property."""
+    text, warnings, cut = _text(file, bounds)
+    front, body = split(text)
+    title = None
+    if front:
+        try:
+            title = properties(front).get("title")
+        except FrontmatterError:
+            warnings = (*warnings, "the front matter is no YAML")
+        inner = "\n".join(front.strip().split("\n")[1:-1])
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", inner)), default=0))
+        text = f"{fence}yaml\n{inner}\n{fence}\n\n{body.lstrip(chr(10))}"
+    if not isinstance(title, str) or not title.strip():
+        heading = re.search(r"^# +(\S.{0,200}?)[ #]*$", body, re.MULTILINE)
+        title = heading[1] if heading else None
+    return Reading(text, title=title, cut=cut, warnings=warnings)
+
+
+def read_json(file: BinaryIO, bounds: Bounds) -> Reading:
+    """JSON as a block of code, laid out if it stands in few lines; what is not valid is kept as it stands."""
+    text, warnings, cut = _text(file, bounds)
+    values: list[str] = []
+    title = None
+    try:
+        value = json.loads(text, parse_int=_Digits, parse_float=_Digits, parse_constant=_Digits)
+        values = [_laid_out(value)]
+        if isinstance(value, dict):
+            title = next((value[key] for key in ("title", "name") if isinstance(value.get(key), str)), None)
+    except RecursionError:
+        warnings = (*warnings, "the JSON is nested too deeply to be laid out")
+    except ValueError as error:
+        try:
+            lines = [line for line in text.splitlines() if line.strip()]
+            values = [_laid_out(json.loads(line, parse_int=_Digits, parse_float=_Digits)) for line in lines]
+        except (ValueError, RecursionError):
+            where = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+            warnings = (*warnings, f"the file is no valid JSON{where}; it is kept as text")
+    body = "\n".join(values) if values else text.strip("\n")
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("^`+", body, re.MULTILINE)), default=0))
+    return Reading(f"{fence}json\n{body}\n{fence}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
+
+
+class _Digits(float):
+    """A number that is written as it was read."""
+
+    def __new__(cls, text: str) -> Self:
+        made = super().__new__(cls, 0.0)
+        made.text = text
+        return made
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _laid_out(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def read_csv(file: BinaryIO, bounds: Bounds) -> Reading:
+    """Rows of values as a table."""
+    text, warnings, cut = _text(file, bounds)
+    rows = [row for row in _rows(text.replace("\x00", "")) if any(value.strip() for value in row)]
+    if rows and max(map(len, rows)) > WIDEST:
+        raise TooLarge(f"a row has more than {WIDEST:,} columns")
+    if rows and max(map(len, rows)) == 1:
+        return Reading(text, cut=cut, warnings=warnings)
+    return Reading(table(rows), cut=cut, warnings=warnings)
+
+
+def _rows(text: str) -> Iterator[list[str]]:
+    csv.field_size_limit(max(131_072, len(text)))
+    lines = text.split("\n", 1)
+    first = lines[0].strip().lower()
+    given = first[4] if len(first) == 5 and first.startswith("sep=") else ""
+    if given and len(lines) == 2:
+        text = lines[1]
+    try:
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=given or _delimiter(text))
+    except csv.Error:
+        yield from ([line] for line in text.splitlines())
+
+
+def _delimiter(text: str) -> str:
+    """What stands between values: of the usual characters the one that makes most rows equally wide."""
+
+    def even(delimiter: str) -> tuple[int, int]:
+        rows = itertools.islice(csv.reader(io.StringIO(text[:SAMPLE], newline=""), delimiter=delimiter), 50)
+        widths = [len(row) for row in rows if row]
+        usual = max(set(widths), key=lambda width: (widths.count(width), width), default=1)
+        return (widths.count(usual) if usual > 1 else 0, usual)
+
+    return max(_DELIMITERS, key=even)
+
+
+def _text(file: BinaryIO, bounds: Bounds) -> tuple[str, tuple[str, ...], bool]:
+    """The file's text, as far as it can be kept; four bytes a character are the most that an encoding takes."""
+    raw = file.read(bounds.text * 4 + 1)
+    text, warnings = decoded(raw)
+    return plain(text), warnings, len(raw) > bounds.text * 4
