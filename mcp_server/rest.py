@@ -146,8 +146,7 @@ def openapi(public_url: str, *, version: str) -> dict[str, Any]:
         paths.setdefault(served.path, {})[served.method.lower()] = _described(served, OPERATIONS[served.operation])
     for path, what in (("/healthz", "Whether the daemon is well"), ("/readyz", "What is indexed and what is pending")):
         answer = {"description": what, "content": {"application/json": {"schema": {"type": "object"}}}}
-        responses = {"200": answer, "default": {"$ref": "#/components/responses/Error"}}
-        responses |= {"503": answer} if path == "/readyz" else {}
+        responses = {"200": answer} | ({"503": answer} if path == "/readyz" else {})
         paths[path] = {
             "get": {"operationId": path[1:], "summary": what, "security": [{}, {"key": []}], "responses": responses}
         }

@@ -131,7 +131,8 @@ def test_no_route_but_the_open_ones_answers_without_a_good_key(fuzzed):
                 assert answer.status_code == 200
             else:
                 assert (answer.status_code, operation.label) == (401, operation.label)
-                case.validate_response(answer, checks=CHECKS)
+                if operation.path not in OPEN:
+                    case.validate_response(answer, checks=CHECKS)
 
 
 def test_a_key_that_may_only_read_changes_nothing(fuzzed):
