@@ -24,10 +24,11 @@ from syncd.audit import Audit, Author
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.collections import filed
 from syncd.enrich import Enricher, filled, lacking
+from syncd.file_removal import stored_file, without
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.naming import addresses, bare, told
+from syncd.naming import addresses, bare, base, stems, told, unnumbered
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
@@ -57,6 +58,18 @@ class Kept:
     record: Record
     content: str  # byte for byte as it was given
     chunks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a workspace holds, in numbers, and how well it can be found."""
+
+    documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
+    chunks: int
+    words_only: int  # documents without vectors
+    listed: bool  # whether the vault has been read once
+    encoder: tuple[str, int, str]  # the model's name, dimensions, state
+    degraded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +210,22 @@ class Workspace:
         record = self._record(id)
         return Kept(record, self.content(record), tuple(self._index.passages(record)))
 
+    def record(self, id: str) -> Record:
+        """What is known of the document that answers to `id`."""
+        return self._record(id)
+
+    def held(self) -> Held:
+        """How much there is here."""
+        rows = self._index.tally(self.name)
+        return Held(
+            documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
+            chunks=sum(chunks for _, _, _, chunks, _ in rows),
+            words_only=sum(bare for *_, bare in rows),
+            listed=self._index.listed,
+            encoder=self._index.encoder,
+            degraded=tuple(self._tools.degraded()),
+        )
+
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
         with unnamed(record.path):
@@ -206,17 +235,15 @@ class Workspace:
 
     def at(self, address: str) -> Record:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
-        alike = bare(address)
-        found = self._addressed(path for path in self._paths() if bare(path) == alike).get(address)
+        found = self._competing([base(address)]).get(address)
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: bare(record.path.removeprefix(self._root)) for record in records}
-        alike = frozenset(asked.values())
-        found = self._addressed(path for path in self._paths() if bare(path) in alike)
+        asked = {record.id: base(self._plain(record.path, record.title, record.type)) for record in records}
+        found = self._competing(set(asked.values()))
         return {record.id: address for address, record in found.items() if record.id in asked}
 
     def matching(self, text: str, limit: int) -> list[str]:
@@ -246,6 +273,18 @@ class Workspace:
         root = self._root
         return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
 
+    def _plain(self, path: str, title: str, type: str) -> str:
+        return unnumbered(path.removeprefix(self._root), title, type)
+
+    def _competing(self, bases: Iterable[str]) -> dict[str, Record]:
+        """The documents by address whose addresses have one of these bases."""
+        root, found = self._root, set[str]()
+        for one in bases:
+            for row in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
+                if base(self._plain(*row)) == one:
+                    found.add(row[0][len(root) :])
+        return self._addressed(found)
+
     def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
         records = (index.at(f"{root}{path}") for path in paths)
@@ -262,17 +301,24 @@ class Workspace:
         return set_tags(self.name, self._tools, id, tags, version)
 
     def delete(self, id: str) -> Record:
-        """Remove a document: its file, its chunks and their vectors; of a node also the relations that lead to it."""
+        """Remove a document: its note, its chunks and their vectors; of a node also the relations that lead to it.
+
+        The stored file that it holds the text of goes too, if it still is the one that was read."""
         if (node := self._record(id)).type == "entity":
             self.nodes.discard(node.path)
             return node
+        with unnamed(node.path):
+            raw, _ = self._tools.vault.read(node.path)
+        stored = stored_file(self._tools, node.path, raw)  # read before everybody waits
         with still(self._tools.captures) as index:
             record = self._record(id)
-            with unnamed(record.path):
-                raw, _ = self._tools.vault.read(record.path)
-                self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
-                index.commit([], [record.path])
+            if record.path != node.path:
+                raise Conflict("the document was moved just now; try again", retryable=True)
+            with without(self._tools, stored):
+                with unnamed(record.path):
+                    self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+                with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
+                    index.commit([], [record.path])
             return record
 
     def _record(self, id: str) -> Record:
