@@ -114,9 +114,9 @@ def test_a_mistake_is_named_by_its_field(field, fields):
 
 
 def test_an_unknown_collection_is_answered_with_the_known_ones():
-    for given in ({"collection": "notes"}, {"tags": ["collection:notes"]}):
+    for asked in ({"collection": "notes"}, {"tags": ["collection:notes"]}):
         with pytest.raises(InvalidArgument, match="documents, memory, workspace") as refused:
-            request("x", **given)
+            request("x", **asked)
         assert refused.value.details == {"field": "collection", "collections": ["documents", "memory", "workspace"]}
     assert request("x", collection="Notes", collections=("documents", "notes")).filter.collection == "notes"
 
