@@ -245,12 +245,13 @@ class Filing(RuleBasedStateMachine):
 
 
 def test_each_document_is_in_one_collection_whoever_put_it_there():
-    run_machine(Filing, Filing.last, examples=8, steps=14)
+    run_machine(Filing, Filing.last, examples=6, steps=14)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_each_document_is_in_one_collection_whoever_put_it_there_at_length():
-    run_machine(Filing, Filing.last, examples=150, steps=30)
+    run_machine(Filing, Filing.last, examples=100, steps=30)
 
 
 # One after the other
@@ -281,7 +282,7 @@ def test_a_note_that_names_two_is_left_alone_until_it_is_quiet(world):
     id, file = captured(world)
     before = file.read_bytes()
     edited = before.replace(
-        b"collection: documents\n", b"collection: documents # mine\r\nTags: [collection:memory, 'x y']\r\n"
+        b"collection: documents\n", b"collection: documents # mine\nTags: [collection:memory, 'x y'] \n"
     )
     file.write_bytes(edited)
     world.run()
