@@ -61,6 +61,7 @@ class Audited(Vault):
         """Log the write that is done inside; one that fails there is logged once more, as undone."""
         change = changed(path, was, data, self._inbox)
         if TAKING_BACK.get():
+            self._audit.doubted(path)
             yield
             self._audit.taken_back(change)
             return
@@ -70,6 +71,7 @@ class Audited(Vault):
         except BaseException as error:
             self._audit.undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
             raise
+        self._audit.came_about(entry)
 
 
 def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:
