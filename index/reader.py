@@ -73,17 +73,29 @@ class Reader:
         """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
         return self._catalog.get(id, workspace)
 
-    def captured(self, workspace: str, content_hash: str) -> Record | None:
-        """The note of `workspace` that holds exactly this content."""
-        return self._catalog.captured(workspace, content_hash)
+    def captured(
+        self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
+    ) -> Record | None:
+        """The document of `workspace`, or of one collection of it, that holds exactly this content.
 
-    def noted(self, workspace: str, namespace: str, collection: str, content_hash: str) -> Record | None:
-        """The note of this place and collection that holds exactly this content."""
-        return self._catalog.noted(workspace, namespace, collection, content_hash)
+        `notes_of`: only a note of this namespace."""
+        return self._catalog.captured(workspace, content_hash, collection, notes_of=notes_of)
+
+    def contested(self) -> set[str]:
+        """The paths of the documents that name several collections and can be written to."""
+        return self._catalog.contested()
 
     def at(self, path: str) -> Record | None:
         """The document at `path`."""
         return self._catalog.at(path)
+
+    def of_file(self, path: str) -> list[Record]:
+        """The documents whose stored file lies at `path`."""
+        return self._catalog.of_file(path)
+
+    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
+        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
+        return self._catalog.files(workspace)
 
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""

@@ -18,11 +18,13 @@ from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Query, Record
+from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.rerank import Reranker
 from syncd.audit import Audit, Author
 from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of, workspace_name
-from syncd.enrich import Enricher, filled, lacking
+from syncd.collections import filed
+from syncd.enrich import Enricher
+from syncd.file_removal import stored_file, without
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
@@ -35,9 +37,10 @@ from syncd.place import place
 from syncd.pushes import Pushes
 from syncd.queue import Job, Queue, Status
 from syncd.shelf import Slot
+from syncd.tagging import set_tags
 from syncd.telemetry import Sample
 from syncd.vault import Vault
-from syncd.writing import created, known, still, undoing, unnamed
+from syncd.writing import created, enriched, known, still, undoing, unnamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,14 @@ class Tools:
     enricher: Enricher
     queue: Queue
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
     drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
+
+    def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
+        """The document that a note of the inbox holds."""
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.collections)
 
 
 class Workspace:
@@ -102,6 +110,11 @@ class Workspace:
         return Nodes(self.name, self._tools, self._progress)
 
     @property
+    def collections(self) -> tuple[str, ...]:
+        """The collections that a document can be in."""
+        return self._tools.collections
+
+    @property
     def _index(self) -> Index:
         return self._tools.captures.index
 
@@ -112,23 +125,27 @@ class Workspace:
         source: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         namespace: str = "default",
-        collection: str = "documents",
+        collection: str | None = None,
     ) -> Captured:
-        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else."""
+        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else.
+
+        A tag `collection:x` names the collection too. Of those notes that have the content, only one of the collection that is
+        named counts."""
         now = self._tools.now()
         body = checked(content)
-        rest, title, tags = metadata_of(metadata or {})
+        rest, title, given = metadata_of(metadata or {})
+        named, tags = filed(collection, given, self.collections)
         checked_source(source)
         folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
         content_hash = hashlib.sha256(body).hexdigest()
-        if again := self._again(content_hash, now):
+        if again := self._again(content_hash, named, now):
             return again
         own = partial(
             properties_of,
             id=str(uuid.uuid4()),
             created_at=now,
             source=source,
-            collection=collection,
+            collection=named or COLLECTIONS[0],
             tags=tags,
             metadata=rest,
         )
@@ -139,7 +156,7 @@ class Workspace:
             content=content,
             own=own,
             now=now,
-            instead=partial(self._again, content_hash, now),
+            instead=partial(self._again, content_hash, named, now),
             progress=self._progress,
         )
         return made if isinstance(made, Captured) else Captured(made, created=True)
@@ -156,7 +173,9 @@ class Workspace:
         source: str | None = None,
     ) -> Job:
         """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
-        given, about = asked(text, title=title, tags=tags, collection=collection, namespace=namespace, source=source)
+        given, about = asked(
+            text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
+        )
         return self._tools.queue.add_note(key, self.name, given, title=about)
 
     def job(self, key: str | None, id: str) -> Job:
@@ -173,26 +192,7 @@ class Workspace:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        with still(self._tools.captures) as index:
-            raw, stat = self._tools.vault.read(path)
-            now = self._tools.now()
-            before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
-            if before.workspace != self.name or not before.writable or before.type == "entity":
-                return None  # a node's summary and tags are set by name
-            if not lacking(before, found, replace=replacing):
-                return None
-            if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
-                raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
-            try:
-                made = filled(raw, before, found, inbox=self._tools.inbox, replace=replacing)
-            except FrontmatterError as error:
-                raise Conflict(f"its properties can't be changed: {error}") from error
-            assert made is not None, "it lacks something"
-            changed, after = made
-            stat = self._tools.vault.replace(path, changed, digest=before.digest)
-            with undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
-                index.commit(index.prepare([(after, stat)]))
-            return known(index.at(path))
+        return enriched(self._tools, self.name, path, found, replacing=replacing)
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
@@ -264,18 +264,31 @@ class Workspace:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
+    def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
+        """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
+
+        Raises Conflict, with the version, when it has another than `version`."""
+        return set_tags(self.name, self._tools, id, tags, version)
+
     def delete(self, id: str) -> Record:
-        """Remove a document: its file, its chunks and their vectors; of a node also the relations that lead to it."""
+        """Remove a document: its note, its chunks and their vectors; of a node also the relations that lead to it.
+
+        The stored file that it holds the text of goes too, if it still is the one that was read."""
         if (node := self._record(id)).type == "entity":
             self.nodes.discard(node.path)
             return node
+        with unnamed(node.path):
+            raw, _ = self._tools.vault.read(node.path)
+        stored = stored_file(self._tools, node.path, raw)  # read before everybody waits
         with still(self._tools.captures) as index:
             record = self._record(id)
-            with unnamed(record.path):
-                raw, _ = self._tools.vault.read(record.path)
-                self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
-                index.commit([], [record.path])
+            if record.path != node.path:
+                raise Conflict("the document was moved just now; try again", retryable=True)
+            with without(self._tools, stored):
+                with unnamed(record.path):
+                    self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+                with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
+                    index.commit([], [record.path])
             return record
 
     def _record(self, id: str) -> Record:
@@ -284,10 +297,10 @@ class Workspace:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
         return record
 
-    def _again(self, content_hash: str, now: int) -> Captured | None:
+    def _again(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
         with still(self._tools.captures) as index:
-            record = index.captured(self.name, content_hash)
+            record = index.captured(self.name, content_hash, collection)
             if record is None:
                 return None
             try:
@@ -295,14 +308,14 @@ class Workspace:
                     raw, _ = self._tools.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
-            before = parse(raw, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            before = self._tools.parsed(raw, record.path, mtime_ms=now)
             if before.content_hash != content_hash:
                 return None  # edited a moment ago, likewise
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
-            document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            document = self._tools.parsed(changed, record.path, mtime_ms=now)
             with unnamed(record.path):
                 stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
             with undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
