@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
-from mcp_server import rest, webhook
+from mcp_server import multipart, rest, webhook
 from mcp_server.address import bracketed, hosts, origins
 from mcp_server.guard import Guard
 from mcp_server.metrics import Metrics
@@ -92,6 +92,7 @@ def app(
     )
     routes += rest.routes(desktop, version=version)
     routes.append(webhook.route(desk.pushes, clock))
+    routes.append(multipart.route(desktop))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -119,6 +120,7 @@ def app(
         pushes=desk.pushes,
         settings=own,
         limits=settings.limits,
+        max_file=settings.kb.max_file,
         access=_access(desk, settings, clock),
         hosts=allowed,
         origins=welcome,

@@ -34,6 +34,7 @@ from syncd.place import place
 from syncd.pushes import Pushes
 from syncd.shelf import Slot
 from syncd.telemetry import Sample
+from syncd.uploads import Uploads
 from syncd.vault import Vault
 from syncd.writing import created, known, still, undoing, unnamed
 
@@ -70,6 +71,7 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    uploads: Uploads
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
     drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
@@ -99,6 +101,11 @@ class Workspace:
     def nodes(self) -> Nodes:
         """The nodes of this workspace."""
         return Nodes(self.name, self._tools, self._progress)
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in, of all workspaces: each call names this one."""
+        return self._tools.uploads
 
     @property
     def _index(self) -> Index:
@@ -298,6 +305,11 @@ class Desk:
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
         self.pushes, self.samples = pushes, samples
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in."""
+        return self._tools.uploads
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
