@@ -6,10 +6,11 @@ is cut, a form that is wrong and a key that may not write leave nothing."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import anyio.to_thread
 from python_multipart import MultipartParser
@@ -17,7 +18,6 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from index.errors import InvalidArgument, MemexError
@@ -29,6 +29,8 @@ from mcp_server.refusal import drained
 from mcp_server.wire import body, status
 from syncd.queue import Job
 from syncd.uploads import Arrival
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 PATH: Final = "/api/v1/jobs"
 KIND: Final = b"multipart/form-data"
@@ -61,8 +63,12 @@ async def answered(desktop: Desktop, request: Request) -> Response:
     except MemexError as error:
         if request.scope.get(READ):
             raise
-        return _Early(body(error), 408 if isinstance(error, TooSlow) else status(error), media_type="application/json")
-    return Response(json.dumps({"job_id": job.id}), media_type="application/json")
+        code = 408 if isinstance(error, TooSlow) else status(error)
+        again = (
+            {"retry-after": str(math.ceil(error.details["retry_after"]))} if "retry_after" in error.details else None
+        )
+        return _Early(body(error), code, headers=again, media_type="application/json")
+    return Response(json.dumps({"job_id": job.id, "status": job.status}), 202, media_type="application/json")
 
 
 async def taken(desktop: Desktop, request: Request) -> Job:
@@ -97,9 +103,18 @@ def _begun(desktop: Desktop, caller: Any, length: int | None) -> Arrival:
     )
 
 
-def route(desktop: Desktop) -> Route:
-    """The route, for forms alone."""
-    return Route(PATH, partial(answered, desktop), methods=["POST"])
+def either(desktop: Desktop, notes: Endpoint | None) -> Endpoint:
+    """The endpoint of the route: a form is taken here, all else by `notes`."""
+
+    async def endpoint(request: Request) -> Response:
+        kind = request.headers.get("content-type", "").encode("latin-1")
+        if meant(request.method, request.url.path, kind):
+            return await answered(desktop, request)
+        if notes is None:
+            raise InvalidArgument(f"send a file as {KIND.decode()}")
+        return await notes(request)
+
+    return endpoint
 
 
 class _Early(Response):

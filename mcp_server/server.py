@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
-from mcp_server import multipart, rest, webhook
+from mcp_server import rest, webhook
 from mcp_server.address import bracketed, hosts, origins
 from mcp_server.guard import Guard
 from mcp_server.metrics import Metrics
@@ -92,7 +93,6 @@ def app(
     )
     routes += rest.routes(desktop, version=version)
     routes.append(webhook.route(desk.pushes, clock))
-    routes.append(multipart.route(desktop))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -124,6 +124,7 @@ def app(
         access=_access(desk, settings, clock),
         hosts=allowed,
         origins=welcome,
+        methods=partial(rest.methods, routes),
         clock=clock,
     )
     guard.on_hang_up = updates.close

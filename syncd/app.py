@@ -102,7 +102,15 @@ class App:
             self.perspectives = Perspectives(self.ledger)
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings, self.perspectives.of))
             opened.callback(self.shelf.close)
-            self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            self.sync = Sync(
+                self.vault,
+                self.shelf,
+                self.repo,
+                settings.sync,
+                inbox=settings.vault.inbox,
+                state=state,
+                collections=settings.kb.known,
+            )
             captures = self.shelf.slots["captures"]
             self.witness = Witness(self.audit, self.vault, captures, inbox=own.inbox)
             opened.callback(self.witness.look)
@@ -127,6 +135,7 @@ class App:
                 enricher=self.enricher,
                 quiet_s=settings.sync.adopt_s,
                 uploads=Uploads(state, self.queue, settings.kb, vault=own.path, now=_now),
+                collections=settings.kb.known,
                 reranker=self.reranker,
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
 from syncd.capture import namespace_path, tag_of
+from syncd.collections import filed
 
 CHUNK: Final = 1_048_576  # bytes of a chunk that are recommended,
 LARGEST: Final = 2 * CHUNK  # and that are taken
@@ -40,6 +41,7 @@ def filename(given: str) -> str:
 
 
 def described(
+    known: Sequence[str],
     *,
     title: str | None = None,
     tags: Sequence[str] = (),
@@ -47,18 +49,18 @@ def described(
     namespace: str | None = None,
     source: str | None = None,
 ) -> dict[str, Any]:
-    """What is said of a file, as the queue keeps it. Raises InvalidArgument."""
+    """What is said of a file, as the queue keeps it; `known` are the collections. Raises InvalidArgument."""
     for field, text, longest in (("title", title, TITLE), ("source", source, SOURCE)):
         if text and (len(text) > longest or _HOSTILE.search(text) or not _unicode(text)):
             raise _wrong(field, f"must be one line of at most {longest} characters")
     namespace_path(namespace or "default")
-    plain = tuple(dict.fromkeys(tag for one in tags if (tag := tag_of(one))))
-    if len(plain) > TAGS or not all(_unicode(tag) for tag in plain):
+    if len(tags) > TAGS or not all(_unicode(tag) for tag in tags):
         raise _wrong("tags", f"must be at most {TAGS} tags of Unicode text")
+    named, own = filed(collection, tags, known)
     return {
         "title": (title or "").strip() or None,
-        "tags": list(plain),
-        "collection": collection,
+        "tags": list(dict.fromkeys(tag for one in own if (tag := tag_of(one)))),
+        "collection": named,
         "namespace": namespace or "default",
         "source": source,
     }

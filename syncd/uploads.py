@@ -24,6 +24,7 @@ from syncd.queue import Job, Queue
 
 FOLDER: Final = "uploads"  # in the state folder
 LIVES_MS: Final = 600_000  # without a call
+SOON_S: Final = 5.0  # after which a key that has its share under way may try again
 NO_SUCH: Final = "no such upload: it was finished, or nobody went on with it for ten minutes; start again"
 
 
@@ -66,7 +67,7 @@ class Uploads:
 
         Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
         size = incoming.sized(total_size, largest=self.settings.max_file)
-        given = {"name": incoming.filename(filename), "size": size, **incoming.described(**said)}
+        given = {"name": incoming.filename(filename), "size": size, **incoming.described(self.settings.known, **said)}
         about = About(key, workspace, size, incoming.sha256(sha256), given)
         self.room(2 * size, stored=size)  # its chunks, and the file that they make
         made = str(uuid.uuid4())
@@ -134,7 +135,7 @@ class Uploads:
 
     def queued(self, arrival: Arrival, *, filename: str, **said: Any) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        given = {"name": incoming.filename(filename), **incoming.described(**said)}
+        given = {"name": incoming.filename(filename), **incoming.described(self.settings.known, **said)}
         given["size"] = incoming.sized(arrival.size, largest=self.settings.max_file)
         given["media_type"] = kind(given["name"], arrival.path)
         return self._queue.add_file(arrival.key, arrival.workspace, given, arrival.path)
@@ -188,7 +189,9 @@ class Uploads:
         uploads = sum(parts.about.key == key for parts in self._known.values())
         uploads += sum(arrival.key == key for arrival in self._arriving.values())
         if uploads >= self.settings.uploads:
-            raise ResourceExhausted(f"{uploads} uploads of this key are under way; finish one first", retryable=True)
+            raise ResourceExhausted(
+                f"{uploads} uploads of this key are under way; finish one first", retryable=True, retry_after=SOON_S
+            )
         self._quota(key, size)
 
     def _quota(self, key: str, more: int) -> None:
@@ -201,6 +204,7 @@ class Uploads:
             raise ResourceExhausted(
                 f"files of this key that wait or are under way have {most:,} bytes; try again when jobs have ended",
                 retryable=True,
+                retry_after=SOON_S,
             )
 
     def _drop(self, parts: Parts) -> None:

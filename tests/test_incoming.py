@@ -12,6 +12,7 @@ from syncd.capture import file_name
 from syncd.incoming import CHUNK, CHUNKS, LARGEST
 
 MIB = 1_048_576
+KNOWN = ("documents", "memory", "workspace")
 
 
 @pytest.mark.parametrize(
@@ -143,25 +144,29 @@ def test_nothing_is_missing_of_what_is_whole():
         ({"source": "a\0"}, "source"),
         ({"namespace": "../x"}, None),
         ({"namespace": "Reports"}, None),
+        ({"collection": "memos"}, None),
+        ({"tags": ["a", "collection:memos"]}, None),
         ({"tags": ["\ud800"]}, "tags"),
         ({"tags": [f"t{n}" for n in range(101)]}, "tags"),
     ],
 )
 def test_what_is_said_of_a_file_is_checked(said, field):
     with pytest.raises(InvalidArgument) as refused:
-        incoming.described(**said)
+        incoming.described(KNOWN, **said)
     assert field is None or refused.value.details["field"] == field
 
 
 def test_what_is_said_of_a_file_is_kept_plain():
-    assert incoming.described(title=" A title ", tags=["#a b", "c", "c", " "], namespace="alpha/beta") == {
+    assert incoming.described(KNOWN, title=" A title ", tags=["#a b", "c", "c", " "], namespace="alpha/beta") == {
         "title": "A title",
         "tags": ["a-b", "c"],
         "collection": None,
         "namespace": "alpha/beta",
         "source": None,
     }
-    assert incoming.described()["namespace"] == "default"
+    said = incoming.described(KNOWN, tags=["collection:workspace", "a", "collection:memory"])
+    assert (said["collection"], said["tags"]) == ("memory", ["a"])
+    assert incoming.described(KNOWN)["namespace"] == "default"
 
 
 def test_sizes_and_digests_are_checked():

@@ -43,8 +43,8 @@ def sent(rim, *files, key="full", data=None, **more):
 
 def queued(rim, answer):
     """The job that was made, and the bytes that it holds."""
-    assert answer.status_code == 200, answer.text
-    assert set(answer.json()) == {"job_id"}
+    assert answer.status_code == 202, answer.text
+    assert set(answer.json()) == {"job_id", "status"}
     queue = rim.world.app.queue
     job = queue.job(answer.json()["job_id"])
     file = queue.staged.find(job.id)
@@ -128,7 +128,7 @@ def test_fields_may_follow_the_file_and_bytes_may_look_like_boundaries(rim):
                     link.sendall(body[at : at + 1])
                 link.sendall(body[200:])
             status, told = answer_on(link)
-        assert status == 200, told
+        assert status == 202, told
         job = rim.world.app.queue.job(told["job_id"])
         assert rim.world.app.queue.staged.find(job.id).read_bytes() == data
         assert job.given["title"] == "Later"
@@ -176,6 +176,11 @@ def test_a_body_without_a_length_is_taken_as_well(rim):
             id="a way out",
         ),
         pytest.param(
+            [(FILE, b"x"), ('Content-Disposition: form-data; name="collection"', b"memos")],
+            "documents",
+            id="no collection",
+        ),
+        pytest.param(
             [(FILE, b"x"), ('Content-Disposition: form-data; name="title"', b"x" * 70_000)], "65,536", id="a huge field"
         ),
         pytest.param([('Content-Disposition: form-data; name="tags"', b"")] * 200, "128 parts", id="many parts"),
@@ -198,7 +203,7 @@ def test_a_body_that_ends_too_early_is_refused(rim, cut):
 
 
 def test_what_follows_the_last_boundary_means_nothing(rim):
-    assert posted(rim, form((FILE, b"x")) + b"--trailing\r\n" * 10)[0] == 200
+    assert posted(rim, form((FILE, b"x")) + b"--trailing\r\n" * 10)[0] == 202
 
 
 @pytest.mark.parametrize("boundary", ["", "x" * 201])
@@ -302,7 +307,7 @@ def test_a_client_that_is_slow_but_steady_is_waited_for(rim):
             link.sendall(body[at : at + 20_000])
         assert time.monotonic() - begun > 2 * rim.world.app.settings.server.body_s
         status, told = answer_on(link)
-    assert status == 200
+    assert status == 202
     assert rim.world.app.queue.staged.find(told["job_id"]).read_bytes() == data
 
 
@@ -322,7 +327,7 @@ def test_a_key_has_so_many_uploads_at_once_and_others_are_not_touched(rim):
             queued(rim, sent(rim, b"x"))
             for link in (one, two, three):
                 link.sendall(body[1_000:])
-                assert answer_on(link)[0] == 200
+                assert answer_on(link)[0] == 202
     queued(rim, sent(rim, b"x", key=space.name))
 
 

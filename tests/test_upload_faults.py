@@ -114,7 +114,7 @@ class Sender:
                 told = json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError):
             return None
-        assert answer.status == 200, told
+        assert answer.status == 202, told
         return told["job_id"]
 
 
