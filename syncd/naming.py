@@ -15,13 +15,19 @@ from index.model import Record
 from syncd.capture import file_name, node_file
 from syncd.entity_lines import Page, read
 
-_NUMBERED = re.compile(r"(.*) \d+", re.DOTALL)
+_NUMBERED = re.compile(r"(.*) \d+(\.\w{1,10})?", re.DOTALL)
+_ENDING = re.compile(r"(.+)(\.\w{1,10})", re.DOTALL)
 _ADDED = re.compile(r"\d+|\([0-9a-f-]{8,36}\)")
 
 
 def bare(path: str) -> str:
     """What all paths and addresses have in common that may mean one note: no ending, no numbers, no parts of ids."""
-    whole = path[:-3]
+    whole = _bare(path[:-3])
+    named = _ENDING.fullmatch(whole)
+    return _bare(named[1]) + named[2] if named else whole  # the number of a stored file stands before its ending
+
+
+def _bare(whole: str) -> str:
     while True:
         head, blank, last = whole.rpartition(" ")
         if not blank or not _ADDED.fullmatch(last):
@@ -44,7 +50,8 @@ def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
 def _plain(record: Record, root: str) -> str:
     path = record.path.removeprefix(root)
     folder, slash, name = path.rpartition("/")
-    titled = node_file(record.title) if record.type == "entity" else file_name(record.title)
+    named = record.metadata.get("file_name") if record.type == "file" else None
+    titled = node_file(record.title) if record.type == "entity" else file_name(str(named or record.title))
     return f"{folder}{slash}{_unnumbered(name[:-3], titled)}{path[-3:]}"
 
 
@@ -76,4 +83,4 @@ def told(body: str) -> str:
 def _unnumbered(stem: str, titled: str) -> str:
     """A file's name without the number that it got because another note has the name `titled`."""
     numbered = _NUMBERED.fullmatch(stem)
-    return titled if titled and numbered and numbered[1] == titled else stem
+    return titled if titled and numbered and numbered[1] + (numbered[2] or "") == titled else stem
