@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from syncd.queue import Job
     from syncd.workspace import Workspace
 
-HIT: Final = 190  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
+HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
 LEAST: Final = 16  # of them for its snippet, however long its names are
 NAME: Final = 120  # characters of a title or heading in a hit
 TAGS: Final = 8  # in a hit
