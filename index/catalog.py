@@ -63,6 +63,19 @@ class Catalog:
         """The document at `path`."""
         return self._one("path = ?", path)
 
+    def of_file(self, path: str) -> list[Record]:
+        """The documents whose stored file lies at `path`, the first by path first."""
+        return [record(values) for values in self._db.rows(f"{RECORDS} where file = ? order by path", path)]
+
+    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
+        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
+        query = "select file, path from documents where file is not null"
+        if workspace is None:
+            return [(file, path) for file, path in self._db.rows(f"{query} order by file, path")]
+        return [
+            (file, path) for file, path in self._db.rows(f"{query} and workspace = ? order by file, path", workspace)
+        ]
+
     def records(self, keys: Collection[str]) -> dict[str, Record]:
         """The documents with these keys (`path_id` of their paths), by key."""
         return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}

@@ -108,6 +108,14 @@ class Reader:
         name = called(self._embedder.chosen or self._embedder.configured[0])
         return name, self._store.dimensions, self._embedder.state
 
+    def of_file(self, path: str) -> list[Record]:
+        """The documents whose stored file lies at `path`."""
+        return self._catalog.of_file(path)
+
+    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
+        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
+        return self._catalog.files(workspace)
+
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""
         return self._catalog.recent(workspace=workspace, limit=limit, before=before)

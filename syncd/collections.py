@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -40,6 +40,14 @@ def names_one(tag: str) -> bool:
 # What a note says
 
 
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name of a collection: what the property says, or a tag."""
+
+    name: str
+    tag: bool
+
+
 def texts(value: Any) -> list[str]:
     """The tags that a property's value holds, without "#": of a list, or of a text with commas or blanks between them."""
     parts = _BETWEEN.split(value)[::2] if isinstance(value, str) else value if isinstance(value, list) else [value]
@@ -47,20 +55,21 @@ def texts(value: Any) -> list[str]:
     return [tag for text in found if (tag := text.strip().removeprefix("#"))]
 
 
-def naming(values: Mapping[str, Any], tags: Sequence[str]) -> list[str]:
+def naming(values: Mapping[str, Any], tags: Sequence[str]) -> list[Mention]:
     """The collections that properties name, as they are written, in the order of the text; `tags` are all of the note's."""
-    by_tag = [tag[len(COLLECTION_TAG) :] for tag in tags if names_one(tag)]
+    by_tag = [Mention(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if names_one(tag)]
     given = values.get(_spelled("collection", values))
-    own = [text for part in (given if isinstance(given, list) else [given]) if (text := as_text(part)) is not None]
+    parts = given if isinstance(given, list) else [given]
+    own = [Mention(text, tag=False) for part in parts if (text := as_text(part)) is not None]
     keys = [key.casefold() for key in values]
     before = own and "tags" in keys and keys.index("collection") < keys.index("tags")
     return [*own, *by_tag] if before else [*by_tag, *own]
 
 
-def among(named: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Those of these names that are `known`, each once, where it stands last."""
-    folded = [fold(name.strip()) for name in named]
-    return tuple(dict.fromkeys(name for name in reversed(folded) if name in known))[::-1]
+def among(named: Iterable[Mention], known: Sequence[str]) -> list[Mention]:
+    """Those of these that name a `known` collection, by the name that it has."""
+    folded = (replace(one, name=fold(one.name.strip())) for one in named)
+    return [one for one in folded if one.name in known]
 
 
 # What a note is to say
@@ -73,7 +82,7 @@ def retagged(front: str, tags: Sequence[str], collection: str | None) -> dict[st
     values = properties(front)
     held = texts(values.get(_spelled("tags", values)))
     own, names = [tag for tag in held if not names_one(tag)], [tag for tag in held if names_one(tag)]
-    said = [fold(name.strip()) for name in naming(values, held)] or [COLLECTIONS[0]]
+    said = [fold(one.name.strip()) for one in naming(values, held)] or [COLLECTIONS[0]]
     changes: dict[str, PropertyValue] = {}
     if own != list(tags) or (names and collection is not None):
         changes["tags"] = [*tags, *(names if collection is None else ())] or None
@@ -89,7 +98,7 @@ def written(text: str, collection: str, known: Sequence[str]) -> str:
     tags = values.get(key)
 
     def gone(tag: str) -> bool:
-        return bool(among([name[len(COLLECTION_TAG) :] for name in texts([tag]) if names_one(name)], known))
+        return bool(among(naming({}, texts([tag])), known))
 
     if isinstance(tags, list):
         left = [at for at, tag in enumerate(tags) if isinstance(tag, str) and gone(tag)]
@@ -139,17 +148,23 @@ def contested(document: Document | Record) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The collections that a note named at a look at it, and the one that was set last."""
+    """What a note named at a look at it, and the collection that was set last."""
 
-    names: tuple[str, ...]
+    mentions: frozenset[Mention]
     chosen: str
 
+    @classmethod
+    def alone(cls, collection: str) -> Named:
+        """A note that named only this one, or none."""
+        return cls(frozenset({Mention(collection, tag=True), Mention(collection, tag=False)}), collection)
 
-def latest(names: Sequence[str], before: Named | None) -> Named:
-    """Which of the collections that a note names was set last: one that it did not name before, or the one before, or the last."""
-    fresh = [name for name in names if before and name not in before.names]
+
+def latest(mentions: Sequence[Mention], before: Named | None) -> Named:
+    """Which of the collections that a note names was set last: by what it did not say before; else that of before, else the last."""
+    names = [one.name for one in mentions]
     kept = [before.chosen] if before and before.chosen in names else []
-    return Named(tuple(names), (*names, *kept, *fresh)[-1])
+    fresh = [one.name for one in mentions if before and one not in before.mentions]
+    return Named(frozenset(mentions), (*names, *kept, *fresh)[-1])
 
 
 class Filing:
@@ -170,10 +185,10 @@ class Filing:
         elif contested(before):
             known = self._named.get(before.path)
         else:
-            known = Named((before.collection,), before.collection)
+            known = Named.alone(before.collection)
         values = properties(split(decode(raw))[0])
-        names = among(naming(values, texts(values.get(_spelled("tags", values)))), self._known)
-        self._named[document.path] = latest(names, known)
+        mentions = among(naming(values, texts(values.get(_spelled("tags", values)))), self._known)
+        self._named[document.path] = latest(mentions, known)
 
     def settled(self, path: str, text: str) -> str:
         """The note at `path`, naming one collection: the one that was set last. Raises FrontmatterError."""

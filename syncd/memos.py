@@ -17,9 +17,10 @@ from index.index import Index
 from index.model import Document, Filter, MemoRelation, Record
 from index.ties import end
 from index.trace import span
-from syncd.batch import Change, Drafts, carried_out
+from syncd.batch import Change, Drafts, Unstored, carried_out
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of
 from syncd.collections import filed, retagged
+from syncd.file_removal import stored_file
 from syncd.memo_relations import dropped
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, split
 from syncd.properties import LARGEST
@@ -288,7 +289,8 @@ class Memos:
                     drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
-        return drafts.changes(), (record, count)
+        stored = stored_file(self._tools, record.path, encode(text))
+        return [*([Unstored(*stored)] if stored else []), *drafts.changes()], (record, count)
 
 
 def leads(record: Record, relation: MemoRelation) -> bool:

@@ -225,11 +225,11 @@ class _Owned:
         tags = self._tags(front)
         captured = self.where.scope == "captures"
         named = naming(self.values, tags)
-        found = among(named, known if captured else COLLECTIONS)
-        if len(found) > 1:
-            self._defect(SEVERAL_COLLECTIONS, f"more than one collection is named; {found[-1]!r}, the last, counts")
+        found = [one.name for one in among(named, known if captured else COLLECTIONS)]
         collection = found[-1] if found else COLLECTIONS[0]
-        for name in dict.fromkeys(name for name in named if captured and not among([name], known)):
+        if len(set(found)) > 1:
+            self._defect(SEVERAL_COLLECTIONS, f"more than one collection is named; {collection!r}, the last, counts")
+        for name in dict.fromkeys(one.name for one in named if captured and not among([one], known)):
             self._defect(UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; it counts as {collection}")
         return collection, [tag for tag in tags if not names_one(tag)]
 

@@ -24,6 +24,7 @@ from syncd.audit import Audit, Author
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.collections import filed
 from syncd.enrich import Enricher, filled, lacking
+from syncd.file_removal import stored_file, without
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
@@ -300,17 +301,24 @@ class Workspace:
         return set_tags(self.name, self._tools, id, tags, version)
 
     def delete(self, id: str) -> Record:
-        """Remove a document: its file, its chunks and their vectors; of a node also the relations that lead to it."""
+        """Remove a document: its note, its chunks and their vectors; of a node also the relations that lead to it.
+
+        The stored file that it holds the text of goes too, if it still is the one that was read."""
         if (node := self._record(id)).type == "entity":
             self.nodes.discard(node.path)
             return node
+        with unnamed(node.path):
+            raw, _ = self._tools.vault.read(node.path)
+        stored = stored_file(self._tools, node.path, raw)  # read before everybody waits
         with still(self._tools.captures) as index:
             record = self._record(id)
-            with unnamed(record.path):
-                raw, _ = self._tools.vault.read(record.path)
-                self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
-                index.commit([], [record.path])
+            if record.path != node.path:
+                raise Conflict("the document was moved just now; try again", retryable=True)
+            with without(self._tools, stored):
+                with unnamed(record.path):
+                    self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+                with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
+                    index.commit([], [record.path])
             return record
 
     def _record(self, id: str) -> Record:
