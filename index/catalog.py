@@ -90,6 +90,17 @@ class Catalog:
             collection,
         )
 
+    def noted(self, workspace: str, namespace: str, collection: str, content_hash: str) -> Record | None:
+        """The note of this place and collection with exactly this content; the oldest, if there are several."""
+        return self._one(
+            "workspace = ? and content_hash = ? and namespace = ? and collection = ? and type = 'note'"
+            " order by created_at, path limit 1",
+            workspace,
+            content_hash,
+            namespace,
+            collection,
+        )
+
     def recent(
         self,
         *,

@@ -21,7 +21,7 @@ from index.index import Index
 from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.rerank import Reranker
 from syncd.audit import Audit, Author
-from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
+from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.collections import filed
 from syncd.enrich import Enricher, filled, lacking
 from syncd.file_removal import stored_file, without
@@ -29,18 +29,18 @@ from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.naming import addresses, bare, base, stems, told, unnumbered
+from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
 from syncd.place import place
 from syncd.pushes import Pushes
+from syncd.queue import Job, Queue, Status
 from syncd.shelf import Slot
 from syncd.tagging import set_tags
 from syncd.telemetry import Sample
 from syncd.vault import Vault
 from syncd.writing import created, known, still, undoing, unnamed
-
-MAX_SOURCE = 500  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,7 @@ class Tools:
     now: Callable[[], int]  # epoch milliseconds
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
+    queue: Queue
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
     collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
@@ -146,8 +147,7 @@ class Workspace:
         body = checked(content)
         rest, title, given = metadata_of(metadata or {})
         named, tags = filed(collection, given, self.collections)
-        if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
-            raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
+        checked_source(source)
         folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
         content_hash = hashlib.sha256(body).hexdigest()
         if again := self._again(content_hash, named, now):
@@ -172,6 +172,31 @@ class Workspace:
             progress=self._progress,
         )
         return made if isinstance(made, Captured) else Captured(made, created=True)
+
+    def add_note(
+        self,
+        text: str,
+        *,
+        key: str,
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        collection: str | None = None,
+        namespace: str = "default",
+        source: str | None = None,
+    ) -> Job:
+        """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
+        given, about = asked(text, title=title, tags=tags, collection=collection, namespace=namespace, source=source)
+        return self._tools.queue.add_note(key, self.name, given, title=about)
+
+    def job(self, key: str | None, id: str) -> Job:
+        """A job that this key has queued here (None: anybody's). NotFound for any other."""
+        return self._tools.queue.job(id, key=key, workspace=self.name)
+
+    def jobs(
+        self, key: str | None, *, status: Status | None = None, limit: int = 20, before: str | None = None
+    ) -> list[Job]:
+        """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
+        return self._tools.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
 
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
@@ -366,6 +391,7 @@ class Desk:
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
         self.pushes, self.samples = pushes, samples
+        self.queue = tools.queue
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
