@@ -82,13 +82,17 @@ class Reader:
         """The paths of the documents that name several collections and can be written to."""
         return self._catalog.contested()
 
-    def noted(self, workspace: str, namespace: str, collection: str, content_hash: str) -> Record | None:
-        """The note of this place and collection that holds exactly this content."""
-        return self._catalog.noted(workspace, namespace, collection, content_hash)
-
     def at(self, path: str) -> Record | None:
         """The document at `path`."""
         return self._catalog.at(path)
+
+    def of_file(self, path: str) -> list[Record]:
+        """The documents whose stored file lies at `path`."""
+        return self._catalog.of_file(path)
+
+    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
+        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
+        return self._catalog.files(workspace)
 
     def titled(self, stem: str) -> list[tuple[str, str, str]]:
         """Path, title and type of the notes at `stem`, and at `stem` with more behind a blank; quick however many there are."""
@@ -111,14 +115,6 @@ class Reader:
         """The encoder in use: its model's name, the dimensions of the index's vectors, and its state."""
         name = called(self._embedder.chosen or self._embedder.configured[0])
         return name, self._store.dimensions, self._embedder.state
-
-    def of_file(self, path: str) -> list[Record]:
-        """The documents whose stored file lies at `path`."""
-        return self._catalog.of_file(path)
-
-    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
-        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
-        return self._catalog.files(workspace)
 
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""

@@ -80,7 +80,7 @@ class Audited(Vault):
     def _noted(self, change: Change) -> Iterator[None]:
         """Log the write that is done inside; one that fails there is logged once more, as undone."""
         if TAKING_BACK.get():
-            self._audit.doubted(path)
+            self._audit.doubted(change.path)
             yield
             self._audit.taken_back(change)
             return

@@ -147,7 +147,7 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
         found = finding()
         raw = encode(text)
         with suppress(FrontmatterError):
-            raw, document = filled(raw, document, found.enrichment, inbox=tools.inbox) or (raw, document)
+            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
         with still(tools.captures) as current:
             if current is not index:
                 continue  # it was switched for another build
