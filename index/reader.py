@@ -82,6 +82,10 @@ class Reader:
         """The paths of the documents that name several collections and can be written to."""
         return self._catalog.contested()
 
+    def noted(self, workspace: str, namespace: str, collection: str, content_hash: str) -> Record | None:
+        """The note of this place and collection that holds exactly this content."""
+        return self._catalog.noted(workspace, namespace, collection, content_hash)
+
     def at(self, path: str) -> Record | None:
         """The document at `path`."""
         return self._catalog.at(path)
