@@ -80,25 +80,16 @@ class Catalog:
         """The documents with these keys (`path_id` of their paths), by key."""
         return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}
 
-    def captured(self, workspace: str, content_hash: str, collection: str | None = None) -> Record | None:
-        """The document of `workspace`, or of one collection of it, with exactly this content that is no node; the oldest."""
+    def captured(
+        self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
+    ) -> Record | None:
+        """The document of `workspace`, or of one collection of it, with exactly this content that is no node; the oldest.
+
+        `notes_of`: only a note of this namespace."""
         return self._one(
             "workspace = ? and content_hash = ? and type <> 'entity' and coalesce(collection = ?, 1) "
-            "order by created_at, path limit 1",
-            workspace,
-            content_hash,
-            collection,
-        )
-
-    def noted(self, workspace: str, namespace: str, collection: str, content_hash: str) -> Record | None:
-        """The note of this place and collection with exactly this content; the oldest, if there are several."""
-        return self._one(
-            "workspace = ? and content_hash = ? and namespace = ? and collection = ? and type = 'note'"
-            " order by created_at, path limit 1",
-            workspace,
-            content_hash,
-            namespace,
-            collection,
+            "and coalesce(namespace || type = ? || 'note', 1) order by created_at, path limit 1",
+            *(workspace, content_hash, collection, notes_of),
         )
 
     def recent(

@@ -6,19 +6,18 @@ it lacks; nothing is made twice, however often a job is run."""
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from index.errors import Conflict, NotFound
 from index.identity import fold
 from index.index import Index
-from index.model import Record
+from index.model import COLLECTIONS, Record
 from syncd.batch import Change, Drafts, carried_out
 from syncd.capture import checked, checked_source, composed, iso, namespace_path, properties_of, tag_of, title_of
+from syncd.collections import filed, texts
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
-from syncd.parse import parse
 from syncd.queue import Job
 from syncd.worker import Work
 from syncd.writing import alone, created, known, unnamed
@@ -26,11 +25,10 @@ from syncd.writing import alone, created, known, unnamed
 if TYPE_CHECKING:
     from syncd.workspace import Tools
 
-_BETWEEN: Final = re.compile(r"[,\s]+")  # tags that are written as one text
-
 
 def asked(
     text: str,
+    known: Sequence[str],
     *,
     title: str | None,
     tags: Sequence[str],
@@ -38,15 +36,18 @@ def asked(
     namespace: str,
     source: str | None,
 ) -> tuple[dict[str, Any], str]:
-    """What the queue keeps of a note until its turn comes, and what it is about. Refuses now what could not be made then."""
+    """What the queue keeps of a note until its turn comes, and what it is about. Refuses now what could not be made then.
+
+    `known`: the collections that there are."""
     checked(text)
+    named, plain = filed(collection, tags, known)
     namespace_path(namespace)
     checked_source(source)
     given: dict[str, Any] = {
         "text": text,
         "title": (title or "").strip() or None,
-        "tags": list(dict.fromkeys(filter(None, map(tag_of, tags)))),
-        "collection": collection or "documents",
+        "tags": list(dict.fromkeys(filter(None, map(tag_of, plain)))),
+        "collection": named or COLLECTIONS[0],
         "namespace": namespace,
         "source": source,
     }
@@ -96,7 +97,7 @@ def _properties(given: Mapping[str, Any], *, id: str, created_at: int) -> dict[s
 def _same(tools: Tools, job: Job, digest: str) -> Record | None:
     """The note that holds this text already, as its file says now."""
     namespace, collection = job.given["namespace"], job.given["collection"]
-    record = tools.captures.index.noted(job.workspace, namespace, collection, digest)
+    record = tools.captures.index.captured(job.workspace, digest, collection, notes_of=namespace)
     if record is None:
         return None
     try:
@@ -104,14 +105,14 @@ def _same(tools: Tools, job: Job, digest: str) -> Record | None:
             raw, _ = tools.vault.read(record.path)
     except NotFound:
         return None  # removed a moment ago, and the index not told yet
-    return record if parse(raw, record.path, mtime_ms=0, inbox=tools.inbox).content_hash == digest else None
+    return record if tools.parsed(raw, record.path, mtime_ms=0).content_hash == digest else None
 
 
 def _tagged(tools: Tools, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
     """What adds to a note the tags that it lacks."""
     drafts = Drafts(tools.vault)
     text = drafts.text(record.path)
-    before = parse(encode(text), record.path, mtime_ms=0, inbox=tools.inbox)
+    before = tools.parsed(encode(text), record.path, mtime_ms=0)
     if before.content_hash != record.content_hash:
         raise _changed()
     held = {fold(tag) for tag in before.tags}
@@ -128,9 +129,7 @@ def _changed() -> Conflict:
     return Conflict("the note that held this text has just been changed; it is looked for again", retryable=True)
 
 
-def _own(text: str) -> list[Any]:
-    """The tags that the properties of a note name, as they are written."""
-    named = next((value for key, value in properties(split(text)[0]).items() if key.casefold() == "tags"), None)
-    if isinstance(named, str):
-        return [tag for tag in _BETWEEN.split(named) if tag]
-    return named if isinstance(named, list) else []
+def _own(text: str) -> list[str]:
+    """The tags that the properties of a note name."""
+    values = properties(split(text)[0])
+    return texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))

@@ -23,7 +23,7 @@ from index.rerank import Reranker
 from syncd.audit import Audit, Author
 from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.collections import filed
-from syncd.enrich import Enricher, filled, lacking
+from syncd.enrich import Enricher
 from syncd.file_removal import stored_file, without
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
@@ -40,7 +40,7 @@ from syncd.shelf import Slot
 from syncd.tagging import set_tags
 from syncd.telemetry import Sample
 from syncd.vault import Vault
-from syncd.writing import created, known, still, undoing, unnamed
+from syncd.writing import created, enriched, known, still, undoing, unnamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,9 @@ class Workspace:
         source: str | None = None,
     ) -> Job:
         """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
-        given, about = asked(text, title=title, tags=tags, collection=collection, namespace=namespace, source=source)
+        given, about = asked(
+            text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
+        )
         return self._tools.queue.add_note(key, self.name, given, title=about)
 
     def job(self, key: str | None, id: str) -> Job:
@@ -206,26 +208,7 @@ class Workspace:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        with still(self._tools.captures) as index:
-            raw, stat = self._tools.vault.read(path)
-            now = self._tools.now()
-            before = self._tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
-            if before.workspace != self.name or not before.writable or before.type == "entity":
-                return None  # a node's summary and tags are set by name
-            if not lacking(before, found, replace=replacing):
-                return None
-            if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
-                raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
-            try:
-                made = filled(raw, before, found, read=self._tools.parsed, replace=replacing)
-            except FrontmatterError as error:
-                raise Conflict(f"its properties can't be changed: {error}") from error
-            assert made is not None, "it lacks something"
-            changed, after = made
-            stat = self._tools.vault.replace(path, changed, digest=before.digest)
-            with undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
-                index.commit(index.prepare([(after, stat)]))
-            return known(index.at(path))
+        return enriched(self._tools, self.name, path, found, replacing=replacing)
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
