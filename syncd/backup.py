@@ -42,6 +42,7 @@ DERIVED = frozenset(
         "index",
         "models",
         "bells",
+        "uploads",
         "lock",
         "vault",
         "head",

@@ -39,6 +39,7 @@ from syncd.queue import Job, Queue, Status
 from syncd.shelf import Slot
 from syncd.tagging import set_tags
 from syncd.telemetry import Sample
+from syncd.uploads import Uploads
 from syncd.vault import Vault
 from syncd.writing import created, enriched, known, still, undoing, unnamed
 
@@ -86,6 +87,7 @@ class Tools:
     enricher: Enricher
     queue: Queue
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    uploads: Uploads
     collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
@@ -125,6 +127,11 @@ class Workspace:
     def collections(self) -> tuple[str, ...]:
         """The collections that a document can be in."""
         return self._tools.collections
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in, of all workspaces: each call names this one."""
+        return self._tools.uploads
 
     @property
     def _index(self) -> Index:
@@ -379,6 +386,11 @@ class Desk:
         self._tools, self.keys, self.status = tools, keys, status
         self.pushes, self.samples = pushes, samples
         self.queue = tools.queue
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in."""
+        return self._tools.uploads
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
