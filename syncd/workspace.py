@@ -208,6 +208,10 @@ class Workspace:
         """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
         return self._tools.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
 
+    def job_counts(self) -> dict[Status, int]:
+        """How many jobs there are here in each status, whoever queued them."""
+        return self._tools.queue.counts(self.name)
+
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
