@@ -21,7 +21,6 @@ from syncd.capture import iso
 from syncd.collections import names_one
 from syncd.config import Settings
 from syncd.incoming import decoded
-from syncd.incoming import decoded
 from syncd.markdown import outline
 from syncd.secrets import DEFECT
 
