@@ -26,9 +26,20 @@ if TYPE_CHECKING:
     from syncd.app import App
 
 # ruff: noqa: PLC0415 - stores and encoders take longer to import than most checks to run
-SECRETS = ("key", "audit.head", "ledger.db", "ledger.db-wal", "ledger.db-shm", control.DAEMON, control.NAME, "lock")
+SECRETS = (
+    "key",
+    "audit.head",
+    "audit.done",
+    "ledger.db",
+    "ledger.db-wal",
+    "ledger.db-shm",
+    control.DAEMON,
+    control.NAME,
+    "lock",
+)
 ANSWER_S = 10.0
 PROBE = "A note about nothing."
+PASSAGE = "A passage as long as the one of a note usually is. " * 15
 
 
 def settings(patient: Patient) -> Iterator[Finding]:
@@ -114,7 +125,8 @@ def _answering(patient: Patient) -> Iterator[Finding]:
         if part == "git" or (part == "inbox" and not (patient.vault / patient.settings.vault.inbox).is_dir()):
             continue  # the check of that says it, with the way out
         way = re.search("`(memex [^`]+)`", rest)
-        yield Finding(part, "advice" if settling else "wrong", rest, way[1] if way else "memex status")
+        passes = settling or rest.startswith("still loading")
+        yield Finding(part, "advice" if passes else "wrong", rest, way[1] if way else "memex status")
     try:
         url = str(json.loads((patient.state / control.DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -278,4 +290,34 @@ def encoder(patient: Patient) -> Iterator[Finding]:
             yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
 
 
-STATE_CHECKS = (settings, state, daemon, ledger, audit, index, encoder)
+def reranker(patient: Patient) -> Iterator[Finding]:
+    """Whether the reranker that is set loads, and judges a pool of passages within its time limit."""
+    own = patient.settings.search
+    if not own.reranker:
+        return
+    if patient.daemon is not None:
+        told = {"ready": "loaded by the daemon", "unused": "the daemon loads it with the first search"}
+        if says := told.get(patient.daemon.get("reranker", {}).get("state", "")):
+            yield Finding("reranker", "ok", says)
+        return  # else it is among what is degraded
+    from index.rerank import opened
+
+    try:
+        judge = opened(own.reranker, patient.settings.embed_section.threads)
+        judge.scores(PROBE, [PROBE])
+        begun = time.monotonic()
+        for _ in range(own.rerank_pool):
+            judge.scores(PROBE, [PASSAGE])
+        seconds = time.monotonic() - begun
+    except MemexError as error:
+        yield Finding("reranker", "wrong", error.message, "memex config, section search")
+        return
+    says = f"{judge.name} judges {own.rerank_pool} passages in {seconds:.1f} s"
+    if seconds > own.rerank_s:
+        says += f", and a search waits {own.rerank_s:g} s: lower search.rerank_pool or raise search.rerank_s"
+        yield Finding("reranker", "advice", says, "memex config, section search")
+    else:
+        yield Finding("reranker", "ok", says)
+
+
+STATE_CHECKS = (settings, state, daemon, ledger, audit, index, encoder, reranker)

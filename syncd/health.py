@@ -17,6 +17,7 @@ from syncd.coverage import coverage
 from syncd.hooks import HOOKS, find
 from syncd.oddities import Twins, oddities, tally
 from syncd.place import place
+from syncd.queue import STATUSES
 from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
 from syncd.version import installed
@@ -61,6 +62,7 @@ class Health:
             "state_path": str(self._app.settings.state),
             "workspaces": self._workspaces(),
             "encoder": {"state": self._app.embedder.state, "problem": self._encoder_problem()},
+            "reranker": self._reranker(),
             "git": self._git(),
             "enrichment": self._app.labels.facts(),
             **self.background(),
@@ -109,6 +111,7 @@ class Health:
         return {
             "watch": asdict(self._app.watch.hearing() if self._app.watch else Hearing("off")),
             "jobs": {name: asdict(one) for name, one in self._app.jobs.standing().items()},
+            "queue": self._queue(),
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
@@ -125,6 +128,8 @@ class Health:
             told.append(f"index: {bare} notes can be found by their words only")
         if self._homeless():
             told.append("inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`")
+        if self._app.reranker and self._app.reranker.degraded:
+            told.append(self._app.reranker.degraded)
         if self._app.enricher.problem:
             told.append(
                 "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
@@ -135,7 +140,21 @@ class Health:
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
         parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
         told += [text for text in parts if text]
+        with suppress(Unavailable):  # of the ledger, and that is told
+            told += self._app.worker.troubles(time.time_ns() // 1_000_000)
         return told + self._app.sync.degraded + self._app.jobs.troubles()
+
+    def _queue(self) -> dict[str, Any]:
+        """How many jobs there are in each status, since when the first has been due, and what keeps all from being done."""
+        worker, jobs, waiting = self._app.worker, dict.fromkeys(STATUSES, 0), None
+        with suppress(Unavailable):  # as above
+            jobs = self._app.queue.counts()
+            waiting, _ = self._app.queue.oldest()
+        return {"jobs": jobs, "tries": dict(worker.tries), "due_since": waiting, "hindrance": worker.hindrance}
+
+    def _reranker(self) -> dict[str, Any]:
+        one = self._app.reranker
+        return {"state": one.state if one else "off", "problem": one.problem if one else ""}
 
     def _git(self) -> dict[str, Any]:
         """How the vault stands with Git; for its owner only, as the advice names paths."""

@@ -115,10 +115,14 @@ SCHEMA: tuple[str, ...] = (
         due_at INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         started_at INTEGER,
-        finished_at INTEGER
+        finished_at INTEGER,
+        size INTEGER NOT NULL
     ) STRICT;
-    CREATE INDEX queue_due ON queue (kind, due_at, seq) WHERE status IN ('queued', 'running');
+    CREATE INDEX queue_next ON queue (kind, key, seq) WHERE status = 'queued';
+    CREATE INDEX queue_due ON queue (kind, due_at) WHERE status = 'queued';
+    CREATE INDEX queue_held ON queue (key, kind, size) WHERE status IN ('queued', 'running');
     CREATE INDEX queue_of ON queue (key, workspace, seq);
+    CREATE INDEX queue_counts ON queue (workspace, status);
     CREATE INDEX queue_document ON queue (document_id);
     CREATE TABLE handled (
         path TEXT PRIMARY KEY,

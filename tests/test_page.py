@@ -159,6 +159,19 @@ def test_colours_are_for_terminals_and_text_cant_steer_one():
 
 
 @pytest.mark.parametrize(
+    ("told", "row"),
+    [
+        ({"state": "off", "problem": ""}, None),
+        ({"state": "ready", "problem": ""}, "reranker   ready"),
+        ({"state": "broken", "problem": "there is no model 'x'"}, "reranker   broken: there is no model 'x'"),
+    ],
+)
+def test_a_reranker_is_told_where_one_is_set(told, row):
+    lines = page(WELL | {"reranker": told}, at=AT).splitlines()
+    assert [line for line in lines if line.startswith("reranker")] == ([row] if row else [])
+
+
+@pytest.mark.parametrize(
     ("ms", "said"), [(-5, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (HOUR, "1 h"), (50 * HOUR, "2 d")]
 )
 def test_a_span_is_told_in_its_largest_unit(ms, said):

@@ -1,0 +1,44 @@
+"""Which stored file goes when a document is deleted.
+
+Law, tested: a file goes only with the one document that it was stored for, as long as it is what was read, and only inside
+that document's own workspace; whatever a note claims, nothing else goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from index.errors import NotFound
+from syncd.file_note import digest_of
+from syncd.vault import Sum
+from syncd.writing import unnamed
+
+if TYPE_CHECKING:
+    from syncd.workspace import Tools
+
+
+def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
+    """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
+
+    Raises Unavailable when that can't be told just now."""
+    path = tools.parsed(raw, note, mtime_ms=0).file  # leads nowhere but into its own workspace
+    if path is None or {record.path for record in tools.captures.index.of_file(path)} - {note}:
+        return None
+    try:
+        with unnamed(path):
+            found = tools.vault.measured(path)
+    except NotFound:
+        return None
+    return (path, found) if found.digest == digest_of(raw) else None
+
+
+@contextmanager
+def without(tools: Tools, stored: tuple[str, Sum] | None) -> Iterator[None]:
+    """Have the file gone, if there is one; it is back when the block fails."""
+    if stored is None:
+        yield
+        return
+    path, found = stored
+    with unnamed(path), tools.vault.without(path, found):
+        yield
