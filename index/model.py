@@ -17,6 +17,9 @@ BlockKind: TypeAlias = Literal[
 ]
 
 COLLECTIONS = ("documents", "memory", "workspace")
+COLLECTION_TAG = "collection:"  # how a tag that names a collection begins
+# The defects of a note whose collection another setting, or its owner's next look, may change.
+SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION = "two-collections", "unknown-collection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +245,7 @@ class Filter:
     source: str | None = None
     since: int | None = None  # created at or after
     until: int | None = None  # created before
+    any_tags: tuple[str, ...] = ()  # at least one of them, compared as `tags` are
 
 
 @dataclass(frozen=True, slots=True)

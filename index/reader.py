@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from index.catalog import Catalog
 from index.chunk import Sizes
 from index.embed import Embedder
+from index.encoders import called
 from index.find import Place, find
 from index.identity import path_id
 from index.model import Answer, Observation, ObservationAnswer, ObservationMode, Query, Record
@@ -73,9 +74,13 @@ class Reader:
         """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
         return self._catalog.get(id, workspace)
 
-    def captured(self, workspace: str, content_hash: str) -> Record | None:
-        """The note of `workspace` that holds exactly this content."""
-        return self._catalog.captured(workspace, content_hash)
+    def captured(self, workspace: str, content_hash: str, collection: str | None = None) -> Record | None:
+        """The note of `workspace`, or of one collection of it, that holds exactly this content."""
+        return self._catalog.captured(workspace, content_hash, collection)
+
+    def contested(self) -> set[str]:
+        """The paths of the documents that name several collections and can be written to."""
+        return self._catalog.contested()
 
     def at(self, path: str) -> Record | None:
         """The document at `path`."""
@@ -88,6 +93,29 @@ class Reader:
     def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
         return self._catalog.files(workspace)
+
+    def titled(self, stem: str) -> list[tuple[str, str, str]]:
+        """Path, title (of a file its name) and type of the notes at `stem`, and at `stem` with more behind a blank; quick however many there are."""
+        return self._catalog.rows(
+            "select path, case type when 'file' then coalesce(json_extract(metadata, '$.file_name'), title) else title end, "
+            "type from documents where path in (?1 || '.md', ?1 || '.MD', ?1 || '.Md', ?1 || '.mD') "
+            "or (path > ?1 || ' ' and path < ?1 || '!')",
+            stem,
+        )
+
+    def tally(self, workspace: str) -> list[tuple[str, str, int, int, int]]:
+        """By type and collection: documents of `workspace`, their chunks, and how many of them have no vectors."""
+        return self._catalog.rows(
+            """select type, collection, count(*), coalesce(sum(chunks), 0), sum(not embedded) from documents
+            where workspace = ? group by type, collection order by type, collection""",
+            workspace,
+        )
+
+    @property
+    def encoder(self) -> tuple[str, int, str]:
+        """The encoder in use: its model's name, the dimensions of the index's vectors, and its state."""
+        name = called(self._embedder.chosen or self._embedder.configured[0])
+        return name, self._store.dimensions, self._embedder.state
 
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""

@@ -15,7 +15,7 @@ from mcp.types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 from pydantic import Field, ValidationError, field_validator
 
 from index.errors import InvalidArgument, NotFound
-from index.model import Record
+from index.model import COLLECTION_TAG, Record
 from index.query import request, tag_key, tag_keys
 from mcp_server.caller import Caller, about, workspace_of
 from mcp_server.excerpt import shares
@@ -88,6 +88,7 @@ def recall(workspace: Workspace, given: Recall, settings: Settings, families: fr
             mode=settings.search.mode,
             workspace=workspace.name,
             tags=given.every_tag or None,
+            collections=workspace.collections,
         )
     )
     sizes = shares([len(hit.chunk) for hit in answer.hits], settings.search.budget)
@@ -133,6 +134,11 @@ The tags in use, the most used first. {DATA}
 {_fenced([{"tags": workspace.tags(TAGS_SHOWN)}])}"""
 
 
+def _named(record: Record) -> list[str]:
+    """The tags of a note, and the one that names its collection."""
+    return [*record.tags, f"{COLLECTION_TAG}{record.collection}"]
+
+
 def consolidate(workspace: Workspace, given: Consolidate, settings: Settings, families: frozenset[str]) -> str:
     """Notes that may want tidying, and how to do it without losing anything."""
     if given.topic:
@@ -142,12 +148,13 @@ def consolidate(workspace: Workspace, given: Consolidate, settings: Settings, fa
             mode=settings.search.mode,
             workspace=workspace.name,
             tags=given.every_tag or None,
+            collections=workspace.collections,
         )
         records: Sequence[Record] = [hit.record for hit in workspace.search(query).hits]
     else:
         wanted = {tag_key(tag) for tag in given.every_tag}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
-        records = [record for record in latest if wanted <= set(tag_keys(record.tags))][:TIDIED]
+        records = [record for record in latest if wanted <= set(tag_keys(_named(record)))][:TIDIED]
     ways = """Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that belong together and want an overview; notes that can't be understood by themselves. Read a note whole with get_thought before you judge it, and use semantic_search for others like it.
 Then the nodes: get_consolidation_report names those whose summary is owed, relations that may be missing, orphans and clusters. These are candidates: read both sides with open_nodes before you judge one.
 Show me a plan as a table: what to merge, replace, relate or leave, each note with its title and id, each node with its name, and why. Change nothing before I agree.

@@ -100,7 +100,15 @@ class App:
             self.perspectives = Perspectives(self.ledger)
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings, self.perspectives.of))
             opened.callback(self.shelf.close)
-            self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            self.sync = Sync(
+                self.vault,
+                self.shelf,
+                self.repo,
+                settings.sync,
+                inbox=settings.vault.inbox,
+                state=state,
+                collections=settings.kb.known,
+            )
             captures = self.shelf.slots["captures"]
             self.witness = Witness(self.audit, self.vault, captures, inbox=own.inbox)
             opened.callback(self.witness.look)
@@ -123,6 +131,7 @@ class App:
                 degraded=partial(self.health.degraded, ("captures",)),
                 enricher=self.enricher,
                 quiet_s=settings.sync.adopt_s,
+                collections=settings.kb.known,
                 reranker=self.reranker,
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)

@@ -134,7 +134,7 @@ def carried_out(
         if not changes:
             return answer
         documents = [
-            parse(change.raw, change.path, mtime_ms=UNDATED, inbox=tools.inbox)
+            tools.parsed(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
             if isinstance(change, Made | Rewritten)
         ]

@@ -20,6 +20,7 @@ from click.shell_completion import (
 )
 
 from index.errors import MemexError
+from index.model import COLLECTIONS
 from syncd import control, render
 from syncd.cli_frame import FLAGS, Command
 from syncd.config import Settings, load
@@ -71,6 +72,12 @@ def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionI
     """Names of keys that are not revoked."""
     found = _asked(ctx, "key.list", {}) or []
     return _fitting(((one["name"], ",".join(one["scopes"])) for one in found if not one.get("revoked_at")), typed)
+
+
+def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of collections."""
+    chosen = _settings(ctx)
+    return _fitting(((name, "") for name in (chosen.kb.known if chosen else COLLECTIONS)), typed)
 
 
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -16,12 +16,12 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.identity import fold
 from index.model import Document, Record
 from syncd.capture import composed, namespace_path, properties_of, tag_of
+from syncd.collections import filed
 from syncd.convert import HEAD, Converted
 from syncd.enrich import filled
 from syncd.file_names import last_name
 from syncd.file_note import Facts, about, clean, taken_in
 from syncd.note import FrontmatterError, PropertyValue, encode
-from syncd.parse import parse
 from syncd.place import FILES
 from syncd.vault import Sum
 from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
@@ -91,7 +91,7 @@ def done(tools: Tools, order: Order, folder: str) -> bool:
         if entry is None or entry.stat != stat:
             with suppress(NotFound):
                 raw, _ = vault.read(path)
-                if parse(raw, path, mtime_ms=0, inbox=tools.inbox).claimed_id == order.planned:
+                if tools.parsed(raw, path, mtime_ms=0).claimed_id == order.planned:
                     raise Unavailable("the document is there and is being read; it is done in a moment", retryable=True)
     return False
 
@@ -129,7 +129,7 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
         found = finding()
         raw = encode(text)
         with suppress(FrontmatterError):
-            raw, document = filled(raw, document, found.enrichment, inbox=tools.inbox) or (raw, document)
+            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
         with still(tools.captures) as current:
             if current is not index:
                 continue  # it was switched for another build
@@ -151,13 +151,13 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
 def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, given = wish.order, wish.order.given
-    tags = _tags(given.get("tags") or ())
+    collection, tags = filed(given.get("collection"), given.get("tags") or (), tools.collections)
     own = partial(
         properties_of,
         id=order.planned,
         created_at=now,
         source=given.get("source"),
-        collection=given.get("collection") or "documents",
+        collection=collection or tools.collections[0],
     )
     other = wish.name if wish.name != note.rpartition("/")[2][:-3] else None
     said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path, other)}
@@ -167,11 +167,13 @@ def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -
         with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
             title = given.get("title") or title or order.name
             text = composed(own(title=title, tags=_tags((*tags, *tagged)), metadata={**said, **more}), body)
-    text = text or composed(own(title=given.get("title") or order.name, tags=tags, metadata=said), wish.facts.text)
-    return text, parse(encode(text), note, mtime_ms=now, inbox=tools.inbox)
+    text = text or composed(
+        own(title=given.get("title") or order.name, tags=_tags(tags), metadata=said), wish.facts.text
+    )
+    return text, tools.parsed(encode(text), note, mtime_ms=now)
 
 
 def _tags(given: Collection[str]) -> tuple[str, ...]:
-    """As tags that Obsidian accepts; a collection is named by its own property."""
+    """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
     tags = (tag_of(tag) for tag in given)
     return tuple(dict.fromkeys(tag for tag in tags if tag and not tag.casefold().startswith("collection:")))

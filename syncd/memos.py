@@ -5,7 +5,7 @@ Law, tested: what a person writes into a memo meanwhile is never overwritten unr
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
@@ -19,10 +19,10 @@ from index.ties import end
 from index.trace import span
 from syncd.batch import Change, Drafts, Unstored, carried_out
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of
+from syncd.collections import filed, retagged
 from syncd.file_removal import stored_file
 from syncd.memo_relations import dropped
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, split
-from syncd.parse import parse
 from syncd.properties import LARGEST
 from syncd.sweep import UNADOPTED
 from syncd.writing import alone, created, known, known_whole
@@ -65,7 +65,9 @@ class _Wish:
     memo_id: str
     namespace: str
     content: str
-    owned: Mapping[str, PropertyValue]  # title and tags, if given
+    owned: Mapping[str, PropertyValue]  # the title, if given
+    tags: Sequence[str] | None  # if given
+    collection: str | None  # if one is named
     fields: Mapping[str, Any]  # the metadata besides
     replace: bool
     version: int | None
@@ -93,7 +95,8 @@ class Memos:
         `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
         that the memo must have, 0 for none at all. Raises Conflict, with the version, when it has another."""
         checked(content)
-        fields, titled, tags = metadata_of(metadata or {})
+        fields, titled, told = metadata_of(metadata or {})
+        collection, tags = filed(None, told, self._tools.collections)
         folder = "/".join(filter(None, (self._tools.inbox, self.workspace, namespace_path(namespace))))
         if memo_id is not None and not ID.match(memo_id):
             raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
@@ -105,9 +108,9 @@ class Memos:
         owned: dict[str, PropertyValue] = {}
         if title is not None or "title" in given:
             owned["title"] = titled if title is None else title
-        if "tags" in given:
-            owned["tags"] = list(tags) or None
-        own = partial(properties_of, source=None, collection="memory", tags=tags, metadata=patched({}, fields))
+        own = partial(
+            properties_of, source=None, collection=collection or "memory", tags=tags, metadata=patched({}, fields)
+        )
         while memo_id is None or self._standing(memo_id, namespace) is None:
             if version:
                 raise Conflict(f"there is no memo {memo_id!r}, so it has no version {version}", version=0)
@@ -124,7 +127,8 @@ class Memos:
             )
             if made is not True:
                 return Saved(made, created=True)
-        wish = _Wish(memo_id, namespace, content, owned, fields, replace, version)
+        own_tags = tags if "tags" in given else None
+        wish = _Wish(memo_id, namespace, content, owned, own_tags, collection, fields, replace, version)
         with alone(self._tools, self.workspace):
             path = carried_out(self._tools, partial(self._revision, wish), self._progress)
             return Saved(known(self.index.at(path)), created=False)
@@ -219,7 +223,7 @@ class Memos:
         return text, document
 
     def _parsed(self, text: str, record: Record) -> Document:
-        return parse(encode(text), record.path, mtime_ms=record.created_at, inbox=self._tools.inbox)
+        return self._tools.parsed(encode(text), record.path, mtime_ms=record.created_at)
 
     def _here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
@@ -249,6 +253,8 @@ class Memos:
             **_changes(document.metadata, wish.fields, replace=wish.replace),
         }
         try:
+            if wish.tags is not None:
+                changes |= retagged(split(text)[0], wish.tags, wish.collection)
             written = split(edit(text, changes))[0] + wish.content
             if written == text:
                 return [], record.path

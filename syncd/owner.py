@@ -92,7 +92,7 @@ class _Owner:
         scope = given.get("scope") or "captures"
         if scope not in ("captures", "vault", "all"):
             raise InvalidArgument(f"scope must be captures, vault or all, not {scope!r}")
-        query = _query(given)
+        query = _query(given, self._app.settings.kb.known)
         if query.filter.workspace:
             self._app.desk.workspace(query.filter.workspace)
         scopes = [one for one in SCOPES if scope in (one, "all")]
@@ -118,6 +118,7 @@ class _Owner:
             source=given.get("source"),
             metadata=given.get("metadata"),
             namespace=given.get("namespace") or "default",
+            collection=given.get("collection"),
         )
         return _record(captured.record) | {"created": captured.created}
 
@@ -236,9 +237,10 @@ def _teller(progress: Progress) -> Callable[[int, int, str], None]:
     return lambda done, total, stage: progress({"done": done, "total": total, "stage": stage})
 
 
-def _query(given: Arguments) -> Query:
+def _query(given: Arguments, collections: tuple[str, ...]) -> Query:
     names = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
-    return request(given["query"], **{name: given[name] for name in names if given.get(name) is not None})
+    asked = {name: given[name] for name in names if given.get(name) is not None}
+    return request(given["query"], collections=collections, **asked)
 
 
 def _in_scope(query: Query, scope: Scope) -> Query:

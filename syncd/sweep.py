@@ -15,11 +15,12 @@ from functools import partial
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import path_id
 from index.index import Index
-from index.model import Document, Stat
+from index.model import Document, Record, Stat
 from index.prepared import Prepared
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso
+from syncd.collections import Filing, contested
 from syncd.entity import settle
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
@@ -81,9 +82,19 @@ class Aim:
 class Sweep:
     """Makes passes. One at a time; captures may be committed in between by other threads."""
 
-    def __init__(self, vault: Vault, agenda: Agenda, absence: Absence, *, inbox: str, adopt_s: float) -> None:
+    def __init__(
+        self,
+        vault: Vault,
+        agenda: Agenda,
+        absence: Absence,
+        *,
+        inbox: str,
+        adopt_s: float,
+        collections: Sequence[str],
+    ) -> None:
         self._vault, self._agenda, self._absence = vault, agenda, absence
-        self._inbox, self._adopt_s = inbox, adopt_s
+        self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
+        self._filing = Filing(collections)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
         # Given each look of the index that answers, and at what it was; quick, raises nothing.
@@ -105,7 +116,7 @@ class Sweep:
         for scope, index in aim.build.indexes.items():
             files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
             if aim.under is None:
-                index.review()
+                index.review(self._collections)
             manifest = index.manifest.copy()
             found = survey(files, manifest, under=aim.under, embedded=embedding)
             late = _owed(files.keys() - set(found.suspects), index) if scope == "captures" and aim.live else []
@@ -286,7 +297,9 @@ class Sweep:
         if not (raw or aim.accept) and 0 <= age < FINAL and path in aim.build.indexes[self._place(path).scope].manifest:
             self._agenda.again(path, FINAL - age)
             return None, stat
-        document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
+        document = self._parsed(raw, path, stat)
+        if aim.live:
+            self._filing.look(document, raw, partial(_known, document, aim.build.indexes[document.scope]))
         if aim.live and raw.strip() and _adoptable(document):
             if 0 <= age < self._adopt_s:
                 self._agenda.again(path, self._adopt_s - age)
@@ -295,7 +308,9 @@ class Sweep:
         return document, stat
 
     def _adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
-        """Give a note that a person dropped in its `id` and `created_at`, and a node's new facts their ordinals; nothing else."""
+        """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, one collection.
+
+        Nothing else is changed."""
         text = decode(raw)
         try:
             if document.claimed_id is None:
@@ -305,6 +320,7 @@ class Sweep:
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
                     text = settle(text, now=int(time.time() * 1000))
+            text = self._filing.settled(document.path, text)
             if text == decode(raw):
                 return document, stat
             raw = encode(text)
@@ -313,7 +329,10 @@ class Sweep:
             return document, stat  # it has its defect already
         except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
             return document, stat  # it is found all the same, and adopted at a later look
-        return parse(raw, document.path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox), stat
+        return self._parsed(raw, document.path, stat), stat
+
+    def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
+        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
 
 
 def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
@@ -326,10 +345,18 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
 
 
 def _owed(paths: Iterable[str], index: Index) -> list[str]:
-    """Those of these known notes of the inbox that lack an id or ordinals: they were not quiet yet when they were read."""
-    manifest = index.manifest
+    """Those of these known notes of the inbox that were not quiet yet when they were read.
+
+    They lack an id or ordinals, or name several collections."""
+    manifest, several = index.manifest, index.contested()
     known = ((path, entry) for path in paths if (entry := manifest.get(path)))
-    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path)]
+    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path) or path in several]
+
+
+def _known(document: Document, index: Index) -> Record | None:
+    """What is known of a note until now, perhaps under another path."""
+    there = index.at(document.path)
+    return there or (index.record(document.claimed_id, document.workspace) if document.claimed_id else None)
 
 
 def _dated(document: Document, stat: Stat) -> bool:
@@ -338,7 +365,7 @@ def _dated(document: Document, stat: Stat) -> bool:
 
 
 def _adoptable(document: Document) -> bool:
-    owed = document.claimed_id is None or (document.node is not None and document.node.unsettled)
+    owed = document.claimed_id is None or (document.node is not None and document.node.unsettled) or contested(document)
     able = document.scope == "captures" and document.writable
     return owed and able and not any(defect.name in UNADOPTED for defect in document.defects)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,14 +41,24 @@ class Sync:
     """Keeps the indexes true to the vault. `run` is one pass; `start` makes passes as hints come in."""
 
     def __init__(
-        self, vault: Vault, shelf: Shelf, repo: Repo, settings: SyncSettings, *, inbox: str, state: Path
+        self,
+        vault: Vault,
+        shelf: Shelf,
+        repo: Repo,
+        settings: SyncSettings,
+        *,
+        inbox: str,
+        state: Path,
+        collections: Sequence[str],
     ) -> None:
         self.vault, self.shelf = vault, shelf
-        self.beside = Beside(vault.beside)
+        self.beside = Beside(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._agenda = Agenda(quiet=settings.quiet_s, patience=settings.patience_s)
         self._absence = Absence(repo, state / "head", share=settings.removal_share)
-        self._sweep = Sweep(vault, self._agenda, self._absence, inbox=inbox, adopt_s=settings.adopt_s)
+        self._sweep = Sweep(
+            vault, self._agenda, self._absence, inbox=inbox, adopt_s=settings.adopt_s, collections=collections
+        )
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None
         self._trouble: dict[str, str] = {}

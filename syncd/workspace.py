@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,23 +18,25 @@ from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Query, Record
+from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.rerank import Reranker
 from syncd.audit import Audit, Author
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
+from syncd.collections import filed
 from syncd.enrich import Enricher, filled, lacking
 from syncd.file_removal import stored_file, without
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.names import note
-from syncd.naming import addresses, bare, told
+from syncd.naming import addresses, bare, base, named, stems, told, unnumbered
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
 from syncd.place import place
 from syncd.pushes import Pushes
 from syncd.shelf import Slot
+from syncd.tagging import set_tags
 from syncd.telemetry import Sample
 from syncd.vault import Vault
 from syncd.writing import created, known, still, undoing, unnamed
@@ -60,6 +62,18 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What a workspace holds, in numbers, and how well it can be found."""
+
+    documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
+    chunks: int
+    words_only: int  # documents without vectors
+    listed: bool  # whether the vault has been read once
+    encoder: tuple[str, int, str]  # the model's name, dimensions, state
+    degraded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tools:
     """What every workspace works with: the inbox's files and index, and the clock. Nothing of the vault proper."""
 
@@ -72,9 +86,14 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
     drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
+
+    def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
+        """The document that a note of the inbox holds."""
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.collections)
 
 
 class Workspace:
@@ -103,6 +122,11 @@ class Workspace:
         return Nodes(self.name, self._tools, self._progress)
 
     @property
+    def collections(self) -> tuple[str, ...]:
+        """The collections that a document can be in."""
+        return self._tools.collections
+
+    @property
     def _index(self) -> Index:
         return self._tools.captures.index
 
@@ -113,24 +137,28 @@ class Workspace:
         source: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         namespace: str = "default",
-        collection: str = "documents",
+        collection: str | None = None,
     ) -> Captured:
-        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else."""
+        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else.
+
+        A tag `collection:x` names the collection too. Of those notes that have the content, only one of the collection that is
+        named counts."""
         now = self._tools.now()
         body = checked(content)
-        rest, title, tags = metadata_of(metadata or {})
+        rest, title, given = metadata_of(metadata or {})
+        named, tags = filed(collection, given, self.collections)
         if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
             raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
         folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
         content_hash = hashlib.sha256(body).hexdigest()
-        if again := self._again(content_hash, now):
+        if again := self._again(content_hash, named, now):
             return again
         own = partial(
             properties_of,
             id=str(uuid.uuid4()),
             created_at=now,
             source=source,
-            collection=collection,
+            collection=named or COLLECTIONS[0],
             tags=tags,
             metadata=rest,
         )
@@ -141,7 +169,7 @@ class Workspace:
             content=content,
             own=own,
             now=now,
-            instead=partial(self._again, content_hash, now),
+            instead=partial(self._again, content_hash, named, now),
             progress=self._progress,
         )
         return made if isinstance(made, Captured) else Captured(made, created=True)
@@ -153,7 +181,7 @@ class Workspace:
         with still(self._tools.captures) as index:
             raw, stat = self._tools.vault.read(path)
             now = self._tools.now()
-            before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
+            before = self._tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
             if before.workspace != self.name or not before.writable or before.type == "entity":
                 return None  # a node's summary and tags are set by name
             if not lacking(before, found, replace=replacing):
@@ -161,7 +189,7 @@ class Workspace:
             if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
                 raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
             try:
-                made = filled(raw, before, found, inbox=self._tools.inbox, replace=replacing)
+                made = filled(raw, before, found, read=self._tools.parsed, replace=replacing)
             except FrontmatterError as error:
                 raise Conflict(f"its properties can't be changed: {error}") from error
             assert made is not None, "it lacks something"
@@ -183,6 +211,22 @@ class Workspace:
         record = self._record(id)
         return Kept(record, self.content(record), tuple(self._index.passages(record)))
 
+    def record(self, id: str) -> Record:
+        """What is known of the document that answers to `id`."""
+        return self._record(id)
+
+    def held(self) -> Held:
+        """How much there is here."""
+        rows = self._index.tally(self.name)
+        return Held(
+            documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
+            chunks=sum(chunks for _, _, _, chunks, _ in rows),
+            words_only=sum(bare for *_, bare in rows),
+            listed=self._index.listed,
+            encoder=self._index.encoder,
+            degraded=tuple(self._tools.degraded()),
+        )
+
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
         with unnamed(record.path):
@@ -203,8 +247,7 @@ class Workspace:
         return found
 
     def _at(self, address: str) -> Record | None:
-        alike = bare(address)
-        return self._addressed(path for path in self._paths() if bare(path) == alike).get(address)
+        return self._competing([base(address)]).get(address)
 
     def _elsewhere(self, file: str) -> Record | None:
         """The document of a file that lies where a person put it, under the name that they gave it."""
@@ -213,9 +256,8 @@ class Workspace:
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: bare(record.path.removeprefix(self._root)) for record in records}
-        alike = frozenset(asked.values())
-        found = self._addressed(path for path in self._paths() if bare(path) in alike)
+        asked = {record.id: base(self._plain(record.path, named(record), record.type)) for record in records}
+        found = self._competing(set(asked.values()))
         return {record.id: address for address, record in found.items() if record.id in asked}
 
     def matching(self, text: str, limit: int) -> list[str]:
@@ -245,6 +287,18 @@ class Workspace:
         root = self._root
         return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
 
+    def _plain(self, path: str, title: str, type: str) -> str:
+        return unnumbered(path.removeprefix(self._root), title, type)
+
+    def _competing(self, bases: Iterable[str]) -> dict[str, Record]:
+        """The documents by address whose addresses have one of these bases."""
+        root, found = self._root, set[str]()
+        for one in bases:
+            for row in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
+                if base(self._plain(*row)) == one:
+                    found.add(row[0][len(root) :])
+        return self._addressed(found)
+
     def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
         records = (index.at(f"{root}{path}") for path in paths)
@@ -253,6 +307,12 @@ class Workspace:
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
+
+    def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
+        """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
+
+        Raises Conflict, with the version, when it has another than `version`."""
+        return set_tags(self.name, self._tools, id, tags, version)
 
     def delete(self, id: str) -> Record:
         """Remove a document: its note, its chunks and their vectors; of a node also the relations that lead to it.
@@ -281,10 +341,10 @@ class Workspace:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
         return record
 
-    def _again(self, content_hash: str, now: int) -> Captured | None:
+    def _again(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
         with still(self._tools.captures) as index:
-            record = index.captured(self.name, content_hash)
+            record = index.captured(self.name, content_hash, collection)
             if record is None:
                 return None
             try:
@@ -292,14 +352,14 @@ class Workspace:
                     raw, _ = self._tools.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
-            before = parse(raw, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            before = self._tools.parsed(raw, record.path, mtime_ms=now)
             if before.content_hash != content_hash:
                 return None  # edited a moment ago, likewise
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
-            document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            document = self._tools.parsed(changed, record.path, mtime_ms=now)
             with unnamed(record.path):
                 stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
             with undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):

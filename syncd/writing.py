@@ -20,7 +20,6 @@ from syncd.audit import taken_back
 from syncd.capture import composed, free_name, title_of
 from syncd.enrich import Found, filled
 from syncd.note import FrontmatterError, encode
-from syncd.parse import parse
 from syncd.secrets import redacted
 from syncd.shelf import Slot
 
@@ -109,7 +108,7 @@ def created(
         name = free_name(stem_of, now, lambda folded: folded in avoid or tools.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
         raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
-        document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=tools.inbox)
+        document = tools.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or tools.enricher.begin(document)
         # Cut and embed before anything is written: a capture that can't be made findable is refused.
         index = tools.captures.index
@@ -119,7 +118,7 @@ def created(
         with span("enrich"):
             found = finding()
         with suppress(FrontmatterError):
-            raw, document = filled(raw, document, found.enrichment, inbox=tools.inbox) or (raw, document)
+            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
         ready = replace(ready, document=document)  # no passage shows summary or tags
         with still(tools.captures) as current:
             if (other := instead()) is not None:
