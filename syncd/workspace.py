@@ -28,7 +28,8 @@ from syncd.file_removal import stored_file, without
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.naming import addresses, bare, base, stems, told, unnumbered
+from syncd.names import note
+from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
@@ -253,15 +254,28 @@ class Workspace:
         return told(body) if record.type == "entity" else body
 
     def at(self, address: str) -> Record:
-        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
-        found = self._competing([base(address)]).get(address)
+        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
+
+        The address of a stored file is that of the document which holds its text."""
+        found = self._at(address)
+        if found is None and not note(address):
+            beside = self._at(f"{address}.md")
+            found = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
 
+    def _at(self, address: str) -> Record | None:
+        return self._competing([base(address)]).get(address)
+
+    def _elsewhere(self, file: str) -> Record | None:
+        """The document of a file that lies where a person put it, under the name that they gave it."""
+        found = (record for record in self._index.of_file(file) if record.workspace == self.name)
+        return next((record for record in found if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
+
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: base(self._plain(record.path, record.title, record.type)) for record in records}
+        asked = {record.id: base(self._plain(record.path, called(record), record.type)) for record in records}
         found = self._competing(set(asked.values()))
         return {record.id: address for address, record in found.items() if record.id in asked}
 
