@@ -40,7 +40,7 @@ def kb(work: Path) -> Iterator[Row]:
         spent = timed([lambda text=text: one.tool("kb_search", query=text) for text in asked])
         yield Row("kb_search over MCP, 1,000 notes", "p50 <= 15, p95 <= 40 ms", *_held(spent, 15, 40))
         ids = [hit["document_id"] for text in asked[:15] for hit in one.tool("kb_search", query=text)["results"]]
-        spent = timed([lambda id=id: one.tool("kb_get", id=id) for id in ids[:150]])
+        spent = timed([lambda doc=doc: one.tool("kb_get", id=doc) for doc in ids[:150]])
         yield Row("kb_get over MCP", "", *_held(spent))
         spent = [_note(one, f"A note of its own, number {n}: the pump on the roof was replaced.") for n in range(60)]
         yield Row("kb_addnote -> done, one after the other", "", *_held(spent))
