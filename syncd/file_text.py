@@ -16,11 +16,11 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.identity import fold
 from index.model import Document, Record
 from syncd.capture import composed, namespace_path, properties_of, tag_of
+from syncd.collections import names_one
 from syncd.enrich import filled
 from syncd.file_names import last_name
 from syncd.file_note import Facts, about, clean, taken_in
 from syncd.note import FrontmatterError, PropertyValue, encode
-from syncd.parse import parse
 from syncd.place import FILES
 from syncd.vault import Sum
 from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
@@ -110,7 +110,7 @@ def done(tools: Tools, order: Order, folder: str) -> bool:
         if entry is None or entry.stat != stat:
             with suppress(NotFound):
                 raw, _ = vault.read(path)
-                if parse(raw, path, mtime_ms=0, inbox=tools.inbox).claimed_id == order.planned:
+                if tools.parsed(raw, path, mtime_ms=0).claimed_id == order.planned:
                     raise Unavailable("the document is there and is being read; it is done in a moment", retryable=True)
     return False
 
@@ -147,7 +147,7 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
         found = finding()
         raw = encode(text)
         with suppress(FrontmatterError):
-            raw, document = filled(raw, document, found.enrichment, inbox=tools.inbox) or (raw, document)
+            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
         with still(tools.captures) as current:
             if current is not index:
                 continue  # it was switched for another build
@@ -185,10 +185,10 @@ def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -
             title = given.get("title") or title or order.name
             text = composed(own(title=title, tags=_tags((*tags, *tagged)), metadata={**said, **more}), body)
     text = text or composed(own(title=given.get("title") or order.name, tags=tags, metadata=said), wish.facts.text)
-    return text, parse(encode(text), note, mtime_ms=now, inbox=tools.inbox)
+    return text, tools.parsed(encode(text), note, mtime_ms=now)
 
 
 def _tags(given: Collection[str]) -> tuple[str, ...]:
     """As tags that Obsidian accepts; a collection is named by its own property."""
     tags = (tag_of(tag) for tag in given)
-    return tuple(dict.fromkeys(tag for tag in tags if tag and not tag.casefold().startswith("collection:")))
+    return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))
