@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from index.catalog import Catalog
 from index.chunk import Sizes
 from index.embed import Embedder
+from index.encoders import called
 from index.find import Place, find
 from index.identity import path_id
 from index.model import Answer, Observation, ObservationAnswer, ObservationMode, Query, Record
@@ -96,6 +97,28 @@ class Reader:
     def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
         return self._catalog.files(workspace)
+
+    def titled(self, stem: str) -> list[tuple[str, str, str]]:
+        """Path, title and type of the notes at `stem`, and at `stem` with more behind a blank; quick however many there are."""
+        return self._catalog.rows(
+            "select path, title, type from documents where path in (?1 || '.md', ?1 || '.MD', ?1 || '.Md', ?1 || '.mD') "
+            "or (path > ?1 || ' ' and path < ?1 || '!')",
+            stem,
+        )
+
+    def tally(self, workspace: str) -> list[tuple[str, str, int, int, int]]:
+        """By type and collection: documents of `workspace`, their chunks, and how many of them have no vectors."""
+        return self._catalog.rows(
+            """select type, collection, count(*), coalesce(sum(chunks), 0), sum(not embedded) from documents
+            where workspace = ? group by type, collection order by type, collection""",
+            workspace,
+        )
+
+    @property
+    def encoder(self) -> tuple[str, int, str]:
+        """The encoder in use: its model's name, the dimensions of the index's vectors, and its state."""
+        name = called(self._embedder.chosen or self._embedder.configured[0])
+        return name, self._store.dimensions, self._embedder.state
 
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""

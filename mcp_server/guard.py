@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcp_server.access import Access
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE"})
+WRITING: Final = frozenset({"POST", "PUT", "PATCH"})  # methods whose body must be of a known kind
 ASSERTION: Final = b"cf-access-jwt-assertion"
 ONCE: Final = frozenset(
     {b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site", b"mcp-session-id"}
@@ -59,6 +59,7 @@ class Guard:
         access: Access | None,
         hosts: Collection[str],
         origins: Collection[str],
+        methods: Callable[[str], Collection[str]],
         clock: Callable[[], int],
     ) -> None:
         self._app = AuthContextMiddleware(app)
@@ -71,6 +72,7 @@ class Guard:
         self._failures = Buckets(limits.failures / 60, limits.failures)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
+        self._methods = methods
         self._clock = clock
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
@@ -84,7 +86,7 @@ class Guard:
         if scope["type"] != "http":
             return  # a web socket: uvicorn closes what is not accepted
         headers, repeated = _headers(scope)
-        refusal = _malformed(scope, repeated) or self._stranger(scope["method"], headers)
+        refusal = _malformed(scope, repeated) or self._stranger(scope, headers)
         key, late = None, 0.0
         if refusal is None:
             try:
@@ -93,7 +95,7 @@ class Guard:
                 refusal = Refusal(503, error.code, error.message, UNREAD_SECONDS)
         if refusal is None and key is not None and scope["path"] not in OPEN:
             late, refusal = self._pace(key, scope)
-        if refusal is None and scope["method"] in ("POST", "DELETE"):
+        if refusal is None and scope["method"] in (*WRITING, "DELETE"):
             refusal = self._unread(scope, headers)
         if refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
             received = await self._body(receive, self._largest(scope["path"]))
@@ -160,7 +162,7 @@ class Guard:
             CALLER.reset(reset)
             del self._under_way[task]
 
-    def _stranger(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _stranger(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse what a browser was tricked into, before anything else is looked at."""
         if headers.get(b"host", b"").lower() not in self._hosts:
             message = (
@@ -173,8 +175,10 @@ class Guard:
             return Refusal(403, PermissionDenied.code, message)
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and origin is None:
             return Refusal(403, PermissionDenied.code, "requests that another site makes in a browser are refused")
-        if method not in METHODS:
-            return Refusal(405, InvalidArgument.code, f"the method {method[:16]} is not served")
+        method, served = scope["method"], self._methods(scope["path"])
+        if method not in served:
+            allow = ", ".join(sorted(served))
+            return Refusal(405, InvalidArgument.code, f"{method[:16]} is not served here, but {allow}", allow=allow)
         return None
 
     async def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[Key | None, Refusal | None]:
@@ -227,7 +231,7 @@ class Guard:
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
         if int(length[:20]) > (largest := self._largest(scope["path"])):
             return _too_large(largest)
-        if scope["method"] == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+        if scope["method"] in WRITING and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
             return Refusal(415, InvalidArgument.code, "the body must be JSON: send `Content-Type: application/json`")
         return None
 

@@ -28,6 +28,7 @@ class Refusal(NamedTuple):
     code: str
     message: str
     wait: float = 0.0  # seconds after which the same request may be made again
+    allow: str = ""  # the methods that are served there, for one that is not
 
 
 def with_headers(send: Send) -> Send:
@@ -59,6 +60,8 @@ async def refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
     headers += [_date(), (b"cache-control", b"no-store")]
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
+    if refusal.allow:
+        headers.append((b"allow", refusal.allow.encode()))
     if refusal.wait:
         headers.append((b"retry-after", b"%d" % math.ceil(refusal.wait)))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})

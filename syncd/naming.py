@@ -29,22 +29,38 @@ def bare(path: str) -> str:
         whole = head
 
 
+def base(address: str) -> str:
+    """What an address has in common with all that may be mistaken for it: neither ending nor parts of ids."""
+    whole = address[:-3]
+    while True:
+        head, blank, last = whole.rpartition(" ")
+        if not blank or not last.startswith("(") or not _ADDED.fullmatch(last):
+            return whole
+        whole = head
+
+
+def stems(base: str) -> tuple[str, ...]:
+    """How the files begin that may have an address of this `base`, numbers left out."""
+    stem, dot, ending = base.rpartition(".")
+    return (base, stem) if dot and "/" not in ending else (base,)
+
+
 def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
-    """The notes by address; `records` must hold all of the workspace that are `bare` alike. `root` is its folder, with "/".
+    """The notes by address; `records` must hold all of the workspace of one `base`. `root` is its folder, with "/".
 
     Of several notes with one title in one folder the oldest has the plain address, the others add a part of their id."""
     found: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: (record.created_at, record.id)):
-        plain = _plain(record, root)
+        plain = unnumbered(record.path.removeprefix(root), record.title, record.type)
         names = (plain, *(f"{plain[:-3]} ({part}){plain[-3:]}" for part in (record.id[:8], record.id)))
         found[next((name for name in names if name not in found), plain)] = record
     return found
 
 
-def _plain(record: Record, root: str) -> str:
-    path = record.path.removeprefix(root)
+def unnumbered(path: str, title: str, type: str) -> str:
+    """The path of a note without the number that it got because another has the name."""
     folder, slash, name = path.rpartition("/")
-    titled = node_file(record.title) if record.type == "entity" else file_name(record.title)
+    titled = node_file(title) if type == "entity" else file_name(title)
     return f"{folder}{slash}{_unnumbered(name[:-3], titled)}{path[-3:]}"
 
 

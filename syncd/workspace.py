@@ -8,37 +8,32 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from index.enrich import Enrichment
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.errors import Conflict, NotFound
 from index.identity import fold
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.rerank import Reranker
-from syncd.audit import Audit, Author
-from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of, workspace_name
+from syncd.audit import Audit
+from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
 from syncd.enrich import Enricher
 from syncd.file_removal import stored_file, without
-from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.naming import addresses, bare, told
+from syncd.naming import addresses, bare, base, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
-from syncd.place import place
-from syncd.pushes import Pushes
 from syncd.queue import Job, Queue, Status
 from syncd.shelf import Slot
 from syncd.tagging import set_tags
-from syncd.telemetry import Sample
 from syncd.vault import Vault
 from syncd.writing import created, enriched, known, still, undoing, unnamed
 
@@ -58,6 +53,18 @@ class Kept:
     record: Record
     content: str  # byte for byte as it was given
     chunks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a workspace holds, in numbers, and how well it can be found."""
+
+    documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
+    chunks: int
+    words_only: int  # documents without vectors
+    listed: bool  # whether the vault has been read once
+    encoder: tuple[str, int, str]  # the model's name, dimensions, state
+    degraded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +195,10 @@ class Workspace:
         """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
         return self._tools.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
 
+    def job_counts(self) -> dict[Status, int]:
+        """How many jobs of this workspace there are in each status, whosever they are."""
+        return self._tools.queue.counts(self.name)
+
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
@@ -206,6 +217,22 @@ class Workspace:
         record = self._record(id)
         return Kept(record, self.content(record), tuple(self._index.passages(record)))
 
+    def record(self, id: str) -> Record:
+        """What is known of the document that answers to `id`."""
+        return self._record(id)
+
+    def held(self) -> Held:
+        """How much there is here."""
+        rows = self._index.tally(self.name)
+        return Held(
+            documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
+            chunks=sum(chunks for _, _, _, chunks, _ in rows),
+            words_only=sum(bare for *_, bare in rows),
+            listed=self._index.listed,
+            encoder=self._index.encoder,
+            degraded=tuple(self._tools.degraded()),
+        )
+
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
         with unnamed(record.path):
@@ -215,17 +242,15 @@ class Workspace:
 
     def at(self, address: str) -> Record:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
-        alike = bare(address)
-        found = self._addressed(path for path in self._paths() if bare(path) == alike).get(address)
+        found = self._competing([base(address)]).get(address)
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: bare(record.path.removeprefix(self._root)) for record in records}
-        alike = frozenset(asked.values())
-        found = self._addressed(path for path in self._paths() if bare(path) in alike)
+        asked = {record.id: base(self._plain(record.path, record.title, record.type)) for record in records}
+        found = self._competing(set(asked.values()))
         return {record.id: address for address, record in found.items() if record.id in asked}
 
     def matching(self, text: str, limit: int) -> list[str]:
@@ -254,6 +279,18 @@ class Workspace:
         """The paths of all documents here, below the workspace's folder."""
         root = self._root
         return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
+
+    def _plain(self, path: str, title: str, type: str) -> str:
+        return unnumbered(path.removeprefix(self._root), title, type)
+
+    def _competing(self, bases: Iterable[str]) -> dict[str, Record]:
+        """The documents by address whose addresses have one of these bases."""
+        root, found = self._root, set[str]()
+        for one in bases:
+            for row in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
+                if base(self._plain(*row)) == one:
+                    found.add(row[0][len(root) :])
+        return self._addressed(found)
 
     def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
@@ -321,71 +358,3 @@ class Workspace:
             with undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
             return Captured(known(index.at(record.path)), created=False)
-
-
-class Desk:
-    """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
-
-    def __init__(
-        self,
-        tools: Tools,
-        keys: Keys,
-        status: Callable[[Collection[str] | None], dict[str, Any]],
-        pushes: Pushes,
-        samples: Callable[[], list[Sample]] = list,
-    ) -> None:
-        self._tools, self.keys, self.status = tools, keys, status
-        self.pushes, self.samples = pushes, samples
-        self.queue = tools.queue
-
-    def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
-        """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
-
-        It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
-        listeners = self._tools.captures.told
-        listeners.append(told)
-        return partial(listeners.remove, told)
-
-    def denied(self, author: Author, error: MemexError, workspace: str) -> None:
-        """Log a write that `author` was not allowed; what was asked for is told only where it is the name of something."""
-        known: list[str] = []
-        with suppress(Unavailable):  # the vault is away
-            known = self.workspaces()
-        self._tools.audit.denied(author, error.code, workspace if workspace in known else "")
-
-    def workspaces(self) -> list[str]:
-        """The names of all workspaces: the folders of the inbox that can hold captures."""
-        probe = (f"{self._tools.inbox}/{name}/x.md" for name in self._tools.vault.folders(self._tools.inbox))
-        return sorted(spot.workspace for path in probe if (spot := place(path, self._tools.inbox)).scope == "captures")
-
-    def workspace(self, name: str) -> Workspace:
-        """The workspace of that name. It must exist."""
-        if name not in self.workspaces():
-            way = (
-                "`memex workspace create default` makes it"
-                if name == "default"
-                else "`memex workspace list` names them"
-            )
-            raise NotFound(f"no workspace {name!r}: {way}")
-        return Workspace(name, self._tools)
-
-    def create_workspace(self, name: str) -> Workspace:
-        """Make a workspace; one that exists is returned as it is.
-
-        Raises Conflict for the twin of one: where letter case does not count, both would be one folder."""
-        known = self.workspaces()
-        twin = next((other for other in known if fold(other) == fold(name)), None)
-        if twin and name not in known:
-            raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")
-        self._tools.vault.make_folder(f"{self._tools.inbox}/{workspace_name(name)}")
-        return Workspace(name, self._tools)
-
-    def delete_workspace(self, name: str) -> None:
-        """Remove a workspace that holds no file. Raises InvalidArgument when it does."""
-        self.workspace(name)
-        try:
-            self._tools.vault.remove_folder(f"{self._tools.inbox}/{name}")
-        except MemexError as error:
-            raise InvalidArgument(
-                f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
-            ) from error

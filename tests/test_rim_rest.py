@@ -438,6 +438,8 @@ def test_the_description_is_valid_openapi_and_names_every_route(rim):
         "/search",
         "/thought/{id}",
         "/thoughts",
+        "/api/v1/search",
+        "/api/v1/documents/{id}",
         "/healthz",
         "/readyz",
         "/hooks/git",
