@@ -53,6 +53,7 @@ from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
+from syncd.uploads import Uploads
 from syncd.watch import Watch
 from syncd.witness import Witness
 from syncd.worker import Work, Worker
@@ -131,11 +132,12 @@ class App:
                 captures=captures,
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
-                now=lambda: time.time_ns() // 1_000_000,
+                now=_now,
                 degraded=partial(self.health.degraded, ("captures",)),
                 enricher=self.enricher,
                 queue=self.queue,
                 quiet_s=settings.sync.adopt_s,
+                uploads=Uploads(state, self.queue, settings.kb, vault=own.path, now=_now),
                 collections=settings.kb.known,
                 reranker=self.reranker,
             )
@@ -255,6 +257,7 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("uploads", 60.0, self.desk.uploads.collect)
         jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
         return jobs
 
@@ -314,6 +317,10 @@ class App:
         self.shelf.tidy()
         for slot in self.shelf.slots.values():
             slot.index.maintain()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _shelf_settings(settings: Settings, perspectives: Looks) -> ShelfSettings:

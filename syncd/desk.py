@@ -1,6 +1,6 @@
-"""The desk: hands out the workspaces of the inbox, and makes and removes them.
+"""The desk that is handed to the rim: it hands workspaces out, and holds what else agents and routes may ask.
 
-Law: what is built here holds the captures' index and nothing of the vault proper's, as its workspaces do."""
+Law: what is built here holds the captures' index and nothing of the vault proper's."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from syncd.keys import Keys
 from syncd.place import place
 from syncd.pushes import Pushes
 from syncd.telemetry import Sample
+from syncd.uploads import Uploads
 from syncd.workspace import Tools, Workspace
 
 
@@ -34,6 +35,11 @@ class Desk:
         self._tools, self.keys, self.status = tools, keys, status
         self.pushes, self.samples = pushes, samples
         self.queue = tools.queue
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in."""
+        return self._tools.uploads
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from index.errors import NotFound
 from syncd.file_note import digest_of
-from syncd.parse import parse
 from syncd.vault import Sum
 from syncd.writing import unnamed
 
@@ -23,11 +22,13 @@ def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
     """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
-    path = parse(raw, note, mtime_ms=0, inbox=tools.inbox).file  # leads nowhere but into its own workspace
+    path = tools.parsed(raw, note, mtime_ms=0).file  # leads nowhere but into its own workspace
     if path is None or {record.path for record in tools.captures.index.of_file(path)} - {note}:
         return None
     try:
         with unnamed(path):
+            if tools.vault.stat(path) is None:  # gone, or no file
+                return None
             found = tools.vault.measured(path)
     except NotFound:
         return None

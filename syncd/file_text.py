@@ -10,17 +10,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.identity import fold
 from index.model import Document, Record
 from syncd.capture import composed, namespace_path, properties_of, tag_of
+from syncd.collections import filed, names_one
+from syncd.convert import HEAD, Converted
 from syncd.enrich import filled
 from syncd.file_names import last_name
 from syncd.file_note import Facts, about, clean, taken_in
 from syncd.note import FrontmatterError, PropertyValue, encode
-from syncd.parse import parse
 from syncd.place import FILES
 from syncd.vault import Sum
 from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
@@ -28,29 +29,8 @@ from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
 if TYPE_CHECKING:
     from syncd.workspace import Tools
 
-HEAD: Final = 65_536  # bytes that tell what a file is
 SAMPLE: Final = 100_000  # characters from which summary and tags are found
 PASSAGE: Final = 800  # characters of a passage, more or less: how many are left to embed is only guessed
-
-
-class Text(Protocol):
-    """What a converter makes of a file."""
-
-    @property
-    def text(self) -> str:
-        """What it says."""
-
-    @property
-    def media_type(self) -> str:
-        """What it is."""
-
-    @property
-    def pages(self) -> int | None:
-        """How many it has, if it has any."""
-
-    @property
-    def cut(self) -> bool:
-        """Whether there was more to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +39,7 @@ class Converter:
 
     known: Collection[str]  # the endings that are taken, as ".pdf"
     kind: Callable[[str, bytes], str]  # of a file's name and first bytes; InvalidArgument for what is not taken
-    read: Callable[[Path, str, threading.Event], Text]
+    read: Callable[[Path, str, threading.Event], Converted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +66,7 @@ class Wish:
 
     order: Order
     folder: str
+    name: str  # its base name, if that is free
     facts: Facts
 
 
@@ -110,7 +91,7 @@ def done(tools: Tools, order: Order, folder: str) -> bool:
         if entry is None or entry.stat != stat:
             with suppress(NotFound):
                 raw, _ = vault.read(path)
-                if parse(raw, path, mtime_ms=0, inbox=tools.inbox).claimed_id == order.planned:
+                if tools.parsed(raw, path, mtime_ms=0).claimed_id == order.planned:
                     raise Unavailable("the document is there and is being read; it is done in a moment", retryable=True)
     return False
 
@@ -121,7 +102,8 @@ def facts(converter: Converter, order: Order, source: Path, name: str, found: Su
     with source.open("rb") as file:
         head = file.read(HEAD)
     read = converter.read(source, converter.kind(name, head), order.stopping)
-    return Facts(read.media_type, found.stat.size, found.digest, clean(read.text), read.pages, read.cut)
+    size, text = found.stat.size, clean(read.text)
+    return Facts(read.media_type, size, found.digest, text, read.pages, read.cut, read.warnings)
 
 
 def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -> Record | None:
@@ -147,7 +129,7 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
         found = finding()
         raw = encode(text)
         with suppress(FrontmatterError):
-            raw, document = filled(raw, document, found.enrichment, inbox=tools.inbox) or (raw, document)
+            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
         with still(tools.captures) as current:
             if current is not index:
                 continue  # it was switched for another build
@@ -169,26 +151,29 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
 def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, given = wish.order, wish.order.given
-    tags = _tags(given.get("tags") or ())
+    collection, tags = filed(given.get("collection"), given.get("tags") or (), tools.collections)
     own = partial(
         properties_of,
         id=order.planned,
         created_at=now,
         source=given.get("source"),
-        collection=given.get("collection") or "documents",
+        collection=collection or tools.collections[0],
     )
-    said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path)}
+    other = wish.name if wish.name != note.rpartition("/")[2][:-3] else None
+    said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path, other)}
     text = ""
     if path is None:
         more, title, tagged, body = taken_in(wish.facts.text)
         with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
             title = given.get("title") or title or order.name
             text = composed(own(title=title, tags=_tags((*tags, *tagged)), metadata={**said, **more}), body)
-    text = text or composed(own(title=given.get("title") or order.name, tags=tags, metadata=said), wish.facts.text)
-    return text, parse(encode(text), note, mtime_ms=now, inbox=tools.inbox)
+    text = text or composed(
+        own(title=given.get("title") or order.name, tags=_tags(tags), metadata=said), wish.facts.text
+    )
+    return text, tools.parsed(encode(text), note, mtime_ms=now)
 
 
 def _tags(given: Collection[str]) -> tuple[str, ...]:
-    """As tags that Obsidian accepts; a collection is named by its own property."""
+    """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
     tags = (tag_of(tag) for tag in given)
-    return tuple(dict.fromkeys(tag for tag in tags if tag and not tag.casefold().startswith("collection:")))
+    return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))

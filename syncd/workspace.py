@@ -1,4 +1,4 @@
-"""The operations on captures: one workspace of the inbox, and the desk that hands workspaces out.
+"""The operations on captures: one workspace of the inbox.
 
 Law: what is built here holds the captures' index and nothing of the vault proper's, so whatever is built on it can't
 reach a note outside the inbox. A call that returns has been made durable and findable; one that fails changed nothing."""
@@ -26,7 +26,8 @@ from syncd.enrich import Enricher
 from syncd.file_removal import stored_file, without
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.naming import addresses, bare, base, stems, told, unnumbered
+from syncd.names import note
+from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
@@ -34,6 +35,7 @@ from syncd.parse import parse
 from syncd.queue import Job, Queue, Status
 from syncd.shelf import Slot
 from syncd.tagging import set_tags
+from syncd.uploads import Uploads
 from syncd.vault import Vault
 from syncd.writing import created, enriched, known, still, undoing, unnamed
 
@@ -81,6 +83,7 @@ class Tools:
     enricher: Enricher
     queue: Queue
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    uploads: Uploads
     collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
@@ -120,6 +123,11 @@ class Workspace:
     def collections(self) -> tuple[str, ...]:
         """The collections that a document can be in."""
         return self._tools.collections
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in, of all workspaces: each call names this one."""
+        return self._tools.uploads
 
     @property
     def _index(self) -> Index:
@@ -196,7 +204,7 @@ class Workspace:
         return self._tools.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
 
     def job_counts(self) -> dict[Status, int]:
-        """How many jobs of this workspace there are in each status, whosever they are."""
+        """How many jobs there are here in each status, whoever queued them."""
         return self._tools.queue.counts(self.name)
 
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
@@ -241,15 +249,28 @@ class Workspace:
         return told(body) if record.type == "entity" else body
 
     def at(self, address: str) -> Record:
-        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
-        found = self._competing([base(address)]).get(address)
+        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
+
+        The address of a stored file is that of the document which holds its text."""
+        found = self._at(address)
+        if found is None and not note(address):
+            beside = self._at(f"{address}.md")
+            found = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
 
+    def _at(self, address: str) -> Record | None:
+        return self._competing([base(address)]).get(address)
+
+    def _elsewhere(self, file: str) -> Record | None:
+        """The document of a file that lies where a person put it, under the name that they gave it."""
+        found = (record for record in self._index.of_file(file) if record.workspace == self.name)
+        return next((record for record in found if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
+
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: base(self._plain(record.path, record.title, record.type)) for record in records}
+        asked = {record.id: base(self._plain(record.path, called(record), record.type)) for record in records}
         found = self._competing(set(asked.values()))
         return {record.id: address for address, record in found.items() if record.id in asked}
 

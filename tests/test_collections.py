@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -59,10 +61,10 @@ def test_an_unknown_one_is_refused_with_those_that_are_known(collection, tags):
     [
         pytest.param("collection: documents # mine\ntags:\n  - a # one\n  # two\n  - collection:memory\n  - 'b'\n",
                      "collection: memory # mine\ntags:\n  - a # one\n  # two\n  - 'b'\n", id="an item of a list"),
-        pytest.param("tags: [a, Collection:Memory, \"b c\"] # all\nx: 1\n", "tags: [a, \"b c\"] # all\nx: 1\ncollection: memory\n", id="of [a, b]"),
+        pytest.param('tags: [a, Collection:Memory, "b c"] # all\nx: 1\n', 'tags: [a, "b c"] # all\nx: 1\ncollection: memory\n', id="of [a, b]"),
         pytest.param("tags: [collection:workspace, '#collection:memory', a]\n", "tags: [a]\ncollection: memory\n", id="two of [a, b]"),
-        pytest.param("tags: [\"collection:memory\", \"a,b\"]\n", "tags: [\"a,b\"]\ncollection: memory\n", id="before one with a comma"),
-        pytest.param("tags: [\"a,b\", collection:memory]\n", "tags:\n  - a,b\ncollection: memory\n", id="behind one with a comma"),
+        pytest.param('tags: ["collection:memory", "a,b"]\n', 'tags: ["a,b"]\ncollection: memory\n', id="before one with a comma"),
+        pytest.param('tags: ["a,b", collection:memory]\n', "tags:\n  - a,b\ncollection: memory\n", id="behind one with a comma"),
         pytest.param("tags: [\n  a,\n  collection:memory,\n  b,\n]\n", "tags: [\n  a,\n  b,\n]\ncollection: memory\n", id="of one on several lines"),
         pytest.param("tags: a, collection:memory  b # c\n", "tags: a, b # c\ncollection: memory\n", id="a word of a text"),
         pytest.param("tags: a collection:memory\n", "tags: a\ncollection: memory\n", id="the last word"),
@@ -189,3 +191,13 @@ def test_a_persons_own_list_of_names_counts_too():
     assert parsed("---\ncollection: [memory]\n---\n").collection == "memory"
     assert defects("---\ncollection: [memory, typo]\n---\n") == ["unknown-collection"]
     assert properties("---\ncollection: [memory]\n---\n") == {"collection": ["memory"]}
+
+
+def test_what_is_indexed_is_read_with_the_collections_that_are_known():
+    """Those that read a note for something else need not know them."""
+    unaware = set()
+    for file in (Path(__file__).parent.parent / "syncd").rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Name) and call.func.id == "parse":
+                unaware |= set() if "collections" in {one.arg for one in call.keywords} else {file.name}
+    assert unaware == {"batch.py", "labels.py", "summaries.py"}
