@@ -125,7 +125,6 @@ class App:
             self.queue = self._queued()
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
-            self.queue = Queue(self.ledger, state, settings.kb)
             tools = Tools(
                 vault=self.vault,
                 audit=self.audit,
