@@ -8,19 +8,19 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from index.errors import NotFound, ResourceExhausted, Unavailable
+from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd import incoming
 from syncd.backup import synced
 from syncd.doors import KbSettings
 from syncd.kinds import HEAD, kind_of
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, write
-from syncd.queue import Job, Queue
+from syncd.queue import OWNER, Job, Queue
 
 FOLDER: Final = "uploads"  # in the state folder
 LIVES_MS: Final = 600_000  # without a call
@@ -135,10 +135,14 @@ class Uploads:
 
     def queued(self, arrival: Arrival, *, filename: str, **said: Any) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        given = {"name": incoming.filename(filename), **incoming.described(self.settings.known, **said)}
-        given["size"] = incoming.sized(arrival.size, largest=self.settings.max_file)
-        given["media_type"] = kind(given["name"], arrival.path)
-        return self._queue.add_file(arrival.key, arrival.workspace, given, arrival.path)
+        return self._handed(arrival.key, arrival.workspace, arrival.path, arrival.size, filename, said)
+
+    def adopted(self, name: str, workspace: str, *, filename: str, **said: Any) -> Job:
+        """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share."""
+        path = self._root / name
+        if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
+            raise InvalidArgument("there is no such file among the uploads")
+        return self._handed(OWNER, workspace, path, path.stat().st_size, filename, said)
 
     # What is left
 
@@ -183,6 +187,12 @@ class Uploads:
             return self._queue.job(_job_id(upload_id), key=key, workspace=workspace)
         except NotFound:
             return None
+
+    def _handed(self, key: str, workspace: str, path: Path, size: int, filename: str, said: Mapping[str, Any]) -> Job:
+        given = {"name": incoming.filename(filename), **incoming.described(self.settings.known, **said)}
+        given["size"] = incoming.sized(size, largest=self.settings.max_file)
+        given["media_type"] = kind(given["name"], path)
+        return self._queue.add_file(key, workspace, given, path)
 
     def _allow(self, key: str, size: int) -> None:
         """Raises ResourceExhausted when the key has too many uploads under way, or too many bytes."""
