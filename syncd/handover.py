@@ -29,9 +29,7 @@ class Copy:
 
 
 @contextmanager
-def copied(
-    source: BinaryIO, state: Path, *, largest: int, free: int, show: Callable[[int], None]
-) -> Iterator[Copy]:
+def copied(source: BinaryIO, state: Path, *, largest: int, free: int, show: Callable[[int], None]) -> Iterator[Copy]:
     """A copy of what `source` gives, for as long as the block lasts; `show` is told the bytes so far.
 
     Raises ResourceExhausted for too much of it, Unavailable without room, Conflict when it changes meanwhile."""

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_audit, owner_exchange, owner_graph, owner_insight, owner_jobs, owner_perspectives, owner_queue, owner_uploads
+from syncd import (
+    owner_audit,
+    owner_exchange,
+    owner_graph,
+    owner_insight,
+    owner_jobs,
+    owner_perspectives,
+    owner_queue,
+    owner_uploads,
+)
 from syncd.adopt import KEY_FILE
 from syncd.audit import Author, authored
 from syncd.shelf import SCOPES

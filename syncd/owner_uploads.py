@@ -10,7 +10,7 @@ from syncd import incoming, owner_queue
 from syncd.ledger import Ledger
 
 if TYPE_CHECKING:
-    from syncd.workspace import Desk
+    from syncd.desk import Desk
 
 SAID: Final = ("title", "tags", "collection", "namespace", "source")
 
@@ -24,7 +24,10 @@ def operations(desk: Desk, ledger: Ledger, index: Callable[[], Index]) -> dict[s
         workspace = desk.workspace(given["workspace"]).name
         incoming.described(desk.uploads.settings.known, **_said(given))
         digest = given.get("sha256")
-        return {"document": _same(workspace, str(digest)) if digest else None, "largest": desk.uploads.settings.max_file}
+        return {
+            "document": _same(workspace, str(digest)) if digest else None,
+            "largest": desk.uploads.settings.max_file,
+        }
 
     def add(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = desk.workspace(given["workspace"]).name

@@ -20,9 +20,10 @@ from syncd.backup import synced
 from syncd.doors import KbSettings
 from syncd.kinds import HEAD, kind_of
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, write
-from syncd.queue import OWNER, Job, Queue
+from syncd.queue import Job, Queue
 
 FOLDER: Final = "uploads"  # in the state folder
+OWNER: Final = ""  # in place of a key's id
 LIVES_MS: Final = 600_000  # without a call
 SOON_S: Final = 5.0  # after which a key that has its share under way may try again
 NO_SUCH: Final = "no such upload: it was finished, or nobody went on with it for ten minutes; start again"
@@ -133,16 +134,16 @@ class Uploads:
         with self._lock:
             self._arriving.pop(arrival.path.name, None)
 
-    def queued(self, arrival: Arrival, *, filename: str, **said: Any) -> Job:
+    def queued(self, arrival: Arrival, said: Mapping[str, Any]) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        return self._handed(arrival.key, arrival.workspace, arrival.path, arrival.size, filename, said)
+        return self._handed(arrival.key, arrival.workspace, arrival.path, arrival.size, said)
 
-    def adopted(self, name: str, workspace: str, *, filename: str, **said: Any) -> Job:
+    def adopted(self, name: str, workspace: str, **said: Any) -> Job:
         """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share."""
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")
-        return self._handed(OWNER, workspace, path, path.stat().st_size, filename, said)
+        return self._handed(OWNER, workspace, path, path.stat().st_size, said)
 
     # What is left
 
@@ -188,8 +189,9 @@ class Uploads:
         except NotFound:
             return None
 
-    def _handed(self, key: str, workspace: str, path: Path, size: int, filename: str, said: Mapping[str, Any]) -> Job:
-        given = {"name": incoming.filename(filename), **incoming.described(self.settings.known, **said)}
+    def _handed(self, key: str, workspace: str, path: Path, size: int, said: Mapping[str, Any]) -> Job:
+        rest = dict(said)
+        given = {"name": incoming.filename(rest.pop("filename")), **incoming.described(self.settings.known, **rest)}
         given["size"] = incoming.sized(size, largest=self.settings.max_file)
         given["media_type"] = kind(given["name"], path)
         return self._queue.add_file(key, workspace, given, path)
@@ -255,12 +257,12 @@ class Arrival:
         with disk():
             write(self._file, data)
 
-    def queued(self, *, filename: str, **said: Any) -> Job:
-        """Queue it, on disk. Raises InvalidArgument."""
+    def queued(self, **said: Any) -> Job:
+        """Queue it, on disk; `said` is its `filename` and what `incoming.described` takes. Raises InvalidArgument."""
         with disk():
             os.fsync(self._file)
             synced(self.path.parent)
-        return self._uploads.queued(self, filename=filename, **said)
+        return self._uploads.queued(self, said)
 
 
 def kind(name: str, file: Path) -> str:
