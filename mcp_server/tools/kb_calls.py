@@ -87,15 +87,17 @@ def upload_start(workspace: Workspace, given: shape.StartUpload, _: Settings) ->
         total_size=given.total_size,
         tags=given.tags or (),
         collection=given.collection,
-        namespace="default",
         title=given.title,
+        sha256=given.sha256,
     )
     return shape.Upload(upload_id=upload.upload_id, chunk_bytes=upload.chunk_bytes, expires_at=iso(upload.expires_at))
 
 
 def upload_chunk(workspace: Workspace, given: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
-    upload = workspace.uploads.chunk(_key(), workspace.name, given.upload_id, given.chunk_index, decoded(given.data))
+    upload = workspace.uploads.chunk(
+        _key(), workspace.name, given.upload_id, given.chunk_index, decoded(_standard(given.data))
+    )
     return shape.Received(
         upload_id=given.upload_id,
         received_bytes=upload.received_bytes,
