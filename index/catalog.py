@@ -80,14 +80,16 @@ class Catalog:
         """The documents with these keys (`path_id` of their paths), by key."""
         return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}
 
-    def captured(self, workspace: str, content_hash: str, collection: str | None = None) -> Record | None:
-        """The document of `workspace`, or of one collection of it, with exactly this content that is no node; the oldest."""
+    def captured(
+        self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
+    ) -> Record | None:
+        """The document of `workspace`, or of one collection of it, with exactly this content that is no node; the oldest.
+
+        `notes_of`: only a note of this namespace."""
         return self._one(
             "workspace = ? and content_hash = ? and type <> 'entity' and coalesce(collection = ?, 1) "
-            "order by created_at, path limit 1",
-            workspace,
-            content_hash,
-            collection,
+            "and coalesce(namespace || type = ? || 'note', 1) order by created_at, path limit 1",
+            *(workspace, content_hash, collection, notes_of),
         )
 
     def recent(

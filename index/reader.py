@@ -74,9 +74,13 @@ class Reader:
         """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
         return self._catalog.get(id, workspace)
 
-    def captured(self, workspace: str, content_hash: str, collection: str | None = None) -> Record | None:
-        """The note of `workspace`, or of one collection of it, that holds exactly this content."""
-        return self._catalog.captured(workspace, content_hash, collection)
+    def captured(
+        self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
+    ) -> Record | None:
+        """The document of `workspace`, or of one collection of it, that holds exactly this content.
+
+        `notes_of`: only a note of this namespace."""
+        return self._catalog.captured(workspace, content_hash, collection, notes_of=notes_of)
 
     def contested(self) -> set[str]:
         """The paths of the documents that name several collections and can be written to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -17,15 +17,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
-from mcp_server import openapi
+from mcp_server import multipart, openapi
 from mcp_server.metrics import CONTENT_TYPE
+from mcp_server.multipart import Endpoint
 from mcp_server.operation import Desktop, Operation
 from mcp_server.tools import kb, thoughts
 from mcp_server.wire import body, payload, schema, status
 
 log = logging.getLogger(__name__)
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 ANY: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -85,6 +85,8 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
     paths: dict[str, dict[str, Endpoint]] = {}
     for one in ROUTES:
         paths.setdefault(one.path, {})[one.method] = _endpoint(desktop, OPERATIONS[one.operation], one)
+    jobs = paths.setdefault(multipart.PATH, {})
+    jobs["POST"] = multipart.either(desktop, jobs.get("POST"))
     return [
         *(Route(path, _by_method(endpoints), methods=[*endpoints]) for path, endpoints in paths.items()),
         Route("/healthz", healthz, methods=["GET"]),

@@ -120,6 +120,7 @@ def app(
         pushes=desk.pushes,
         settings=own,
         limits=settings.limits,
+        max_file=settings.kb.max_file,
         access=_access(desk, settings, clock),
         hosts=allowed,
         origins=welcome,

@@ -24,15 +24,18 @@ from index.memory import frugal
 from index.model import Record
 from index.reader import Looks
 from index.rerank import Reranker
-from syncd import traces
+from syncd import newnote, traces
 from syncd.adopt import KEY_FILE, LEDGER
 from syncd.audit import Audit, Author, authored
 from syncd.audited import Audited
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.dropped import EVERY_S
 from syncd.enrich import Enricher
+from syncd.filing import filing, wanted
 from syncd.follow import Follow
+from syncd.handled import Handled
 from syncd.health import Health
 from syncd.jobs import Jobs
 from syncd.keys import Keys
@@ -40,23 +43,28 @@ from syncd.labels import Labels
 from syncd.ledger import Ledger
 from syncd.leftovers import collect
 from syncd.lock import Lock, sole
+from syncd.names import note as is_note
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.perspectives import Perspectives
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
+from syncd.queue import Queue
 from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
+from syncd.uploads import Uploads
 from syncd.watch import Watch
 from syncd.witness import Witness
+from syncd.worker import Work, Worker
 from syncd.workspace import Desk, Tools
 
 log = logging.getLogger(__name__)
 
+CONVERTERS = 2  # files that are read at a time, each in a process of its own
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
@@ -88,7 +96,14 @@ class App:
             self.audit = Audit(self.ledger, state)
             opened.callback(self.audit.close)
             own = settings.vault
-            self.vault = Audited(own.path, self.audit, inbox=own.inbox, ignore=own.ignore, max_bytes=own.max_bytes)
+            self.vault = Audited(
+                own.path,
+                self.audit,
+                inbox=own.inbox,
+                ignore=own.ignore,
+                max_bytes=own.max_bytes,
+                wanted=wanted(settings),
+            )
             opened.callback(self.vault.close)
             self.vault.sweep()
             self.keys = Keys(self.ledger, static=_static_keys())
@@ -119,6 +134,7 @@ class App:
             self.reranker = _reranker(settings)
             if self.reranker:
                 opened.callback(self.reranker.close)
+            self.queue = self._queued()
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
             tools = Tools(
@@ -127,16 +143,19 @@ class App:
                 captures=captures,
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
-                now=lambda: time.time_ns() // 1_000_000,
+                now=_now,
                 degraded=partial(self.health.degraded, ("captures",)),
                 enricher=self.enricher,
+                queue=self.queue,
                 quiet_s=settings.sync.adopt_s,
+                uploads=Uploads(state, self.queue, settings.kb, vault=own.path, now=_now),
                 collections=settings.kb.known,
                 reranker=self.reranker,
             )
-            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
+            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
+            self.worker = self._working(tools)
             self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.watch: Watch | None = None
             self.traces: traces.Traces | None = None
@@ -163,6 +182,10 @@ class App:
     def operations(self) -> dict[str, Operation]:
         """What the owner may ask for, by name."""
         return operations(self)
+
+    def _wanted(self, path: str) -> bool:
+        """Whether a change of this file is to be looked at."""
+        return is_note(path) or wanted(self.settings)(path, 0) is not None
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.sync.hint(path for path in paths if not self.vault.ignores(path))
@@ -221,6 +244,7 @@ class App:
             ignored=self.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
+            wanted=self._wanted,
         )
         self.watch.start()
         if not self.alone():
@@ -235,6 +259,8 @@ class App:
         self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
+        self.worker.start()
+        running.callback(self.worker.stop)
         running.callback(self._unclaim)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
@@ -247,8 +273,34 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("dropped files", EVERY_S, self.filing.dropped.look)
+        jobs.every("uploads", 60.0, self.desk.uploads.collect)
         jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
         return jobs
+
+    def _queued(self) -> Queue:
+        """The queue, in which nothing is under way any more."""
+        queue = Queue(self.ledger, self.settings.state, self.settings.kb)
+        queue.recover(self.audit.made)
+        return queue
+
+    def _working(self, tools: Tools) -> Worker:
+        """What carries out the queue, not started."""
+
+        def hindered() -> str:
+            if not self.vault.present():
+                return "the vault is missing"
+            return "" if tools.captures.index.comparable else self.embedder.problem or "the encoder is not ready yet"
+
+        def note(work: Work) -> str:
+            self.desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
+            return newnote.made(tools, work)
+
+        self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), self.settings)
+        worker = Worker(self.queue, hindered)
+        worker.on("note", note)
+        worker.on("file", self.filing.handler, threads=CONVERTERS)
+        return worker
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
         watch, sync = self.watch, self.sync
@@ -271,6 +323,9 @@ class App:
             self.sync.want_listing()
 
     def _collect(self) -> None:
+        keep_ms = int(self.settings.kb.keep_days * DAY_S * 1000)
+        self.queue.prune(time.time_ns() // 1_000_000 - keep_ms)
+        self.queue.sweep(older_s=LEFT_S)
         gone = self.vault.sweep(older_s=LEFT_S) + collect(self.settings.state, older_s=LEFT_S)
         gone += self.shelf.clear(older_s=DAY_S)
         if gone:
@@ -281,6 +336,10 @@ class App:
         self.shelf.tidy()
         for slot in self.shelf.slots.values():
             slot.index.maintain()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _shelf_settings(settings: Settings, perspectives: Looks) -> ShelfSettings:

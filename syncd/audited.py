@@ -80,6 +80,7 @@ class Audited(Vault):
     def _noted(self, change: Change) -> Iterator[None]:
         """Log the write that is done inside; one that fails there is logged once more, as undone."""
         if TAKING_BACK.get():
+            self._audit.doubted(change.path)
             yield
             self._audit.taken_back(change)
             return
@@ -89,6 +90,7 @@ class Audited(Vault):
         except BaseException as error:
             self._audit.undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
             raise
+        self._audit.came_about(entry)
 
 
 def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:

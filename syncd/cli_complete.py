@@ -86,6 +86,12 @@ def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionI
     return _fitting(((str(one["name"]).replace(" ", "-"), "") for one in found), typed)
 
 
+def queued(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of the newest jobs of the queue, with what they are about."""
+    found = (_asked(ctx, "queue.list", {"limit": NEWEST}) or {}).get("jobs", ())
+    return _fitting(((one["id"], render.line(f"{one['status']}: {one['title']}", 60)) for one in found), typed)
+
+
 def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the newest captures, with their titles."""
     found = _asked(ctx, "recent", {"limit": NEWEST}) or []

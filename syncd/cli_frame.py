@@ -33,6 +33,7 @@ EMBEDDING = (
     "check",
     "status",
     "job.run",
+    "queue.wait",
     "node.create",
     "node.observe",
     "node.replace",

@@ -94,6 +94,14 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex init --create --git ~/NewVault", "make it, and put it under Git"),
     ),
     "job list": (("memex job list", "each job, how it last went and when it runs next"),),
+    "job cancel": (("memex job cancel 4f0e9d0a", "the beginning of its id will do"),),
+    "job queue": (
+        ("memex job queue", "the newest notes and files that were queued"),
+        ("memex job queue --status failed --limit 100", "those that could not be made into documents"),
+    ),
+    "job retry": (("memex job retry 4f0e9d0a --wait", "try it once more, and come back when it has ended"),),
+    "job show": (("memex job show 4f0e9d0a", "how far it is, or why it failed"),),
+    "job wait": (("memex job wait 4f0e9d0a 5b1d77c2", "come back when both have ended"),),
     "job run": (("memex job run listing --wait", "run one now, and come back when it has ended"),),
     "key create": (
         ("memex key create --name claude --workspace work", "a key for one agent"),

@@ -16,7 +16,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.identity import fold
 from index.model import Document, Record
 from syncd.capture import composed, namespace_path, properties_of, tag_of
-from syncd.collections import filed
+from syncd.collections import filed, names_one
 from syncd.convert import HEAD, Converted
 from syncd.enrich import filled
 from syncd.file_names import last_name
@@ -176,4 +176,4 @@ def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -
 def _tags(given: Collection[str]) -> tuple[str, ...]:
     """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
     tags = (tag_of(tag) for tag in given)
-    return tuple(dict.fromkeys(tag for tag in tags if tag and not tag.casefold().startswith("collection:")))
+    return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))

@@ -16,6 +16,7 @@ from index.graph import Graph
 from index.identity import fold
 from index.index import Index
 from index.model import Observation, ObservationAnswer, ObservationMode
+from index.query import collection_of
 from index.vertex import Edge, Neighbourhood, Vertex, name_key
 from syncd import consolidate, entity, insight, redraft
 from syncd.audit import Events
@@ -148,6 +149,9 @@ class Nodes:
     def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
         """Make nodes: all of them, or none. Raises Conflict naming those that exist already."""
         wanted = checked(entities, most)
+        for one in wanted:
+            if (collection := one.properties.get("collection")) is not None:
+                collection_of(collection, self._tools.collections)
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._tools.now(), index.graph(self.workspace)

@@ -28,7 +28,6 @@ STAGED: Final = "staged"  # in the state folder: the files of jobs, each under i
 TRIES: Final = 10
 BACKOFF_S: Final = 2.0, 300.0  # after the first try, doubling, and at most
 NOTES: Final = 64 << 20  # bytes of text that the waiting notes of one key may have
-OWNER: Final = ""  # in place of a key's id
 
 _SELECT: Final = (
     "SELECT seq, id, key, workspace, kind, given, document_id, status, stage, error, tries, due_at, created_at,"
@@ -152,8 +151,7 @@ class Queue:
             " WHERE key = ? AND kind IN (?, ?) AND status IN ('queued', 'running')",
             (key, kind or "note", kind or "file"),
         )
-        count, size = rows[0]
-        return count, size
+        return rows[0][0], rows[0][1]
 
     # Looking
 
@@ -185,6 +183,12 @@ class Queue:
         )
         return [self._job(row) for row in rows]
 
+    def beginning(self, id: str) -> list[str]:
+        """At most two ids of jobs that begin so."""
+        return [
+            own for (own,) in self._ledger.rows("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
+        ]
+
     def counts(self, workspace: str | None = None) -> dict[Status, int]:
         """How many jobs there are in each status; all of them, or those of a workspace."""
         which = "" if workspace is None else " WHERE workspace = ?"
@@ -200,8 +204,7 @@ class Queue:
             "SELECT (SELECT min(due_at) FROM queue WHERE status = 'queued'),"
             " (SELECT min(started_at) FROM queue WHERE status = 'running')"
         )
-        waiting, running = rows[0]
-        return waiting, running
+        return rows[0][0], rows[0][1]
 
     # By hand
 
@@ -310,7 +313,7 @@ class Queue:
             self._changed.wait_for(lambda: self.stamp != stamp or until(), seconds)
 
     def wake(self) -> None:
-        """Let all who wait look again."""
+        """Have all who wait look again."""
         with self._changed:
             self.stamp += 1
             self._changed.notify_all()
@@ -321,8 +324,6 @@ class Queue:
         """Forget the jobs that ended before then, with what is staged for them; how many."""
         old = "status IN ('done', 'failed') AND finished_at < ?"
         rows = self._ledger.rows(f"SELECT id FROM queue WHERE {old}", (before,))  # noqa: S608 - words of ours
-        if not rows:
-            return 0
         with self._ledger.writing():
             self._ledger.run(f"DELETE FROM queue WHERE {old}", (before,))  # noqa: S608 - words of ours
         for (id,) in rows:

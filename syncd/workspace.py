@@ -21,27 +21,28 @@ from index.index import Index
 from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.rerank import Reranker
 from syncd.audit import Audit, Author
-from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
+from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of, workspace_name
 from syncd.collections import filed
-from syncd.enrich import Enricher, filled, lacking
+from syncd.enrich import Enricher
 from syncd.file_removal import stored_file, without
 from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.names import note
 from syncd.naming import addresses, bare, base, named, stems, told, unnumbered
+from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
 from syncd.place import place
 from syncd.pushes import Pushes
+from syncd.queue import Job, Queue, Status
 from syncd.shelf import Slot
 from syncd.tagging import set_tags
 from syncd.telemetry import Sample
+from syncd.uploads import Uploads
 from syncd.vault import Vault
-from syncd.writing import created, known, still, undoing, unnamed
-
-MAX_SOURCE = 500  # characters
+from syncd.writing import created, enriched, known, still, undoing, unnamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ class Tools:
     now: Callable[[], int]  # epoch milliseconds
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
+    queue: Queue
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    uploads: Uploads
     collections: tuple[str, ...]  # all that are known, the default one first
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
@@ -127,6 +130,11 @@ class Workspace:
         return self._tools.collections
 
     @property
+    def uploads(self) -> Uploads:
+        """The files on their way in, of all workspaces: each call names this one."""
+        return self._tools.uploads
+
+    @property
     def _index(self) -> Index:
         return self._tools.captures.index
 
@@ -147,8 +155,7 @@ class Workspace:
         body = checked(content)
         rest, title, given = metadata_of(metadata or {})
         named, tags = filed(collection, given, self.collections)
-        if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
-            raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
+        checked_source(source)
         folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
         content_hash = hashlib.sha256(body).hexdigest()
         if again := self._again(content_hash, named, now):
@@ -174,30 +181,38 @@ class Workspace:
         )
         return made if isinstance(made, Captured) else Captured(made, created=True)
 
+    def add_note(
+        self,
+        text: str,
+        *,
+        key: str,
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        collection: str | None = None,
+        namespace: str = "default",
+        source: str | None = None,
+    ) -> Job:
+        """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
+        given, about = asked(
+            text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
+        )
+        return self._tools.queue.add_note(key, self.name, given, title=about)
+
+    def job(self, key: str | None, id: str) -> Job:
+        """A job that this key has queued here (None: anybody's). NotFound for any other."""
+        return self._tools.queue.job(id, key=key, workspace=self.name)
+
+    def jobs(
+        self, key: str | None, *, status: Status | None = None, limit: int = 20, before: str | None = None
+    ) -> list[Job]:
+        """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
+        return self._tools.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
+
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        with still(self._tools.captures) as index:
-            raw, stat = self._tools.vault.read(path)
-            now = self._tools.now()
-            before = self._tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
-            if before.workspace != self.name or not before.writable or before.type == "entity":
-                return None  # a node's summary and tags are set by name
-            if not lacking(before, found, replace=replacing):
-                return None
-            if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
-                raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
-            try:
-                made = filled(raw, before, found, read=self._tools.parsed, replace=replacing)
-            except FrontmatterError as error:
-                raise Conflict(f"its properties can't be changed: {error}") from error
-            assert made is not None, "it lacks something"
-            changed, after = made
-            stat = self._tools.vault.replace(path, changed, digest=before.digest)
-            with undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
-                index.commit(index.prepare([(after, stat)]))
-            return known(index.at(path))
+        return enriched(self._tools, self.name, path, found, replacing=replacing)
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
@@ -380,6 +395,12 @@ class Desk:
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status
         self.pushes, self.samples = pushes, samples
+        self.queue = tools.queue
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in."""
+        return self._tools.uploads
 
     def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
         """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.

@@ -59,10 +59,10 @@ def test_an_unknown_one_is_refused_with_those_that_are_known(collection, tags):
     [
         pytest.param("collection: documents # mine\ntags:\n  - a # one\n  # two\n  - collection:memory\n  - 'b'\n",
                      "collection: memory # mine\ntags:\n  - a # one\n  # two\n  - 'b'\n", id="an item of a list"),
-        pytest.param("tags: [a, Collection:Memory, \"b c\"] # all\nx: 1\n", "tags: [a, \"b c\"] # all\nx: 1\ncollection: memory\n", id="of [a, b]"),
+        pytest.param('tags: [a, Collection:Memory, "b c"] # all\nx: 1\n', 'tags: [a, "b c"] # all\nx: 1\ncollection: memory\n', id="of [a, b]"),
         pytest.param("tags: [collection:workspace, '#collection:memory', a]\n", "tags: [a]\ncollection: memory\n", id="two of [a, b]"),
-        pytest.param("tags: [\"collection:memory\", \"a,b\"]\n", "tags: [\"a,b\"]\ncollection: memory\n", id="before one with a comma"),
-        pytest.param("tags: [\"a,b\", collection:memory]\n", "tags:\n  - a,b\ncollection: memory\n", id="behind one with a comma"),
+        pytest.param('tags: ["collection:memory", "a,b"]\n', 'tags: ["a,b"]\ncollection: memory\n', id="before one with a comma"),
+        pytest.param('tags: ["a,b", collection:memory]\n', "tags:\n  - a,b\ncollection: memory\n", id="behind one with a comma"),
         pytest.param("tags: [\n  a,\n  collection:memory,\n  b,\n]\n", "tags: [\n  a,\n  b,\n]\ncollection: memory\n", id="of one on several lines"),
         pytest.param("tags: a, collection:memory  b # c\n", "tags: a, b # c\ncollection: memory\n", id="a word of a text"),
         pytest.param("tags: a collection:memory\n", "tags: a\ncollection: memory\n", id="the last word"),

@@ -20,6 +20,7 @@ from mcp_server.tools import kb_schema as shape
 from syncd.capture import iso
 from syncd.collections import names_one
 from syncd.config import Settings
+from syncd.incoming import decoded
 from syncd.markdown import outline
 from syncd.secrets import DEFECT
 
@@ -93,7 +94,7 @@ def upload_start(workspace: Workspace, given: shape.StartUpload, _: Settings) ->
 
 def upload_chunk(workspace: Workspace, given: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
-    upload = workspace.uploads.chunk(_key(), workspace.name, given.upload_id, given.chunk_index, given.data.encode())
+    upload = workspace.uploads.chunk(_key(), workspace.name, given.upload_id, given.chunk_index, decoded(given.data))
     return shape.Received(
         upload_id=given.upload_id,
         received_bytes=upload.received_bytes,
