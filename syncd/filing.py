@@ -66,11 +66,8 @@ def filing(tools: Tools, sync: Sync, queue: Queue, handled: Handled, settings: S
     def handler(work: Work) -> str:
         job = work.job
         order = Order(job.id, job.workspace, job.planned, job.given, work.staged, work.progress, work.stopping)
-        return (
-            inplace.read(order)
-            if job.key == OWNER and work.staged is None and "path" in job.given
-            else files.store(order)
-        )
+        lies = job.key == OWNER and work.staged is None and "path" in job.given
+        return inplace.read(order) if lies else files.store(order)
 
     return Filing(handler, dropped)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from itertools import accumulate
 
-from index.model import Record
+from index.model import Record, given_name
 from syncd.capture import file_name, node_file
 from syncd.entity_lines import Page, read
 
@@ -57,19 +57,19 @@ def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
     Of several notes with one title in one folder the oldest has the plain address, the others add a part of their id."""
     found: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: (record.created_at, record.id)):
-        plain = unnumbered(record.path.removeprefix(root), named(record), record.type)
+        plain = unnumbered(record.path.removeprefix(root), called(record), record.type)
         names = (plain, *(f"{plain[:-3]} ({part}){plain[-3:]}" for part in (record.id[:8], record.id)))
         found[next((name for name in names if name not in found), plain)] = record
     return found
 
 
-def named(record: Record) -> str:
-    """What the note would be called if that name were free: of a stored file its name, else the title."""
-    return str((record.type == "file" and record.metadata.get("file_name")) or record.title)
+def called(record: Record) -> str:
+    """What a note's file was named for: its title, or the name that its stored file was given with."""
+    return given_name(record.title, record.metadata) if record.type == "file" else record.title
 
 
 def unnumbered(path: str, title: str, type: str) -> str:
-    """The path of a note without the number that it got because another has the name."""
+    """The path of a note without the number that it got because another has the name; it was named for `title`."""
     folder, slash, name = path.rpartition("/")
     titled = node_file(title) if type == "entity" else file_name(title)
     return f"{folder}{slash}{_unnumbered(name[:-3], titled)}{path[-3:]}"

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from syncd.queue import Job
     from syncd.workspace import Workspace
 
-HIT: Final = 190  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
+HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
 LEAST: Final = 16  # of them for its snippet, however long its names are
 NAME: Final = 120  # characters of a title or heading in a hit
 TAGS: Final = 8  # in a hit
+URL: Final = str.maketrans("-_", "+/")  # the alphabet of base64 for addresses
 
 
 def search(workspace: Workspace, given: shape.Search, settings: Settings) -> shape.Found:
@@ -86,15 +87,17 @@ def upload_start(workspace: Workspace, given: shape.StartUpload, _: Settings) ->
         total_size=given.total_size,
         tags=given.tags or (),
         collection=given.collection,
-        namespace="default",
         title=given.title,
+        sha256=given.sha256,
     )
     return shape.Upload(upload_id=upload.upload_id, chunk_bytes=upload.chunk_bytes, expires_at=iso(upload.expires_at))
 
 
 def upload_chunk(workspace: Workspace, given: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
-    upload = workspace.uploads.chunk(_key(), workspace.name, given.upload_id, given.chunk_index, decoded(given.data))
+    upload = workspace.uploads.chunk(
+        _key(), workspace.name, given.upload_id, given.chunk_index, decoded(_standard(given.data))
+    )
     return shape.Received(
         upload_id=given.upload_id,
         received_bytes=upload.received_bytes,
@@ -208,6 +211,12 @@ def jobs(workspace: Workspace, given: shape.Jobs | shape.ListJobs, _: Settings) 
 def job(workspace: Workspace, given: shape.OneJob, _: Settings) -> shape.Job:
     """One of the key's own jobs."""
     return _job(workspace.job(_key(), given.id))
+
+
+def _standard(data: str) -> str:
+    """Base64 as it was given, in the usual alphabet and with what belongs at its end."""
+    plain = "".join(data.split()).translate(URL)
+    return plain if "=" in plain else plain + "=" * (-len(plain) % 4)
 
 
 def _named(workspace: Workspace, given: shape.GetDocument | shape.OneDocument) -> Record:
