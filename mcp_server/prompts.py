@@ -26,7 +26,8 @@ from syncd.capture import iso
 from syncd.config import Settings
 
 if TYPE_CHECKING:
-    from syncd.workspace import Desk, Workspace
+    from syncd.desk import Desk
+    from syncd.workspace import Workspace
 
 PASSAGES: Final = 8  # that a recall begins with
 TIDIED: Final = 40  # notes that one consolidation looks at
