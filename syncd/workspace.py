@@ -229,6 +229,13 @@ class Workspace:
         """What is known of the document that answers to `id`."""
         return self._record(id)
 
+    def there(self, record: Record) -> bool:
+        """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
+        try:
+            return self._tools.vault.stat(record.path) is not None
+        except Unavailable:
+            return True
+
     def held(self) -> Held:
         """How much there is here."""
         rows = self._index.tally(self.name)
