@@ -4,6 +4,7 @@ Law: asking changes nothing, and waits for no write."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
@@ -16,7 +17,7 @@ from index.embed import Embedder
 from index.encoders import called
 from index.find import Place, find
 from index.identity import path_id
-from index.model import Answer, Observation, ObservationAnswer, ObservationMode, Query, Record
+from index.model import Answer, Observation, ObservationAnswer, ObservationMode, Query, Record, given_name
 from index.observations import Observations
 from index.perspectives import Perspective, mark
 from index.prepared import fingerprint
@@ -99,12 +100,16 @@ class Reader:
         return self._catalog.files(workspace)
 
     def titled(self, stem: str) -> list[tuple[str, str, str]]:
-        """Path, title and type of the notes at `stem`, and at `stem` with more behind a blank; quick however many there are."""
-        return self._catalog.rows(
-            "select path, title, type from documents where path in (?1 || '.md', ?1 || '.MD', ?1 || '.Md', ?1 || '.mD') "
+        """Path, name and type of the notes at `stem`, and at `stem` with more behind a blank; quick however many there are.
+
+        The name is the title, or of a stored file's document the name that the file was given with."""
+        rows = self._catalog.rows(
+            "select path, title, type, case type when 'file' then metadata end from documents "
+            "where path in (?1 || '.md', ?1 || '.MD', ?1 || '.Md', ?1 || '.mD') "
             "or (path > ?1 || ' ' and path < ?1 || '!')",
             stem,
         )
+        return [(path, given_name(title, json.loads(said or "{}")), kind) for path, title, kind, said in rows]
 
     def tally(self, workspace: str) -> list[tuple[str, str, int, int, int]]:
         """By type and collection: documents of `workspace`, their chunks, and how many of them have no vectors."""

@@ -25,8 +25,9 @@ from syncd.audit import Author, authored
 from syncd.config import Settings
 
 if TYPE_CHECKING:
+    from syncd.desk import Desk
     from syncd.traces import Traces
-    from syncd.workspace import Desk, Workspace
+    from syncd.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

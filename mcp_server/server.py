@@ -38,8 +38,8 @@ from syncd.config import ServerSettings, Settings
 
 if TYPE_CHECKING:
     from mcp_server.access import Access
+    from syncd.desk import Desk
     from syncd.traces import Traces
-    from syncd.workspace import Desk
 
 log = logging.getLogger(__name__)
 

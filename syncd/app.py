@@ -31,6 +31,7 @@ from syncd.audited import Audited
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.desk import Desk
 from syncd.enrich import Enricher
 from syncd.follow import Follow
 from syncd.health import Health
@@ -56,7 +57,7 @@ from syncd.uploads import Uploads
 from syncd.watch import Watch
 from syncd.witness import Witness
 from syncd.worker import Work, Worker
-from syncd.workspace import Desk, Tools
+from syncd.workspace import Tools
 
 log = logging.getLogger(__name__)
 

@@ -64,10 +64,6 @@ class Converted:
     warnings: tuple[str, ...] = ()
 
 
-class _Stopped(Exception):
-    """The child was ended before it had answered; the message says why."""
-
-
 def converted(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> Converted:
     """The text of the file at `path`, which is of `media_type` as `kind_of` tells it.
 
@@ -106,34 +102,32 @@ def _asked(file: int, media_type: str, limits: Limits, stopping: threading.Event
         "inflated": limits.inflated,
         "text": limits.text,
     }
-    with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
             child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "syncd.converting", json.dumps(asked)],
                 stdin=file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                env=_environment(folder),
+                env=_environment(),
                 start_new_session=True,
             )
-        except OSError as error:
-            raise Unavailable("the reader could not be started") from error
-        try:
-            told, said = _heard(child, limits, stopping)
-        finally:
-            _ended(child)
+            try:
+                told, said = _heard(child, limits, stopping)
+            finally:
+                _ended(child)
+    except OSError as error:
+        raise Unavailable("the reader of files could not be started") from error
     if child.returncode == 0 and (answer := _read(told)) is not None:
         return answer
     raise _failure(child.returncode, said, NAMED[media_type], limits)
 
 
-def _environment(folder: str) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """What the child is told of the daemon's environment: where Python finds the same code, and nothing else."""
     return {
         "PATH": os.defpath,
-        "HOME": folder,
-        "TMPDIR": folder,
         "LANG": "C.UTF-8",
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([_CODE, *filter(None, sys.path)])),
         "PYTHONDONTWRITEBYTECODE": "1",

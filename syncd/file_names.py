@@ -13,24 +13,16 @@ from typing import Final
 
 from syncd.capture import CONFLICT_COPY, file_name
 from syncd.inline import wikilinks
+from syncd.kinds import MARKDOWN, SUFFIXES
 from syncd.place import INBOX, place
 from syncd.secrets import redacted
 
-MARKDOWN: Final = "text/markdown"
 TITLE_LENGTH: Final = 300
 # What a file is called whose name does not tell what it is: without an ending nothing opens it, and no link finds it.
 ENDINGS: Final = MappingProxyType(
-    {
-        "application/json": ".json",
-        "application/pdf": ".pdf",
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
-        "text/csv": ".csv",
-        "text/html": ".html",
-    }
+    {media_type: end for end, media_type in reversed(SUFFIXES.items()) if media_type != MARKDOWN}
 )
-_NOTES = frozenset({".md", ".markdown"})  # endings of what would be a note, with properties of its own
+_NOTES = frozenset(end for end, media_type in SUFFIXES.items() if media_type == MARKDOWN)  # no file is to be a note
 _LOCK = "~$"  # what an office program puts beside a file that is open
 _UNFINISHED = ".download"  # a folder in which a browser keeps what it has not got whole
 _UNSAID = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]")
@@ -55,18 +47,22 @@ def stored_name(given: str, media_type: str, known: Collection[str]) -> str:
     stem = name.removesuffix(end) if end else name
     if not end or end.casefold() in _NOTES:
         stem, end = name, ENDINGS.get(media_type, ".txt")
-    stem = file_name(redacted(file_name(stem)))  # names of files go where a note's text does not
-    return (file_name(CONFLICT_COPY.sub("", f"{stem}{end}").removesuffix(end)) or "File") + end
+    return (_safe(stem, "") or "File") + end
 
 
 def note_name(given: str) -> str:
     """The base name, without ".md", of an uploaded note."""
     name = last_name(given)
     end = ending(name, _NOTES)
-    stem = redacted(file_name(name.removesuffix(end) if end else name))
-    while stem != (plain := CONFLICT_COPY.sub("", re.sub(r"(?i)(?:\.md)+\Z", "", file_name(stem)))):
+    return _safe(name.removesuffix(end) if end else name, r"(?i)(?:\.md)+\Z") or "Note"
+
+
+def _safe(name: str, unfit: str) -> str:
+    """A base name that everything can hold, without a secret, what sync programs add, and what is `unfit` at its end."""
+    stem = redacted(file_name(name))  # names of files go where a note's text does not
+    while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
         stem = plain
-    return stem or "Note"
+    return stem
 
 
 def numbered(name: str, end: str) -> Iterator[str]:

@@ -16,7 +16,17 @@ from syncd.file_names import linked
 from syncd.note import OWNED, FrontmatterError, PropertyValue, decode, edit, encode, properties, split
 
 # What Memex writes of the file beside the properties of any note.
-ABOUT: Final = ("file", "file_type", "file_size", "file_sha256", "pages", "text_cut", "text_sha256")
+ABOUT: Final = (
+    "file",
+    "file_name",
+    "file_type",
+    "file_size",
+    "file_sha256",
+    "file_warnings",
+    "pages",
+    "text_cut",
+    "text_sha256",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +39,16 @@ class Facts:
     text: str
     pages: int | None = None
     cut: bool = False  # the text is not all there was
+    warnings: tuple[str, ...] = ()  # what else of it could not be read, in sentences
 
 
-def about(facts: Facts, path: str | None) -> dict[str, PropertyValue]:
-    """The properties that say it; `path` is where the file lies, None when the note is all that is kept of it."""
+def about(facts: Facts, path: str | None, name: str | None = None) -> dict[str, PropertyValue]:
+    """The properties that say it; `path` is where the file lies, None when the note is all that is kept of it.
+
+    `name` is what it would be called if that name were free; None: it is called that."""
     said: dict[str, PropertyValue] = {"file": linked(path)} if path else {}
+    if name:
+        said["file_name"] = name
     said |= {"file_type": facts.media_type, "file_size": facts.size}
     if path:
         said["file_sha256"] = facts.digest
@@ -41,6 +56,8 @@ def about(facts: Facts, path: str | None) -> dict[str, PropertyValue]:
         said["pages"] = facts.pages
     if facts.cut:
         said["text_cut"] = True
+    if facts.warnings:
+        said["file_warnings"] = list(facts.warnings)
     if path:
         said["text_sha256"] = sha256(facts.text)
     return said
@@ -93,9 +110,9 @@ def untouched(raw: bytes) -> bool:
 def revised(raw: bytes, facts: Facts, path: str, *, updated_at: str, version: int) -> str:
     """The note after its file has changed. Raises FrontmatterError when its properties can't be changed by line."""
     text = decode(raw)
-    changes = {name: None for name in ABOUT if name != "file"} | about(facts, path)
-    changes |= {"updated_at": updated_at, "version": version}
-    del changes["file"]  # whoever wrote the link keeps it
+    changes = dict.fromkeys(ABOUT) | about(facts, path) | {"updated_at": updated_at, "version": version}
+    for kept in ("file", "file_name"):
+        del changes[kept]
     return split(edit(text, changes))[0] + facts.text
 
 

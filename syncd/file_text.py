@@ -10,13 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.identity import fold
 from index.model import Document, Record
 from syncd.capture import composed, namespace_path, properties_of, tag_of
 from syncd.collections import names_one
+from syncd.convert import HEAD, Converted
 from syncd.enrich import filled
 from syncd.file_names import last_name
 from syncd.file_note import Facts, about, clean, taken_in
@@ -28,29 +29,8 @@ from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
 if TYPE_CHECKING:
     from syncd.workspace import Tools
 
-HEAD: Final = 65_536  # bytes that tell what a file is
 SAMPLE: Final = 100_000  # characters from which summary and tags are found
 PASSAGE: Final = 800  # characters of a passage, more or less: how many are left to embed is only guessed
-
-
-class Text(Protocol):
-    """What a converter makes of a file."""
-
-    @property
-    def text(self) -> str:
-        """What it says."""
-
-    @property
-    def media_type(self) -> str:
-        """What it is."""
-
-    @property
-    def pages(self) -> int | None:
-        """How many it has, if it has any."""
-
-    @property
-    def cut(self) -> bool:
-        """Whether there was more to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +39,7 @@ class Converter:
 
     known: Collection[str]  # the endings that are taken, as ".pdf"
     kind: Callable[[str, bytes], str]  # of a file's name and first bytes; InvalidArgument for what is not taken
-    read: Callable[[Path, str, threading.Event], Text]
+    read: Callable[[Path, str, threading.Event], Converted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +66,7 @@ class Wish:
 
     order: Order
     folder: str
+    name: str  # its base name, if that is free
     facts: Facts
 
 
@@ -121,7 +102,8 @@ def facts(converter: Converter, order: Order, source: Path, name: str, found: Su
     with source.open("rb") as file:
         head = file.read(HEAD)
     read = converter.read(source, converter.kind(name, head), order.stopping)
-    return Facts(read.media_type, found.stat.size, found.digest, clean(read.text), read.pages, read.cut)
+    size, text = found.stat.size, clean(read.text)
+    return Facts(read.media_type, size, found.digest, text, read.pages, read.cut, read.warnings)
 
 
 def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -> Record | None:
@@ -177,7 +159,8 @@ def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -
         source=given.get("source"),
         collection=given.get("collection") or "documents",
     )
-    said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path)}
+    other = wish.name if wish.name != note.rpartition("/")[2][:-3] else None
+    said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path, other)}
     text = ""
     if path is None:
         more, title, tagged, body = taken_in(wish.facts.text)

@@ -16,9 +16,10 @@ from index.identity import fold
 from index.model import Stat
 from syncd.beside import Beside
 from syncd.durable import seen
-from syncd.file_names import MARKDOWN, ending, note_name, numbered, stored_name
+from syncd.file_names import ending, note_name, numbered, stored_name
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
 from syncd.handled import Handled
+from syncd.kinds import MARKDOWN
 from syncd.vault import Sum
 from syncd.writing import unnamed
 
@@ -51,13 +52,15 @@ class Files:
             if ending(order.name, self._converter.known):
                 self._kept(order, folder, source, found)
             raise
-        wish = Wish(order, folder, said)
-        return self._note(wish) if said.media_type == MARKDOWN and not said.cut else self._pair(wish, source, found)
+        if said.media_type == MARKDOWN and not said.cut:
+            return self._note(Wish(order, folder, note_name(order.name), said))
+        name = stored_name(order.name, said.media_type, self._converter.known)
+        return self._pair(Wish(order, folder, name, said), source, found)
 
     def _pair(self, wish: Wish, source: Path, found: Sum) -> str:
         """The file, and the note beside it."""
         tools = self._tools
-        with closing(self._homes(wish.order, wish.folder, wish.facts.media_type, found)) as homes:
+        with closing(self._homes(wish.folder, wish.name, found)) as homes:
             for path, there in homes:
                 if not there:
                     self._put(path, wish.order, source, found)
@@ -71,14 +74,15 @@ class Files:
 
     def _kept(self, order: Order, folder: str, source: Path, found: Sum) -> None:
         """The file without a note; the next try finds it there."""
-        with closing(self._homes(order, folder, "", found)) as homes:
+        name = stored_name(order.name, "", self._converter.known)
+        with closing(self._homes(folder, name, found)) as homes:
             path, there = next(homes)
             if not there:
                 self._put(path, order, source, found)
 
     def _note(self, wish: Wish) -> str:
         """An uploaded note becomes a note: nothing lies beside it."""
-        for name in numbered(note_name(wish.order.name), ""):
+        for name in numbered(wish.name, ""):
             with self._beside.reserved(fold(name)) as ours:
                 if not ours or self._tools.taken(fold(name)):
                     continue
@@ -94,9 +98,8 @@ class Files:
         self._beside.put(path)
         self._handled.put(path, Sum(found.digest, stat), order.planned)
 
-    def _homes(self, order: Order, folder: str, media_type: str, found: Sum) -> Generator[tuple[str, bool]]:
+    def _homes(self, folder: str, name: str, found: Sum) -> Generator[tuple[str, bool]]:
         """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
-        name = stored_name(order.name, media_type, self._converter.known)
         for candidate in numbered(name, ending(name, self._converter.known)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
             with self._beside.reserved(path, folded) as ours:

@@ -97,6 +97,8 @@ class Sweep:
         self._filing = Filing(collections)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
+        # Given each look of the index that answers, and at what it was; quick, raises nothing.
+        self.told: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
         self._tries: dict[str, int] = {}  # path → how often it was put off
         self._poisoned = 0  # notes in a row on which a defect of ours showed
 
@@ -104,6 +106,8 @@ class Sweep:
         """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
         outcome = Outcome()
         listing = self._look(aim.under)
+        if aim.live:
+            self.told(listing, aim.under)
         if not aim.live and (self._absence.held or not listing.complete):
             raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
         suspects: list[str] = []
@@ -146,6 +150,7 @@ class Sweep:
             {path: why for look in looks for path, why in look.skipped.items()},
             all(look.complete for look in looks),
             frozenset().union(*(look.unread for look in looks)),
+            {path: stat for look in looks for path, stat in look.others.items()},
         )
 
     def _skip(self, aim: Aim, index: Index, skipped: dict[str, str]) -> None:

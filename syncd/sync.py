@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +17,12 @@ from index.errors import MemexError, Unavailable
 from syncd.absence import Absence
 from syncd.agenda import Agenda
 from syncd.audit import ADOPTION, authored
+from syncd.beside import Beside
 from syncd.config import SyncSettings
 from syncd.repo import Repo
 from syncd.shelf import Build, Shelf
 from syncd.sweep import Aim, Outcome, Progress, Sweep
-from syncd.vault import Vault
+from syncd.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class Sync:
         collections: Sequence[str],
     ) -> None:
         self.vault, self.shelf = vault, shelf
+        self.beside = Beside(vault.beside)
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._agenda = Agenda(quiet=settings.quiet_s, patience=settings.patience_s)
         self._absence = Absence(repo, state / "head", share=settings.removal_share)
@@ -155,9 +157,17 @@ class Sync:
             )
         return trouble
 
-    def taken(self, folded: str) -> bool:
+    def noted(self, folded: str) -> bool:
         """Whether a note of the vault has this base name, in the folded form of `identity.fold`."""
         return any(folded in index.names for index in self.shelf.live.indexes.values())
+
+    def taken(self, folded: str) -> bool:
+        """Whether a note or another file of the vault has this base name."""
+        return self.noted(folded) or self.beside.taken(folded)
+
+    def on_listing(self, told: Callable[[Listing, Collection[str] | None], object]) -> None:
+        """Have `told` called with what each pass sees, and where it looked (None: everywhere)."""
+        self._sweep.told = told
 
     def run(
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None

@@ -1,4 +1,4 @@
-"""The operations on captures: one workspace of the inbox, and the desk that hands workspaces out.
+"""The operations on captures: one workspace of the inbox.
 
 Law: what is built here holds the captures' index and nothing of the vault proper's, so whatever is built on it can't
 reach a note outside the inbox. A call that returns has been made durable and findable; one that fails changed nothing."""
@@ -8,37 +8,33 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from index.enrich import Enrichment
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.errors import Conflict, NotFound
 from index.identity import fold
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Document, Query, Record
 from index.rerank import Reranker
-from syncd.audit import Audit, Author
-from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of, workspace_name
+from syncd.audit import Audit
+from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
 from syncd.enrich import Enricher
 from syncd.file_removal import stored_file, without
-from syncd.keys import Keys
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.naming import addresses, bare, base, stems, told, unnumbered
+from syncd.names import note
+from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.parse import parse
-from syncd.place import place
-from syncd.pushes import Pushes
 from syncd.queue import Job, Queue, Status
 from syncd.shelf import Slot
 from syncd.tagging import set_tags
-from syncd.telemetry import Sample
 from syncd.uploads import Uploads
 from syncd.vault import Vault
 from syncd.writing import created, enriched, known, still, undoing, unnamed
@@ -207,6 +203,10 @@ class Workspace:
         """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
         return self._tools.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
 
+    def job_counts(self) -> dict[Status, int]:
+        """How many jobs there are here in each status, whoever queued them."""
+        return self._tools.queue.counts(self.name)
+
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
@@ -249,15 +249,28 @@ class Workspace:
         return told(body) if record.type == "entity" else body
 
     def at(self, address: str) -> Record:
-        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
-        found = self._competing([base(address)]).get(address)
+        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
+
+        The address of a stored file is that of the document which holds its text."""
+        found = self._at(address)
+        if found is None and not note(address):
+            beside = self._at(f"{address}.md")
+            found = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
 
+    def _at(self, address: str) -> Record | None:
+        return self._competing([base(address)]).get(address)
+
+    def _elsewhere(self, file: str) -> Record | None:
+        """The document of a file that lies where a person put it, under the name that they gave it."""
+        found = (record for record in self._index.of_file(file) if record.workspace == self.name)
+        return next((record for record in found if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
+
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: base(self._plain(record.path, record.title, record.type)) for record in records}
+        asked = {record.id: base(self._plain(record.path, called(record), record.type)) for record in records}
         found = self._competing(set(asked.values()))
         return {record.id: address for address, record in found.items() if record.id in asked}
 
@@ -366,76 +379,3 @@ class Workspace:
             with undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
             return Captured(known(index.at(record.path)), created=False)
-
-
-class Desk:
-    """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
-
-    def __init__(
-        self,
-        tools: Tools,
-        keys: Keys,
-        status: Callable[[Collection[str] | None], dict[str, Any]],
-        pushes: Pushes,
-        samples: Callable[[], list[Sample]] = list,
-    ) -> None:
-        self._tools, self.keys, self.status = tools, keys, status
-        self.pushes, self.samples = pushes, samples
-        self.queue = tools.queue
-
-    @property
-    def uploads(self) -> Uploads:
-        """The files on their way in."""
-        return self._tools.uploads
-
-    def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
-        """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
-
-        It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
-        listeners = self._tools.captures.told
-        listeners.append(told)
-        return partial(listeners.remove, told)
-
-    def denied(self, author: Author, error: MemexError, workspace: str) -> None:
-        """Log a write that `author` was not allowed; what was asked for is told only where it is the name of something."""
-        known: list[str] = []
-        with suppress(Unavailable):  # the vault is away
-            known = self.workspaces()
-        self._tools.audit.denied(author, error.code, workspace if workspace in known else "")
-
-    def workspaces(self) -> list[str]:
-        """The names of all workspaces: the folders of the inbox that can hold captures."""
-        probe = (f"{self._tools.inbox}/{name}/x.md" for name in self._tools.vault.folders(self._tools.inbox))
-        return sorted(spot.workspace for path in probe if (spot := place(path, self._tools.inbox)).scope == "captures")
-
-    def workspace(self, name: str) -> Workspace:
-        """The workspace of that name. It must exist."""
-        if name not in self.workspaces():
-            way = (
-                "`memex workspace create default` makes it"
-                if name == "default"
-                else "`memex workspace list` names them"
-            )
-            raise NotFound(f"no workspace {name!r}: {way}")
-        return Workspace(name, self._tools)
-
-    def create_workspace(self, name: str) -> Workspace:
-        """Make a workspace; one that exists is returned as it is.
-
-        Raises Conflict for the twin of one: where letter case does not count, both would be one folder."""
-        known = self.workspaces()
-        twin = next((other for other in known if fold(other) == fold(name)), None)
-        if twin and name not in known:
-            raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")
-        self._tools.vault.make_folder(f"{self._tools.inbox}/{workspace_name(name)}")
-        return Workspace(name, self._tools)
-
-    def delete_workspace(self, name: str) -> None:
-        """Remove a workspace that holds no file. Raises InvalidArgument when it does."""
-        self.workspace(name)
-        try:
-            self._tools.vault.remove_folder(f"{self._tools.inbox}/{name}")
-        except MemexError as error:
-            raise InvalidArgument(
-                f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
-            ) from error

@@ -23,10 +23,11 @@ from index.embed import Embedder
 from index.encoders import Encoder, Kind
 from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
+from syncd.desk import Desk
 from syncd.doors import AccessSettings, KbSettings, LimitsSettings
 from syncd.keys import Keys
 from syncd.telemetry import TelemetrySettings
-from syncd.workspace import Desk, Workspace
+from syncd.workspace import Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -189,3 +191,13 @@ def test_a_persons_own_list_of_names_counts_too():
     assert parsed("---\ncollection: [memory]\n---\n").collection == "memory"
     assert defects("---\ncollection: [memory, typo]\n---\n") == ["unknown-collection"]
     assert properties("---\ncollection: [memory]\n---\n") == {"collection": ["memory"]}
+
+
+def test_what_is_indexed_is_read_with_the_collections_that_are_known():
+    """Those that read a note for something else need not know them."""
+    unaware = set()
+    for file in (Path(__file__).parent.parent / "syncd").rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Name) and call.func.id == "parse":
+                unaware |= set() if "collections" in {one.arg for one in call.keywords} else {file.name}
+    assert unaware == {"batch.py", "labels.py", "summaries.py"}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from mcp_server.tools import FAMILIES
 from tests.agent import agent, member
 from tests.counted import counted
 from tests.rim import client, run, running
-from tests.shapes import KB, KB_REST, differences
+from tests.shapes import KB, differences
 from tests.world import until
 
 DIALECTS = ("legacy", "2026-07-28")

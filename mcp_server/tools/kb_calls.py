@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from syncd.queue import Job
     from syncd.workspace import Workspace
 
-HIT: Final = 190  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
+HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
 LEAST: Final = 16  # of them for its snippet, however long its names are
 NAME: Final = 120  # characters of a title or heading in a hit
 TAGS: Final = 8  # in a hit
+URL: Final = str.maketrans("-_", "+/")  # the alphabet of base64 for addresses
 
 
 def search(workspace: Workspace, given: shape.Search, settings: Settings) -> shape.Found:
@@ -208,6 +209,12 @@ def jobs(workspace: Workspace, given: shape.Jobs | shape.ListJobs, _: Settings) 
 def job(workspace: Workspace, given: shape.OneJob, _: Settings) -> shape.Job:
     """One of the key's own jobs."""
     return _job(workspace.job(_key(), given.id))
+
+
+def _standard(data: str) -> str:
+    """Base64 as it was given, in the usual alphabet and with what belongs at its end."""
+    plain = "".join(data.split()).translate(URL)
+    return plain if "=" in plain else plain + "=" * (-len(plain) % 4)
 
 
 def _named(workspace: Workspace, given: shape.GetDocument | shape.OneDocument) -> Record:

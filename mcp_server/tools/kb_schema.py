@@ -17,7 +17,7 @@ PART: Final = 2_000
 
 _Whole = BeforeValidator(_number)
 Said = Field(pattern=r"[^\s\x00-\x20\x7f-\xa0]")  # something to see is in it
-Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"[^\s\x00-\x20\x7f-\xa0#/]")]
+Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"[^\s\x00-\x20\x7f-\xa0#,/-]")]
 Tags = Annotated[list[Tag], BeforeValidator(_parsed), Field(max_length=32)]
 Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire.choices adds those that are known
 DocType = Literal["note", "file", "entity"]
