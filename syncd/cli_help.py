@@ -19,7 +19,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "addfile": (
         ("memex addfile report.pdf --tag heating --title 'The report'", "one file"),
-        ("memex addfile ~/Documents/Manuals 'Minutes/*.docx' --collection memory", "a folder, and what a pattern names"),
+        (
+            "memex addfile ~/Documents/Manuals 'Minutes/*.docx' --collection memory",
+            "a folder, and what a pattern names",
+        ),
         ("memex addfile --dry-run ~/Documents", "what it would add, and what it would skip"),
         ("memex addfile - --name page.html < page.html", "what stdin gives"),
     ),

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from index.enrich import Enrichment
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Document, Query, Record

@@ -23,7 +23,7 @@ from syncd.chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
 from syncd.ledger import peeked
 from syncd.owner_audit import of_file
 from tests.rim import client, run, running
-from tests.world import World
+from tests.world import World, until
 
 WORDS = st.text(max_size=20)
 ENTRIES = st.builds(
