@@ -31,6 +31,7 @@ from syncd.audited import Audited
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.follow import Follow
 from syncd.health import Health
@@ -100,7 +101,10 @@ class App:
             self.perspectives = Perspectives(self.ledger)
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings, self.perspectives.of))
             opened.callback(self.shelf.close)
-            self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            self.edits = Edits(self.ledger, self.audit, self.repo, self.vault)
+            self.sync = Sync(
+                self.vault, self.shelf, self.repo, self.edits, settings.sync, inbox=settings.vault.inbox, state=state
+            )
             captures = self.shelf.slots["captures"]
             self.witness = Witness(self.audit, self.vault, captures, inbox=own.inbox)
             opened.callback(self.witness.look)
@@ -123,6 +127,7 @@ class App:
                 degraded=partial(self.health.degraded, ("captures",)),
                 enricher=self.enricher,
                 quiet_s=settings.sync.adopt_s,
+                edited=self.edits.pending,
                 reranker=self.reranker,
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)

@@ -20,6 +20,7 @@ from index.prepared import Prepared
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso
+from syncd.edits import Edits
 from syncd.entity import settle
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
+BUSY = 10.0  # seconds until an edit is stamped that could not be just now
 TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
 POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
 # Defects of notes that are given no id.
@@ -81,8 +83,10 @@ class Aim:
 class Sweep:
     """Makes passes. One at a time; captures may be committed in between by other threads."""
 
-    def __init__(self, vault: Vault, agenda: Agenda, absence: Absence, *, inbox: str, adopt_s: float) -> None:
-        self._vault, self._agenda, self._absence = vault, agenda, absence
+    def __init__(
+        self, vault: Vault, agenda: Agenda, absence: Absence, edits: Edits, *, inbox: str, adopt_s: float
+    ) -> None:
+        self._vault, self._agenda, self._absence, self._edits = vault, agenda, absence, edits
         self._inbox, self._adopt_s = inbox, adopt_s
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
@@ -104,7 +108,9 @@ class Sweep:
                 index.review()
             manifest = index.manifest.copy()
             found = survey(files, manifest, under=aim.under, embedded=embedding)
-            late = _owed(files.keys() - set(found.suspects), index) if scope == "captures" and aim.live else []
+            late = []
+            if scope == "captures" and aim.live:
+                late = _owed(files.keys() - set(found.suspects), index, self._edits.waiting)
             suspects += found.suspects + late
             missing += [path for path in found.missing if listing.gone(path)]
             outcome.unchanged += found.unchanged - len(late)
@@ -121,6 +127,7 @@ class Sweep:
             self.unseen = not listing.complete
             if listing.complete:
                 self._absence.listed()
+                self._edits.forget(aim.build.indexes["captures"].manifest)
         return outcome
 
     def _place(self, path: str) -> Place:
@@ -282,7 +289,9 @@ class Sweep:
             self._agenda.again(path, FINAL - age)
             return None, stat
         document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
-        if aim.live and raw.strip() and _adoptable(document):
+        known = aim.build if aim.live else aim.beside
+        edited = known is not None and self._edits.noticed(document, stat, known.indexes["captures"])
+        if aim.live and raw.strip() and (edited or _adoptable(document)):
             if 0 <= age < self._adopt_s:
                 self._agenda.again(path, self._adopt_s - age)
             else:
@@ -290,24 +299,33 @@ class Sweep:
         return document, stat
 
     def _adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
-        """Give a note that a person dropped in its `id` and `created_at`, and a node's new facts their ordinals; nothing else."""
+        """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, an edit its stamp."""
         text = decode(raw)
+        stamps = self._edits.stamps(document, raw, stat)
+        if stamps is None:
+            self._agenda.again(document.path, BUSY)
         try:
-            if document.claimed_id is None:
+            if document.claimed_id is None and _adoptable(document):
                 undated = document.created_at == stat.mtime_ns // 1_000_000
                 dated = {"created_at": iso(document.created_at)} if undated else {}
                 text = edit(text, {"id": str(uuid.uuid4()), **dated})
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
                     text = settle(text, now=int(time.time() * 1000))
+            text = edit(text, stamps or {})
             if text == decode(raw):
                 return document, stat
             raw = encode(text)
             stat = self._vault.replace(document.path, raw, digest=document.digest)
         except FrontmatterError:
+            self._edits.settled(document.path)
             return document, stat  # it has its defect already
         except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
+            if stamps:
+                self._agenda.again(document.path, BUSY)
             return document, stat  # it is found all the same, and adopted at a later look
+        if stamps:
+            self._edits.settled(document.path)
         return parse(raw, document.path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox), stat
 
 
@@ -320,11 +338,11 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     return {path for path, entry in found if entry.stat in stats or entry.digest in digests}
 
 
-def _owed(paths: Iterable[str], index: Index) -> list[str]:
-    """Those of these known notes of the inbox that lack an id or ordinals: they were not quiet yet when they were read."""
+def _owed(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
+    """Those of these known notes of the inbox that lack an id, ordinals or the stamp of an edit: they were not quiet yet."""
     manifest = index.manifest
     known = ((path, entry) for path in paths if (entry := manifest.get(path)))
-    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path)]
+    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path) or path in edited]
 
 
 def _dated(document: Document, stat: Stat) -> bool:

@@ -18,6 +18,7 @@ from syncd.absence import Absence
 from syncd.agenda import Agenda
 from syncd.audit import ADOPTION, authored
 from syncd.config import SyncSettings
+from syncd.edits import Edits
 from syncd.repo import Repo
 from syncd.shelf import Build, Shelf
 from syncd.sweep import Aim, Outcome, Progress, Sweep
@@ -40,13 +41,13 @@ class Sync:
     """Keeps the indexes true to the vault. `run` is one pass; `start` makes passes as hints come in."""
 
     def __init__(
-        self, vault: Vault, shelf: Shelf, repo: Repo, settings: SyncSettings, *, inbox: str, state: Path
+        self, vault: Vault, shelf: Shelf, repo: Repo, edits: Edits, settings: SyncSettings, *, inbox: str, state: Path
     ) -> None:
         self.vault, self.shelf = vault, shelf
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._agenda = Agenda(quiet=settings.quiet_s, patience=settings.patience_s)
         self._absence = Absence(repo, state / "head", share=settings.removal_share)
-        self._sweep = Sweep(vault, self._agenda, self._absence, inbox=inbox, adopt_s=settings.adopt_s)
+        self._sweep = Sweep(vault, self._agenda, self._absence, edits, inbox=inbox, adopt_s=settings.adopt_s)
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None
         self._trouble: dict[str, str] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +18,7 @@ from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Query, Record
+from index.model import Answer, Document, Query, Record
 from index.rerank import Reranker
 from syncd.audit import Audit, Author
 from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
@@ -34,6 +34,7 @@ from syncd.place import place
 from syncd.pushes import Pushes
 from syncd.shelf import Slot
 from syncd.telemetry import Sample
+from syncd.update import updated
 from syncd.vault import Vault
 from syncd.writing import created, known, still, undoing, unnamed
 
@@ -69,6 +70,7 @@ class Tools:
     now: Callable[[], int]  # epoch milliseconds
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
+    edited: Callable[[Document], bool]  # whether somebody has edited this note by hand and it does not say so yet
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
     reranker: Reranker | None = None  # puts what was found into a better order, if one is set
     writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
@@ -143,6 +145,32 @@ class Workspace:
             progress=self._progress,
         )
         return made if isinstance(made, Captured) else Captured(made, created=True)
+
+    def update_note(
+        self,
+        id: str,
+        text: str | None,
+        *,
+        title: str | None = None,
+        tags: Sequence[str] | None = None,
+        collection: str | None = None,
+        version: int | None = None,
+    ) -> tuple[Record, bool]:
+        """Give a note another text, title, tags or collection (None: as it is); the note, and whether that changed it.
+
+        Raises InvalidArgument for a node or a file, and Conflict, with the version, when it has another than `version`,
+        or when a person has just edited it."""
+        return updated(
+            self._tools,
+            self.name,
+            partial(self._record, id),
+            text=text,
+            title=title,
+            tags=tags,
+            collection=collection,
+            version=version,
+            progress=self._progress,
+        )
 
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
