@@ -158,7 +158,7 @@ class Edits:
 def said(note: Document | Record) -> str:
     """What agents can read and write of a note, as a digest: its text, title, tags, collection, summary and metadata.
 
-    A person's own marks (`promote`, `promote_to`, `review`), aliases, relations and the name of the file are no part."""
+    A person's own marks (`promote`, `promote_to`, `review`), relations and the name of the file are no part."""
     stem = note.path.rpartition("/")[2][:-3]
     title = None if note.title == stem else note.title
     told = [note.content_hash, title, sorted(note.tags), note.collection, note.summary, dict(note.metadata)]
