@@ -24,13 +24,14 @@ from index.memory import frugal
 from index.model import Record
 from index.reader import Looks
 from index.rerank import Reranker
-from syncd import traces
+from syncd import newnote, traces
 from syncd.adopt import KEY_FILE, LEDGER
 from syncd.audit import Audit, Author, authored
 from syncd.audited import Audited
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.desk import Desk
 from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.follow import Follow
@@ -46,15 +47,18 @@ from syncd.owner import Operation, operations
 from syncd.perspectives import Perspectives
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
+from syncd.queue import Queue
 from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
+from syncd.uploads import Uploads
 from syncd.watch import Watch
 from syncd.witness import Witness
-from syncd.workspace import Desk, Tools
+from syncd.worker import Work, Worker
+from syncd.workspace import Tools
 
 log = logging.getLogger(__name__)
 
@@ -101,9 +105,15 @@ class App:
             self.perspectives = Perspectives(self.ledger)
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings, self.perspectives.of))
             opened.callback(self.shelf.close)
-            self.edits = Edits(self.ledger, self.audit, self.repo, self.vault)
             self.sync = Sync(
-                self.vault, self.shelf, self.repo, self.edits, settings.sync, inbox=settings.vault.inbox, state=state
+                self.vault,
+                self.shelf,
+                self.repo,
+                Edits(self.ledger, self.audit, self.repo, self.vault),
+                settings.sync,
+                inbox=settings.vault.inbox,
+                state=state,
+                collections=settings.kb.known,
             )
             captures = self.shelf.slots["captures"]
             self.witness = Witness(self.audit, self.vault, captures, inbox=own.inbox)
@@ -115,24 +125,30 @@ class App:
             self.reranker = _reranker(settings)
             if self.reranker:
                 opened.callback(self.reranker.close)
+            self.queue = self._queued()
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
+            self.queue = Queue(self.ledger, state, settings.kb)
             tools = Tools(
                 vault=self.vault,
                 audit=self.audit,
                 captures=captures,
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
-                now=lambda: time.time_ns() // 1_000_000,
+                now=_now,
                 degraded=partial(self.health.degraded, ("captures",)),
                 enricher=self.enricher,
+                queue=self.queue,
                 quiet_s=settings.sync.adopt_s,
-                edited=self.edits.pending,
+                edited=self.sync.edits.pending,
+                uploads=Uploads(state, self.queue, settings.kb, vault=own.path, now=_now),
+                collections=settings.kb.known,
                 reranker=self.reranker,
             )
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
+            self.worker = self._working(tools)
             self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.watch: Watch | None = None
             self.traces: traces.Traces | None = None
@@ -231,6 +247,8 @@ class App:
         self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
+        self.worker.start()
+        running.callback(self.worker.stop)
         running.callback(self._unclaim)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
@@ -243,8 +261,31 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("uploads", 60.0, self.desk.uploads.collect)
         jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
         return jobs
+
+    def _queued(self) -> Queue:
+        """The queue, in which nothing is under way any more."""
+        queue = Queue(self.ledger, self.settings.state, self.settings.kb)
+        queue.recover(self.audit.made)
+        return queue
+
+    def _working(self, tools: Tools) -> Worker:
+        """What carries out the queue, not started."""
+
+        def hindered() -> str:
+            if not self.vault.present():
+                return "the vault is missing"
+            return "" if tools.captures.index.comparable else self.embedder.problem or "the encoder is not ready yet"
+
+        def note(work: Work) -> str:
+            self.desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
+            return newnote.made(tools, work)
+
+        worker = Worker(self.queue, hindered)
+        worker.on("note", note)
+        return worker
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
         watch, sync = self.watch, self.sync
@@ -267,6 +308,9 @@ class App:
             self.sync.want_listing()
 
     def _collect(self) -> None:
+        keep_ms = int(self.settings.kb.keep_days * DAY_S * 1000)
+        self.queue.prune(time.time_ns() // 1_000_000 - keep_ms)
+        self.queue.sweep(older_s=LEFT_S)
         gone = self.vault.sweep(older_s=LEFT_S) + collect(self.settings.state, older_s=LEFT_S)
         gone += self.shelf.clear(older_s=DAY_S)
         if gone:
@@ -277,6 +321,10 @@ class App:
         self.shelf.tidy()
         for slot in self.shelf.slots.values():
             slot.index.maintain()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _shelf_settings(settings: Settings, perspectives: Looks) -> ShelfSettings:

@@ -30,7 +30,7 @@ from typing import IO, Any, Self
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import ledger
 from syncd.adopt import LEDGER, quoted
-from syncd.audit import HEAD
+from syncd.audit import CAME, HEAD
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
@@ -42,6 +42,7 @@ DERIVED = frozenset(
         "index",
         "models",
         "bells",
+        "uploads",
         "lock",
         "vault",
         "head",
@@ -49,6 +50,7 @@ DERIVED = frozenset(
         "daemon.json",
         "control.sock",
         HEAD,
+        CAME,
         REPLACED,
     ]
 )
@@ -263,7 +265,7 @@ def put_back(folder: Path, state: Path, contents: Contents) -> list[str]:
         target = state / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if name == LEDGER:  # a log of the old one must not be played into the new one
-            for old in {*OWN, HEAD} - {LEDGER}:  # nor be expected to end where the old one did
+            for old in {*OWN, HEAD, CAME} - {LEDGER}:  # nor be expected to end where the old one did
                 (state / old).unlink(missing_ok=True)
         with _fresh(target) as stream:
             stream.write((folder / STATE / name).read_bytes())

@@ -16,10 +16,11 @@ from index.errors import Conflict, NotFound
 from index.identity import stem
 from index.index import Index
 from index.model import Document, Stat
+from index.prepared import Prepared
 from syncd.audit import taken_back
 from syncd.note import decode, encode
 from syncd.parse import parse
-from syncd.vault import Vault
+from syncd.vault import Sum, Vault
 from syncd.writing import UNWRITTEN, still, unnamed
 
 if TYPE_CHECKING:
@@ -55,7 +56,15 @@ class Gone:
     before: bytes
 
 
-Change: TypeAlias = Made | Rewritten | Gone
+@dataclass(frozen=True, slots=True)
+class Unstored:
+    """A stored file that is to go with its note."""
+
+    path: str
+    was: Sum
+
+
+Change: TypeAlias = Made | Rewritten | Gone | Unstored
 
 
 class Drafts:
@@ -127,9 +136,9 @@ def carried_out(
         if not changes:
             return answer
         documents = [
-            parse(change.raw, change.path, mtime_ms=UNDATED, inbox=tools.inbox)
+            tools.parsed(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
-            if not isinstance(change, Gone)
+            if isinstance(change, Made | Rewritten)
         ]
         for document in documents:
             if not document.writable:
@@ -139,28 +148,43 @@ def carried_out(
             taken = any(tools.taken(stem(change.path)) for change in changes if isinstance(change, Made))
             if current is not index or taken:
                 continue
-            with ExitStack() as undo:
-                try:
-                    stats = {}
-                    for change in changes:
-                        with unnamed(change.path):
-                            stats[change.path] = _written(tools.vault, change, undo)
-                except (Conflict, NotFound):
-                    continue
-                index.commit(
-                    [
-                        replace(one, document=_dated(one.document, stat), stat=stat)
-                        for one in ready
-                        if (stat := stats[one.document.path])
-                    ],
-                    [path for path, stat in stats.items() if stat is None],
-                )
-                undo.pop_all()
+            try:
+                _all_of(tools.vault, changes, ready, index)
+            except _MeanwhileChanged:
+                continue
             return answer
     raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
 
-def _written(vault: Vault, change: Change, undo: ExitStack) -> Stat | None:
+class _MeanwhileChanged(Exception):
+    """Somebody has written, or taken away, what is to be changed."""
+
+
+def _all_of(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], index: Index) -> None:
+    """Write and commit; a failure on the way takes back what is done, stored files last."""
+    with ExitStack() as unstored, ExitStack() as undo:
+        stats: dict[str, Stat | None] = {}
+        try:
+            for change in changes:
+                with unnamed(change.path):
+                    if isinstance(change, Unstored):
+                        unstored.enter_context(vault.without(change.path, change.was))
+                    else:
+                        stats[change.path] = _written(vault, change, undo)
+        except (Conflict, NotFound) as error:
+            raise _MeanwhileChanged from error
+        index.commit(
+            [
+                replace(one, document=_dated(one.document, stat), stat=stat)
+                for one in ready
+                if (stat := stats[one.document.path])
+            ],
+            [path for path, stat in stats.items() if stat is None],
+        )
+        undo.pop_all()
+
+
+def _written(vault: Vault, change: Made | Rewritten | Gone, undo: ExitStack) -> Stat | None:
     match change:
         case Made(path, raw):
             stat = vault.create(path, raw)

@@ -29,9 +29,11 @@ from syncd import (
     cli_node,
     cli_notes,
     cli_perspective,
+    cli_queue,
     cli_serve,
     cli_service,
     cli_status,
+    cli_update,
     log,
 )
 from syncd.cli_frame import Group
@@ -84,6 +86,7 @@ for command in (
     *(
         cli_notes.get,
         cli_notes.recent,
+        cli_update.updatenote,
         cli_notes.delete,
         cli_status.status,
         cli_doctor.doctor,
@@ -98,6 +101,8 @@ for command in (
     *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):
     memex.add_command(command)
+for command in (cli_queue.queue, cli_queue.show, cli_queue.retry, cli_queue.cancel, cli_queue.wait):
+    cli_job.job.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

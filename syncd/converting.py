@@ -11,7 +11,7 @@ import io
 import json
 import os
 import sys
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from syncd.confine import alone, bound, sealed
 from syncd.converters import Bounds, Reader, Reading, TooLarge, Unread
@@ -33,28 +33,33 @@ class _Given(io.BufferedReader):
     name = None  # not the number of its descriptor
 
 
-def main() -> int:
-    """Read the file as the one argument, an object of JSON, says; 0 if an answer was printed."""
+def main() -> None:
+    """Read the file on standard input as the one argument, an object of JSON, says, and print the answer."""
     asked = json.loads(sys.argv[1])
     bound(seconds=asked["seconds"], memory=asked["address"])
-    os.nice(10)
     alone(asked["parent"])
+    os.nice(10)
+    with _Given(io.FileIO(0)) as file:
+        told = json.dumps(answer(file, asked)).encode()
+    sys.stdout.buffer.write(told)
+    sys.stdout.buffer.flush()
+
+
+def answer(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
+    """The text of the file, or what is wrong with it. The process can open no other file afterwards."""
     try:
         read = _reader(asked["media_type"])
         sealed({sys.prefix, sys.base_prefix, *filter(None, sys.path)})
         gc.disable()  # a document is read once and then the process ends
-        answer = _answer(read, asked)
+        return _read(read, file, asked)
     except TooLarge as error:
-        answer = {"error": "exhausted", "message": str(error)}
+        return {"error": "exhausted", "message": str(error)}
     except Unread as error:
-        answer = {"error": "unreadable", "message": str(error)}
+        return {"error": "unreadable", "message": str(error)}
     except MemoryError:
-        answer = {"error": "memory"}
+        return {"error": "memory"}
     except RecursionError:
-        answer = {"error": "exhausted", "message": "the file is nested too deeply"}
-    sys.stdout.buffer.write(json.dumps(answer).encode())
-    sys.stdout.buffer.flush()
-    return 0
+        return {"error": "exhausted", "message": "the file is nested too deeply"}
 
 
 def _reader(media_type: str) -> Reader:
@@ -64,9 +69,8 @@ def _reader(media_type: str) -> Reader:
     return read
 
 
-def _answer(read: Reader, asked: dict[str, Any]) -> dict[str, Any]:
-    with _Given(io.FileIO(0)) as file:
-        found: Reading = read(file, Bounds(asked["pages"], asked["inflated"], asked["text"]))
+def _read(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
+    found: Reading = read(file, Bounds(asked["pages"], asked["inflated"], asked["text"]))
     whole = plain(found.text) if asked["media_type"] in AS_GIVEN else tidy(found.text)
     text, shortened = cut(whole, asked["text"])
     title = " ".join(plain(found.title or "").split())[:TITLE]
@@ -80,5 +84,5 @@ def _answer(read: Reader, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    code = main()
-    os._exit(code)  # what libraries do at the end is of no use, and may hang
+    main()
+    os._exit(0)  # what libraries do at the end is of no use, and may hang

@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from syncd.app import App
 
 # ruff: noqa: PLC0415 - stores and encoders take longer to import than most checks to run
-SECRETS = ("key", "audit.head", "ledger.db", "ledger.db-wal", "ledger.db-shm", control.DAEMON, control.NAME, "lock")
+SECRETS = (
+    "key",
+    "audit.head",
+    "audit.done",
+    "ledger.db",
+    "ledger.db-wal",
+    "ledger.db-shm",
+    control.DAEMON,
+    control.NAME,
+    "lock",
+)
 ANSWER_S = 10.0
 PROBE = "A note about nothing."
 PASSAGE = "A passage as long as the one of a note usually is. " * 15

@@ -21,12 +21,15 @@ from index.index import Index
 from index.model import Document, Record, Stat
 from syncd.audit import Audit
 from syncd.capture import iso
+from syncd.collections import contested
 from syncd.ledger import Ledger
 from syncd.note import PropertyValue
 from syncd.repo import Repo
 from syncd.vault import Vault
 
-LOCKED_S: Final = 30.0  # a lock of Git is waited for so long after the edit; an unfinished merge for as long as it takes
+LOCKED_S: Final = (
+    30.0  # a lock of Git is waited for so long after the edit; an unfinished merge for as long as it takes
+)
 # Defects of notes that hold more than one version of themselves: which one counts is not said yet.
 TORN: Final = frozenset({"conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 LATEST_MS: Final = 253_402_300_800_000  # the year 10000
@@ -42,6 +45,7 @@ class Edit:
     id: str
     was: str  # `said` of it
     version: int
+    created_at: int
     updated_at: int | None
     edited_at: int
 
@@ -98,11 +102,13 @@ class Edits:
         if self._repo.brought(document.path, raw, stat.mtime_ns // 1_000_000_000):
             self._drop(document.path)
             return {}
-        before = edit.updated_at if edit.updated_at is not None else document.created_at
+        before = edit.created_at if edit.updated_at is None else edit.updated_at
         stamps: dict[str, PropertyValue] = {"version": edit.version + 1}
         if document.updated_at is None or document.updated_at <= before:  # else its writer has set it
             at = edit.edited_at if 0 <= edit.edited_at < LATEST_MS else before
             stamps = {"updated_at": iso(max(at, before)), **stamps}
+        if document.created_at == stat.mtime_ns // 1_000_000:  # else it would be that of every edit
+            stamps = {"created_at": iso(edit.created_at), **stamps}
         return stamps
 
     def settled(self, path: str) -> None:
@@ -133,7 +139,7 @@ class Edits:
             return None
         if self._ours(document):
             return None
-        return Edit(document.path, before.id, was, before.version, before.updated_at, 0)
+        return Edit(document.path, before.id, was, before.version, before.created_at, before.updated_at, 0)
 
     def _ours(self, document: Document) -> bool:
         """Whether these very bytes are the last that Memex has written there."""
@@ -143,7 +149,7 @@ class Edits:
     def _keep(self, edit: Edit) -> None:
         if self._rows.get(edit.path) != edit:
             self._rows[edit.path] = edit
-            self._write("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?)", *astuple(edit))
+            self._write("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?, ?)", *astuple(edit))
 
     def _drop(self, path: str) -> None:
         if self._rows.pop(path, None):
@@ -161,5 +167,6 @@ def said(note: Document | Record) -> str:
     A person's own marks (`promote`, `promote_to`, `review`), relations and the name of the file are no part."""
     stem = note.path.rpartition("/")[2][:-3]
     title = None if note.title == stem else note.title
-    told = [note.content_hash, title, sorted(note.tags), note.collection, note.summary, dict(note.metadata)]
+    filed = [note.collection, contested(note)]
+    told = [note.content_hash, title, sorted(note.tags), filed, note.summary, dict(note.metadata)]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

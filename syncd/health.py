@@ -17,6 +17,7 @@ from syncd.coverage import coverage
 from syncd.hooks import HOOKS, find
 from syncd.oddities import Twins, oddities, tally
 from syncd.place import place
+from syncd.queue import STATUSES
 from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
 from syncd.version import installed
@@ -110,6 +111,7 @@ class Health:
         return {
             "watch": asdict(self._app.watch.hearing() if self._app.watch else Hearing("off")),
             "jobs": {name: asdict(one) for name, one in self._app.jobs.standing().items()},
+            "queue": self._queue(),
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
@@ -138,7 +140,17 @@ class Health:
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
         parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
         told += [text for text in parts if text]
+        with suppress(Unavailable):  # of the ledger, and that is told
+            told += self._app.worker.troubles(time.time_ns() // 1_000_000)
         return told + self._app.sync.degraded + self._app.jobs.troubles()
+
+    def _queue(self) -> dict[str, Any]:
+        """How many jobs there are in each status, since when the first has been due, and what keeps all from being done."""
+        worker, jobs, waiting = self._app.worker, dict.fromkeys(STATUSES, 0), None
+        with suppress(Unavailable):  # as above
+            jobs = self._app.queue.counts()
+            waiting, _ = self._app.queue.oldest()
+        return {"jobs": jobs, "tries": dict(worker.tries), "due_since": waiting, "hindrance": worker.hindrance}
 
     def _reranker(self) -> dict[str, Any]:
         one = self._app.reranker

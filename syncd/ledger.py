@@ -138,6 +138,7 @@ SCHEMA: tuple[str, ...] = (
         id TEXT NOT NULL,
         was TEXT NOT NULL,
         version INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
         updated_at INTEGER,
         edited_at INTEGER NOT NULL
     ) STRICT;

@@ -5,7 +5,7 @@ Law, tested: what a person writes into a memo meanwhile is never overwritten unr
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
@@ -18,10 +18,12 @@ from index.model import Document, Filter, MemoRelation, Record
 from index.ties import end
 from index.trace import span
 from syncd import update
-from syncd.batch import Change, Drafts, carried_out
+from syncd.batch import Change, Drafts, Unstored, carried_out
 from syncd.capture import checked, metadata_of, namespace_path, properties_of
+from syncd.collections import filed, retagged
+from syncd.file_removal import stored_file
 from syncd.memo_relations import dropped
-from syncd.note import FrontmatterError, PropertyValue
+from syncd.note import FrontmatterError, PropertyValue, encode
 from syncd.writing import alone, created, known, known_whole
 
 if TYPE_CHECKING:
@@ -62,7 +64,9 @@ class _Wish:
     memo_id: str
     namespace: str
     content: str
-    owned: Mapping[str, PropertyValue]  # title and tags, if given
+    owned: Mapping[str, PropertyValue]  # the title, if given
+    tags: Sequence[str] | None  # if given
+    collection: str | None  # if one is named
     fields: Mapping[str, Any]  # the metadata besides
     replace: bool
     version: int | None
@@ -90,7 +94,8 @@ class Memos:
         `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
         that the memo must have, 0 for none at all. Raises Conflict, with the version, when it has another."""
         checked(content)
-        fields, titled, tags = metadata_of(metadata or {})
+        fields, titled, told = metadata_of(metadata or {})
+        collection, tags = filed(None, told, self._tools.collections)
         folder = "/".join(filter(None, (self._tools.inbox, self.workspace, namespace_path(namespace))))
         if memo_id is not None and not ID.match(memo_id):
             raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
@@ -102,9 +107,9 @@ class Memos:
         owned: dict[str, PropertyValue] = {}
         if title is not None or "title" in given:
             owned["title"] = titled if title is None else title
-        if "tags" in given:
-            owned["tags"] = list(tags) or None
-        own = partial(properties_of, source=None, collection="memory", tags=tags, metadata=patched({}, fields))
+        own = partial(
+            properties_of, source=None, collection=collection or "memory", tags=tags, metadata=patched({}, fields)
+        )
         while memo_id is None or self._standing(memo_id, namespace) is None:
             if version:
                 raise Conflict(f"there is no memo {memo_id!r}, so it has no version {version}", version=0)
@@ -121,7 +126,8 @@ class Memos:
             )
             if made is not True:
                 return Saved(made, created=True)
-        wish = _Wish(memo_id, namespace, content, owned, fields, replace, version)
+        own_tags = tags if "tags" in given else None
+        wish = _Wish(memo_id, namespace, content, owned, own_tags, collection, fields, replace, version)
         with alone(self._tools, self.workspace):
             path = carried_out(self._tools, partial(self._revision, wish), self._progress)
             return Saved(known(self.index.at(path)), created=False)
@@ -223,8 +229,9 @@ class Memos:
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
 
-        def changes(document: Document) -> dict[str, PropertyValue]:
-            return {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace)}
+        def changes(front: str, document: Document) -> dict[str, PropertyValue]:
+            filed = {} if wish.tags is None else retagged(front, wish.tags, wish.collection)
+            return {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
 
         return update.revised(self._tools, record, changes, content=wish.content, version=wish.version), record.path
 
@@ -252,7 +259,8 @@ class Memos:
                     drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
-        return drafts.changes(), (record, count)
+        stored = stored_file(self._tools, record.path, encode(text))
+        return [*([Unstored(*stored)] if stored else []), *drafts.changes()], (record, count)
 
 
 def leads(record: Record, relation: MemoRelation) -> bool:

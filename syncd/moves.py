@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from syncd.repo import Repo
 
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: from where, to where
-_STEP = re.compile(rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*? (\d+) [+-]\d{4}(?:\t(.*))?\Z")  # where to, when (epoch s), how
+_STEP = re.compile(
+    rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*? (\d+) [+-]\d{4}(?:\t(.*))?\Z"
+)  # where to, when (epoch s), how
 _UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # what Git repeats when it lacks one of the two
 RECENT: Final = 64 * 1024  # bytes of HEAD's log: some hundreds of moves
 ASKED: Final = 200  # commits at most that are asked for one file
@@ -61,9 +63,7 @@ def brought(repo: Repo, path: str, raw: bytes, written: int) -> bool:
     start = max(0, repo.marks().log - RECENT)
     steps = [found for line in (repo.log(start) or [])[start > 0 :] if (found := _STEP.match(line))]
     commits = [
-        found[1].decode()
-        for found in steps
-        if not (found[3] or b"").startswith(b"commit") or int(found[2]) < written
+        found[1].decode() for found in steps if not (found[3] or b"").startswith(b"commit") or int(found[2]) < written
     ] or ([] if steps else [str(repo.head())])  # no log is kept: then HEAD's word is taken
     asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
     told = repo.answer("cat-file", "--batch-check=%(objectname)", given="\n".join(asked) + "\n") if asked else None

@@ -17,6 +17,7 @@ from index.graph import Graph
 from index.identity import fold
 from index.index import Index
 from index.model import Observation, ObservationAnswer, ObservationMode
+from index.query import collection_of
 from index.vertex import Edge, Neighbourhood, Vertex, name_key
 from syncd import consolidate, entity, insight, redraft
 from syncd.audit import Events
@@ -24,7 +25,6 @@ from syncd.batch import Change, Drafts, Made, carried_out
 from syncd.capture import free_name, iso, node_file
 from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties
 from syncd.note import PropertyValue, decode, encode
-from syncd.parse import parse
 from syncd.place import ENTITIES
 from syncd.redraft import Related, sized, typed, unknown
 from syncd.update import parsed, unread
@@ -151,6 +151,9 @@ class Nodes:
     def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
         """Make nodes: all of them, or none. Raises Conflict naming those that exist already."""
         wanted = checked(entities, most)
+        for one in wanted:
+            if (collection := one.properties.get("collection")) is not None:
+                collection_of(collection, self._tools.collections)
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._tools.now(), index.graph(self.workspace)
@@ -201,8 +204,7 @@ class Nodes:
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Put these in place of the tags of a node."""
         own = list(checked_tags(tags))
-        described = self._changed(redraft.describe, name=name, version=version, changes=lambda _: {"tags": own or None})
-        return self._at(described)
+        return self._at(self._changed(redraft.retag, name=name, version=version, tags=own))
 
     def add(
         self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
@@ -276,7 +278,7 @@ class Nodes:
                 if self._tools.vault.stat(path) is None:
                     return stem, path
                 raw, stat = self._tools.vault.read(path)
-            node = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox).node
+            node = self._tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
             if node and name_key(node.name) == name_key(name):
                 raise _taken([node.name])
             unseen.add(fold(stem))

@@ -164,7 +164,7 @@ def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterato
 
 
 def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
-    for name in ("encoder", "reranker", "git", "watch", "enrichment", "graph", "names", "deep_check", "audit"):
+    for name in ("encoder", "reranker", "git", "watch", "enrichment", "queue", "graph", "names", "deep_check", "audit"):
         if name in now and (told := _part(name, now[name])):
             yield name.replace("_", " "), told
     if held := now.get("removals_held"):
@@ -201,6 +201,12 @@ def _watch(told: Mapping[str, Any]) -> list[str]:
 def _enrichment(told: Mapping[str, Any]) -> list[str]:
     missing = f"{_many(told['missing'], 'capture')} without: `memex enrich --backfill`" if told.get("missing") else ""
     return [str(told.get("by", "")), missing, str(told.get("problem") or "")]
+
+
+def _queue(told: Mapping[str, Any]) -> list[str]:
+    jobs = told.get("jobs", {})
+    shown = [f"{jobs[status]:,} {status}" for status in ("queued", "running", "failed") if jobs.get(status)]
+    return [*shown, str(told.get("hindrance") or "")] if shown else []
 
 
 def _names(told: Mapping[str, Any]) -> list[str]:
@@ -245,6 +251,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "git": _git,
     "watch": _watch,
     "enrichment": _enrichment,
+    "queue": _queue,
     "graph": _graph,
     "names": _names,
     "deep_check": _deep_check,

@@ -28,9 +28,11 @@ STAGED: Final = "staged"  # in the state folder: the files of jobs, each under i
 TRIES: Final = 10
 BACKOFF_S: Final = 2.0, 300.0  # after the first try, doubling, and at most
 NOTES: Final = 64 << 20  # bytes of text that the waiting notes of one key may have
-OWNER: Final = ""  # in place of a key's id
 
-_COLUMNS: Final = "seq, id, key, workspace, kind, given, document_id, status, stage, error, tries, due_at, created_at, started_at, finished_at"
+_SELECT: Final = (
+    "SELECT seq, id, key, workspace, kind, given, document_id, status, stage, error, tries, due_at, created_at,"
+    " started_at, finished_at FROM queue"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Queue:
         self.staged = Staged(state / STAGED)
         self._ledger, self._settings, self._now = ledger, settings, now
         self._changed = threading.Condition()
-        self._stamp = 0  # grows whenever a job changes
+        self.stamp = 0  # grows whenever a job changes
         self._served: dict[str, str] = {}  # kind → the key whose turn it was last
         self._stages: dict[str, tuple[float, str]] = {}  # id of a running job → its progress and stage
 
@@ -85,7 +87,8 @@ class Queue:
             raise ResourceExhausted(
                 f"notes of {waiting:,} bytes wait already; try again when some are done", limit=NOTES, retryable=True
             )
-        return self._add("note", key, workspace, given, title=title, size=size, id=secrets.token_hex(16))
+        own = secrets.token_hex(16), str(uuid.uuid4())
+        return self._add((*own, "note", key, workspace, size), given, title)
 
     def add_file(
         self,
@@ -109,45 +112,28 @@ class Queue:
         self._allow(key)
         if staged is not None:
             self.staged.take(staged, own)
+        size = int(given.get("size") or 0) if staged else 0
+        row = own, document_id or str(uuid.uuid4()), "file", key, workspace, size
         try:
-            return self._add(
-                "file",
-                key,
-                workspace,
-                given,
-                title=str(given.get("title") or given["name"]),
-                size=int(given.get("size") or 0) if staged else 0,
-                id=own,
-                document_id=document_id,
-            )
+            return self._add(row, given, str(given.get("title") or given["name"]))
         except MemexError:
             if staged is not None:
                 self.staged.give_back(own, staged)
             raise
 
-    def _add(
-        self,
-        kind: Kind,
-        key: str,
-        workspace: str,
-        given: Mapping[str, Any],
-        *,
-        title: str,
-        size: int,
-        id: str,
-        document_id: str | None = None,
-    ) -> Job:
-        self._allow(key)
+    def _add(self, row: tuple[str, str, str, str, str, int], given: Mapping[str, Any], title: str) -> Job:
+        """Put in a row: id, id of the document, kind, key, workspace, size."""
+        self._allow(row[3])
         now = self._now()
         said = {"author": asdict(AUTHOR.get()), "title": title[:200], "given": dict(given)}
         with self._ledger.writing():
             self._ledger.run(
-                "INSERT INTO queue (id, key, workspace, kind, given, document_id, status, stage, error, tries, due_at,"
-                " created_at, size) VALUES (?, ?, ?, ?, ?, ?, 'queued', '', '', 0, ?, ?, ?)",
-                (id, key, workspace, kind, json.dumps(said), document_id or str(uuid.uuid4()), now, now, size),
+                "INSERT INTO queue (id, document_id, kind, key, workspace, size, given, status, stage, error, tries,"
+                " due_at, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', '', '', 0, ?, ?)",
+                (*row, json.dumps(said), now, now),
             )
-        self._tell()
-        return self._known(id)
+        self.wake()
+        return self._known(row[0])
 
     def _allow(self, key: str) -> None:
         """Raises ResourceExhausted when too many jobs of the key wait; its owner's may."""
@@ -165,8 +151,7 @@ class Queue:
             " WHERE key = ? AND kind IN (?, ?) AND status IN ('queued', 'running')",
             (key, kind or "note", kind or "file"),
         )
-        count, size = rows[0]
-        return count, size
+        return rows[0][0], rows[0][1]
 
     # Looking
 
@@ -193,10 +178,16 @@ class Queue:
             terms.append("seq < (SELECT seq FROM queue WHERE id = :before)")
         which = f" WHERE {' AND '.join(terms)}" if terms else ""
         rows = self._ledger.rows(
-            f"SELECT {_COLUMNS} FROM queue{which} ORDER BY seq DESC LIMIT :limit",  # noqa: S608 - words of ours
+            f"{_SELECT}{which} ORDER BY seq DESC LIMIT :limit",
             asked | {"before": before, "limit": limit},
         )
         return [self._job(row) for row in rows]
+
+    def beginning(self, id: str) -> list[str]:
+        """At most two ids of jobs that begin so."""
+        return [
+            own for (own,) in self._ledger.rows("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
+        ]
 
     def counts(self, workspace: str | None = None) -> dict[Status, int]:
         """How many jobs there are in each status; all of them, or those of a workspace."""
@@ -213,8 +204,7 @@ class Queue:
             "SELECT (SELECT min(due_at) FROM queue WHERE status = 'queued'),"
             " (SELECT min(started_at) FROM queue WHERE status = 'running')"
         )
-        waiting, running = rows[0]
-        return waiting, running
+        return rows[0][0], rows[0][1]
 
     # By hand
 
@@ -263,7 +253,7 @@ class Queue:
                 "UPDATE queue SET status = 'running', started_at = ?, tries = tries + 1 WHERE id = ? AND status = 'queued'",
                 (self._now(), id),
             )
-        self._tell()
+        self.wake()
         return self._known(id) if begun else None
 
     def report(self, id: str, done: int, total: int, stage: str) -> None:
@@ -307,7 +297,7 @@ class Queue:
         """After a crash: what was under way has been done, if its document was made, or is tried again after a while.
 
         A job at which the process has ended again and again is given up, so that it stalls nobody."""
-        rows = self._ledger.rows(f"SELECT {_COLUMNS} FROM queue WHERE status = 'running' ORDER BY seq")  # noqa: S608 - ours
+        rows = self._ledger.rows(f"{_SELECT} WHERE status = 'running' ORDER BY seq")
         ended = Unavailable("the daemon ended while this was being done")
         for job in map(self._job, rows):
             if made(job.planned):
@@ -320,16 +310,13 @@ class Queue:
     def wait(self, stamp: int, seconds: float | None, until: Callable[[], bool] = lambda: False) -> None:
         """Wait for a change since `stamp`, for so long at most, or until `until` holds once `wake` is called."""
         with self._changed:
-            self._changed.wait_for(lambda: self._stamp != stamp or until(), seconds)
-
-    @property
-    def stamp(self) -> int:
-        """Grows whenever a job changes."""
-        return self._stamp
+            self._changed.wait_for(lambda: self.stamp != stamp or until(), seconds)
 
     def wake(self) -> None:
-        """Let all who wait look again."""
-        self._tell()
+        """Have all who wait look again."""
+        with self._changed:
+            self.stamp += 1
+            self._changed.notify_all()
 
     # Forgetting
 
@@ -337,8 +324,6 @@ class Queue:
         """Forget the jobs that ended before then, with what is staged for them; how many."""
         old = "status IN ('done', 'failed') AND finished_at < ?"
         rows = self._ledger.rows(f"SELECT id FROM queue WHERE {old}", (before,))  # noqa: S608 - words of ours
-        if not rows:
-            return 0
         with self._ledger.writing():
             self._ledger.run(f"DELETE FROM queue WHERE {old}", (before,))  # noqa: S608 - words of ours
         for (id,) in rows:
@@ -366,15 +351,10 @@ class Queue:
 
     def _ended(self, id: str) -> None:
         self._stages.pop(id, None)
-        self._tell()
-
-    def _tell(self) -> None:
-        with self._changed:
-            self._stamp += 1
-            self._changed.notify_all()
+        self.wake()
 
     def _row(self, id: str) -> Job | None:
-        rows = self._ledger.rows(f"SELECT {_COLUMNS} FROM queue WHERE id = ?", (id,))  # noqa: S608 - words of ours
+        rows = self._ledger.rows(f"{_SELECT} WHERE id = ?", (id,))
         return self._job(rows[0]) if rows else None
 
     def _known(self, id: str) -> Job:

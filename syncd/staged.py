@@ -4,7 +4,6 @@ Law: a file that is there is whole, and its name on disk; one that no job needs 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection
 from contextlib import suppress

@@ -6,16 +6,18 @@ somebody has written meanwhile, by hand or by another call, is never overwritten
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.index import Index
-from index.model import COLLECTIONS, Document, Record
-from syncd.batch import Change, Drafts, carried_out
-from syncd.capture import checked, iso, tag_of
+from index.model import Document, Record
+from syncd.batch import UNDATED, Change, Drafts, carried_out
+from syncd.capture import checked, iso
+from syncd.collections import filed, names_one, retagged, texts
 from syncd.edits import said
-from syncd.note import FrontmatterError, PropertyValue, edit, encode, split
-from syncd.parse import parse
+from syncd.newnode import checked_tags
+from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
 from syncd.properties import LARGEST
 from syncd.sweep import UNADOPTED
 from syncd.writing import alone, known
@@ -30,55 +32,65 @@ ELSEWHERE: Final = {  # types whose text is not a note's to change, and what cha
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a note is to become; None leaves something as it is. `version` is the one that it must have now."""
+
+    text: str | None
+    title: str | None = None
+    tags: Sequence[str] | None = None
+    collection: str | None = None
+    version: int | None = None
+
+
 def updated(
     tools: Tools,
     workspace: str,
     find: Callable[[], Record],
-    *,
-    text: str | None,
-    title: str | None,
-    tags: Sequence[str] | None,
-    collection: str | None,
-    version: int | None,
+    wish: Wish,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Record, bool]:
-    """Change the note that `find` finds; None leaves something as it is. The note as it is then, and whether it changed.
+    """Change the note that `find` finds; the note as it is then, and whether it changed.
 
-    Raises InvalidArgument for what is no note, and Conflict, with the version, when it has another than `version`, or
+    Raises InvalidArgument for what is no note, and Conflict, with the version, when it has another than was named, or
     when a person has just edited it."""
-    if text is not None:
-        checked(text)
-    own = _own(title, tags, collection)
+    if wish.text is not None:
+        checked(wish.text)
+    own = _titled(wish.title)
+    chosen, plain = filed(wish.collection, wish.tags or (), tools.collections)
+    wanted = None if wish.tags is None else checked_tags(plain)
+
+    def changes(front: str, _: Document) -> dict[str, PropertyValue]:
+        if wanted is None and chosen is None:
+            return own
+        return own | retagged(front, _tags(front) if wanted is None else wanted, chosen)
 
     def decide(_: Index) -> tuple[list[Change], tuple[str, bool]]:
         found = find()
         if found.type in ELSEWHERE:
-            raise InvalidArgument(f"this document can't be given another text: {ELSEWHERE[found.type]}", type=found.type)
-        changes = revised(tools, found, lambda _: own, content=text, version=version)
-        return changes, (found.path, bool(changes))
+            raise InvalidArgument(
+                f"this document can't be given another text: {ELSEWHERE[found.type]}", type=found.type
+            )
+        written = revised(tools, found, changes, content=wish.text, version=wish.version)
+        return written, (found.path, bool(written))
 
     with alone(tools, workspace):
         path, changed = carried_out(tools, decide, progress)
         return known(tools.captures.index.at(path)), changed
 
 
-def _own(title: str | None, tags: Sequence[str] | None, collection: str | None) -> dict[str, PropertyValue]:
-    """The properties to set."""
-    own: dict[str, PropertyValue] = {}
-    if title is not None:
-        if not title.strip() or len(title) > MAX_TITLE or any(ord(c) < 32 for c in title):
-            raise InvalidArgument(f"title must be one line of 1 to {MAX_TITLE} characters", field="title")
-        own["title"] = title
-    if tags is not None:
-        own["tags"] = list(dict.fromkeys(filter(None, map(tag_of, tags)))) or None
-    if collection is not None:
-        if collection not in COLLECTIONS:
-            raise InvalidArgument(
-                f"there is no collection {collection[:100]!r}: it is one of {', '.join(COLLECTIONS)}",
-                collections=list(COLLECTIONS),
-            )
-        own["collection"] = collection
-    return own
+def _titled(title: str | None) -> dict[str, PropertyValue]:
+    if title is None:
+        return {}
+    if not title.strip() or len(title) > MAX_TITLE or any(ord(c) < 32 for c in title):
+        raise InvalidArgument(f"title must be one line of 1 to {MAX_TITLE} characters", field="title")
+    return {"title": title}
+
+
+def _tags(front: str) -> list[str]:
+    """The tags among these properties, those that name a collection aside."""
+    values = {key.casefold(): value for key, value in properties(front).items()}
+    return [tag for tag in texts(values.get("tags")) if not names_one(tag)]
 
 
 # For whoever changes notes
@@ -87,27 +99,29 @@ def _own(title: str | None, tags: Sequence[str] | None, collection: str | None) 
 def revised(
     tools: Tools,
     record: Record,
-    properties: Callable[[Document], Mapping[str, PropertyValue]],
+    wanted: Callable[[str, Document], Mapping[str, PropertyValue]],
     *,
     content: str | None,
     version: int | None,
 ) -> list[Change]:
     """What to write so that the note has this content (None: as it is) and these properties; nothing when it has.
 
-    `properties` is asked with the note as its file has it now; a value that is None takes a property away."""
+    `wanted` is asked with the properties' text and the note as its file has it now; None takes a property away."""
     drafts = Drafts(tools.vault)
     text, document = read(tools, drafts, record)
     compared(document, version)
     if content is None:
         content = split(text)[1]
     try:
-        changes = dict(properties(document))
+        changes = dict(wanted(split(text)[0], document))
         written = _with(edit(text, changes), content)
         if written == text:
             return []
         unread(tools, document, record, whole=version is not None, content=content)
         changes |= tools.enricher.summary_after(document, parsed(tools, written, record))
         stamps: dict[str, PropertyValue] = {"updated_at": iso(tools.now()), "version": document.version + 1}
+        if tools.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
+            stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
         drafts.put(record.path, _with(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
         raise refused(error) from error
@@ -130,9 +144,7 @@ def read(tools: Tools, drafts: Drafts, record: Record) -> tuple[str, Document]:
         raise Conflict("the note's file was removed a moment ago; try again in a moment", retryable=True) from error
     document = parsed(tools, text, record)
     if not document.writable:
-        raise Conflict(
-            "the note's properties can't be read just now; its owner may be editing them", retryable=True
-        )
+        raise Conflict("the note's properties can't be read just now; its owner may be editing them", retryable=True)
     if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
         raise Conflict("a person has just put this note here, and it gets an id soon; search again", retryable=True)
     return text, document
@@ -140,7 +152,7 @@ def read(tools: Tools, drafts: Drafts, record: Record) -> tuple[str, Document]:
 
 def parsed(tools: Tools, text: str, record: Record) -> Document:
     """`text` as the note of that row."""
-    return parse(encode(text), record.path, mtime_ms=record.created_at, inbox=tools.inbox)
+    return tools.parsed(encode(text), record.path, mtime_ms=record.created_at)
 
 
 def compared(document: Document, version: int | None) -> None:
@@ -152,9 +164,7 @@ def compared(document: Document, version: int | None) -> None:
         )
 
 
-def unread(
-    tools: Tools, document: Document, record: Record, *, whole: bool, content: str | None = None
-) -> None:
+def unread(tools: Tools, document: Document, record: Record, *, whole: bool, content: str | None = None) -> None:
     """Refuse to write over what no agent can have read: `record` is the row that it was found by.
 
     A `whole` note was compared by its version, so its properties must be those of the row too. `content`: what its

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -48,7 +47,7 @@ class Worker:
 
     def __init__(self, queue: Queue, hindered: Callable[[], str] = lambda: "") -> None:
         self.stopping = threading.Event()
-        self.ended: Counter[str] = Counter()  # since the start: done, failed, put off
+        self.tries = dict.fromkeys(("done", "failed", "put off"), 0)  # since the start, by how they went
         self.hindrance = ""
         self._queue, self._hindered = queue, hindered
         self._handlers: dict[Kind, tuple[Handler, int]] = {}
@@ -191,7 +190,7 @@ class Worker:
         return partial(self._queue.fail, job.id, error)
 
     def _count(self, outcome: str, *, well: bool | None) -> None:
-        self.ended[outcome] += 1
+        self.tries[outcome] += 1
         if well is not None:  # what fails by its own fault says nothing of us
             self._streak = 0 if well else self._streak + 1
 

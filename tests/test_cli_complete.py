@@ -113,6 +113,8 @@ def bash(home, *words):
         (("memex", "graph", "--path", "Ada", ""), ["'Ada Lovelace'", "Charles"]),
         (("memex", "graph", "--format", "m"), ["mermaid"]),
         (("memex", "perspective", "remove", "t"), ["technical"]),
+        (("memex", "search", "--collection", ""), ["documents", "memory", "workspace"]),
+        (("memex", "capture", "--collection", "m"), ["memory"]),
         (("memex", "completion", "f"), ["fish"]),
     ],
 )

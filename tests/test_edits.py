@@ -17,7 +17,7 @@ from tests.world import World, until
 SLOW = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=3600.0, listing_s=3600.0)
 NOTE = "---\nid: mine\ncreated_at: 2026-01-02T03:04:05.000Z\n---\n"
 PATH = "Captures/default/Mine.md"
-AT = 1_790_000_000_123
+AT = 1_800_000_000_123
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def settled(world):
     world.reopen()
     world.run()
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in world.vault.rglob("*.md")} == before
-    assert not world.app.edits.waiting
+    assert not world.app.sync.edits.waiting
     assert world.dump() == world.rebuilt(world.state.parent / "again")
 
 
@@ -166,10 +166,10 @@ def test_an_edit_that_is_undone_before_it_is_quiet_was_none(slow):
     slow.run()
     written(slow, NOTE + "new", at=None)
     slow.run()
-    assert set(slow.app.edits.waiting) == {PATH}
+    assert set(slow.app.sync.edits.waiting) == {PATH}
     written(slow, NOTE + "old", at=None)
     slow.run()
-    assert not slow.app.edits.waiting
+    assert not slow.app.sync.edits.waiting
     assert stamps(file) == (None, None)
 
 
@@ -484,7 +484,7 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
             done.set()
             for one in agents:
                 one.join(60)
-            until(lambda: not world.app.edits.waiting and world.app.sync.pending == 0, 60)
+            until(lambda: not world.app.sync.edits.waiting and world.app.sync.pending == 0, 60)
             kept = space.get(first.id)
         theirs = [line for line in kept.content.splitlines() if line.startswith("person")]
         assert theirs == lines

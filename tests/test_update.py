@@ -1,5 +1,6 @@
 """syncd/update.py: a note is given another text in place, whole or not at all, on the real stores."""
 
+import os
 import threading
 
 import pytest
@@ -63,7 +64,7 @@ def test_title_tags_and_collection_change_without_the_text(world, space):
 
 
 def test_the_text_comes_back_byte_for_byte_and_other_lines_stay(world, space):
-    front = "\ufeff---\r\nid: mine\r\n# a comment\r\ntags: [ a,  b ]\r\n'odd':   \"x\"   # kept\r\n---\r\n"
+    front = "\ufeff---\r\nid: mine\r\ncreated_at: 2026-01-02\r\n# a comment\r\ntags: [ a,  b ]\r\n'odd':   \"x\"   # kept\r\n---\r\n"
     file = world.write("Captures/default/Tidy.md", front + "old\r\n")
     world.run()
     for text in ("---\nno: front matter\n---\n", "\r\n\n  x", "no end of line", "日本\u2028語\n\n\n", "---"):
@@ -73,6 +74,17 @@ def test_the_text_comes_back_byte_for_byte_and_other_lines_stay(world, space):
         kept = [line for line in split(file.read_bytes().decode())[0].splitlines() if "updated_at" not in line]
         assert [line for line in kept if "version" not in line] == front.splitlines()
     assert record.version == 6
+
+
+def test_a_note_that_was_as_old_as_its_file_stays_so(world, space):
+    file = world.write("Captures/default/Undated.md", "---\nid: mine\n---\nold")
+    os.utime(file, ns=(10**18, 10**18))
+    world.run()
+    record, _ = space.update_note("mine", "new")
+    assert record.created_at == 10**12
+    assert record.updated_at > 10**12
+    world.run()
+    assert space.get("mine").record == record
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])

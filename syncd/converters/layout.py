@@ -9,9 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
-from syncd.converters.tidy import line, table
+from syncd.converters.tidy import inline, line, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ LEVELS: Final = 4  # sizes of headings that are told apart
 LARGER: Final = 1.12  # times the usual size: a heading
 AIRY: Final = 0.55  # of the size: more white space than that between two lines parts paragraphs
 SAME: Final = 0.6  # points by which sizes differ that are meant to be one
+SHORT: Final = 0.4  # of a line: when as much of it is empty, a paragraph ends there
+NEAR: Final = 4  # times the size
 INDENT: Final = 0.8  # of the size
 HEADING: Final = 200  # characters
 PROSE: Final = 45  # characters of an average cell: more are columns of text
@@ -39,8 +41,11 @@ REPEATED: Final = 3  # pages
 
 _BULLET: Final = re.compile(r"([•◦▪▫■□●○‣⁃∙·\uf0b7\uf0a7\uf0d8–-])\s+(?=\S)")
 _NUMBER: Final = re.compile(r"\(?(\d{1,3}|[a-z])[.)]\s+(?=\S)")
+_MARK: Final = re.compile(r"[•◦▪▫■□●○‣⁃∙·\uf0b7\uf0a7\uf0d8–-]|\(?(?:\d{1,3}|[a-z])[.)]")
 _ENDS: Final = re.compile(r"[.!?:;…。！？：；؟۔]['\"”’»)\]]*$")
-_DIGITS: Final = re.compile(r"\d+")
+_DIGITS: Final = re.compile(r"\d{1,9}")
+
+_Key: TypeAlias = tuple[int, str, int]
 
 
 def composed(pages: Sequence[Sequence[Line]]) -> str:
@@ -64,7 +69,7 @@ def composed(pages: Sequence[Sequence[Line]]) -> str:
                 blocks.append(_table(page[at:end]))
                 at = end
                 continue
-            if paragraph and not _goes_on(paragraph, page[at], levels):
+            if paragraph and not _goes_on(paragraph, page[at], _edge(page, page[at]), levels):
                 close()
             paragraph.append(page[at])
             at += 1
@@ -81,19 +86,19 @@ def _joined(text: str) -> str:
 
 def _without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The pages without heads and feet that come again: the first of each stays, unless it is a mere number."""
-    edges = Counter(key for page in pages for key in {_key(page[at]) for at in _edges(page)})
-    often = max(REPEATED, len(pages) // 3)
-    seen: set[str] = set()
+    edges = [{at: _keys(page[at], number) for at in _edges(page)} for number, page in enumerate(pages)]
+    often = Counter(key for held in edges for keys in held.values() for key in keys)
+    least = max(REPEATED, len(pages) // 3)
+    seen: set[_Key] = set()
     found = []
-    for page in pages:
+    for page, held in zip(pages, edges, strict=True):
         gone = set()
-        for at in _edges(page):
-            key = _key(page[at])
-            if edges[key] >= often or (key == "#" and len(pages) > 1):
-                if key in seen or key == "#":
-                    gone.add(at)
-                seen.add(key)
-        found.append([held for at, held in enumerate(page) if at not in gone])
+        for at, keys in held.items():
+            furniture = {key for key in keys if often[key] >= (2 if key[1] == "#" else least)}
+            if furniture & seen or any(key[1] == "#" for key in furniture):
+                gone.add(at)
+            seen |= furniture
+        found.append([line_ for at, line_ in enumerate(page) if at not in gone])
     return found
 
 
@@ -103,8 +108,15 @@ def _edges(page: Sequence[Line]) -> set[int]:
     return {*order[:2], *order[-2:]}
 
 
-def _key(held: Line) -> str:
-    return _DIGITS.sub("#", " ".join(held.text.split())).strip(" -–|")
+def _keys(held: Line, number: int) -> set[_Key]:
+    """What makes a line at a page's edge the same as one of another page: height and words, and a number that counts pages."""
+    height, text = round(held.bottom / 3), " ".join(held.text.split()).strip(" -–|")
+    found = list(_DIGITS.finditer(text))
+    counted = {
+        (height, f"{text[: one.start()]}#{text[one.end() :]}", int(one[0]) - number)
+        for one in (*found[:1], *found[-1:])
+    }
+    return {(height, text, 0), *counted}
 
 
 def _usual(lines: Iterable[Line]) -> float:
@@ -130,8 +142,8 @@ def _levels(lines: Sequence[Line], usual: float) -> dict[float, int]:
     return levels
 
 
-def _goes_on(paragraph: Sequence[Line], held: Line, levels: dict[float, int]) -> bool:
-    """Whether a line belongs to the paragraph before it."""
+def _goes_on(paragraph: Sequence[Line], held: Line, edge: float, levels: dict[float, int]) -> bool:
+    """Whether a line belongs to the paragraph before it; `edge` is where lines of this column end."""
     last = paragraph[-1]
     if abs(held.size - last.size) > SAME or _begins(paragraph, held):
         return False
@@ -145,8 +157,13 @@ def _goes_on(paragraph: Sequence[Line], held: Line, levels: dict[float, int]) ->
     listed = _BULLET.match(paragraph[0].text) or _NUMBER.match(paragraph[0].text)
     if ended and not listed and held.left - paragraph[-1].left > INDENT * held.size:
         return False
-    short = last.right < max(one.right for one in (*paragraph, held)) - 8 * held.size
-    return not short or not (ended or held.text[:1].isupper())
+    free = edge - last.right
+    return free < SHORT * (edge - last.left) and (free < 8 * held.size or not (ended or held.text[:1].isupper()))
+
+
+def _edge(page: Sequence[Line], held: Line) -> float:
+    """The right end of the column that a line stands in: lines that begin near it are of that column."""
+    return max(one.right for one in page if abs(one.left - held.left) <= NEAR * held.size)
 
 
 def _begins(paragraph: Sequence[Line], held: Line) -> bool:
@@ -167,7 +184,7 @@ def _paragraph(lines: Sequence[Line], levels: dict[float, int], usual: float) ->
     text = _running([held.text for held in lines])
     level = _level(lines[0], levels)
     if level and len(text) <= HEADING and any(char.isalpha() for char in text):
-        return f"{'#' * level} {line(text)}"
+        return f"{'#' * level} {inline(text)}"
     if (
         all(held.bold for held in lines)
         and len(lines) <= 2
@@ -175,7 +192,7 @@ def _paragraph(lines: Sequence[Line], levels: dict[float, int], usual: float) ->
         and not _ENDS.search(text)
         and lines[0].size >= usual * 0.95
     ):
-        return f"{'#' * min(6, max(levels.values(), default=0) + 1)} {line(text)}"
+        return f"{'#' * min(6, max(levels.values(), default=0) + 1)} {inline(text)}"
     if bullet := _BULLET.match(text):
         return f"- {line(text[bullet.end() :])}"
     if number := _NUMBER.match(text):
@@ -203,6 +220,11 @@ def _listed(blocks: Sequence[str]) -> str:
     for before, block in itertools.pairwise(["", *blocks]):
         text += ["\n" if _item(before) and _item(block) else "\n\n", block]
     return "".join(text)
+
+
+def marks_item(text: str) -> bool:
+    """Whether this is what stands before an item of a list."""
+    return _MARK.fullmatch(text) is not None
 
 
 def _item(block: str) -> bool:

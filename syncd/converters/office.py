@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
@@ -11,7 +12,7 @@ import python_calamine
 
 from syncd.converters import Bounds, Reading, TooLarge, Unread
 from syncd.converters.package import checked, title
-from syncd.converters.tidy import line, table
+from syncd.converters.tidy import inline, rows_as_text
 from syncd.converters.web import markdown
 
 CELLS: Final = 20_000_000  # of one sheet, empty ones included: they are all held at once
@@ -26,6 +27,9 @@ p[style-name='Quotations'] => blockquote > p:fresh
 p[style-name='Intense Quote'] => blockquote > p:fresh
 """
 
+_REFERENCE: Final = re.compile(r"\[\\\[(\d{1,6})\\\]\]\(#(?:foot|end)note-\d{1,6}\)")
+_NOTE: Final = re.compile(r"^(\d{1,6})\. (.*) \[↑\]\(#(?:foot|end)note-ref-\d{1,6}\)$", re.MULTILINE)
+
 
 def read_docx(file: BinaryIO, bounds: Bounds) -> Reading:
     """A Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
@@ -36,7 +40,8 @@ def read_docx(file: BinaryIO, bounds: Bounds) -> Reading:
         made = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_left_out, ignore_empty_paragraphs=True)
     except RecursionError as error:
         raise TooLarge("the document is nested too deeply") from error
-    return Reading(markdown(made.value)[0], title=named)
+    text = _REFERENCE.sub(r"[^\1]", markdown(made.value)[0])
+    return Reading(_NOTE.sub(r"[^\1]: \2", text), title=named)
 
 
 def _left_out(_: Any) -> list[Any]:
@@ -59,7 +64,7 @@ def read_xlsx(file: BinaryIO, bounds: Bounds) -> Reading:
                 break
             held = _sheet(book, name)
             if held:
-                text.append(f"## {line(' '.join(name.split()))}\n\n{held}")
+                text.append(f"## {inline(' '.join(name.split()))}\n\n{held}")
                 size += len(text[-1])
     except python_calamine.PasswordError as error:
         raise Unread("the file is protected by a password; save it without one") from error
@@ -80,7 +85,7 @@ def _sheet(book: Any, name: str) -> str:
     sheet = book.get_sheet_by_name(name)
     if sheet.height * sheet.width > CELLS:
         raise TooLarge(f"a sheet has more than {CELLS:,} cells")
-    return "\n\n".join(_block(rows) for rows in _blocks(sheet.iter_rows()))
+    return "\n\n".join(rows_as_text(rows) for rows in _blocks(sheet.iter_rows()))
 
 
 def _blocks(rows: Iterator[list[Any]]) -> Iterator[list[list[str]]]:
@@ -101,13 +106,6 @@ def _trimmed(rows: list[list[str]]) -> list[list[str]]:
     """The rows without the columns that are empty on both sides."""
     filled = [i for row in rows for i, value in enumerate(row) if value]
     return [row[min(filled) : max(filled) + 1] for row in rows]
-
-
-def _block(rows: list[list[str]]) -> str:
-    """A table; what stands in one column and is short is prose."""
-    if len(rows[0]) == 1 and len(rows) <= 3:
-        return "\n\n".join(line(row[0]) for row in rows)
-    return table(rows)
 
 
 def _value(value: Any) -> str:

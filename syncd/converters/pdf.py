@@ -13,9 +13,9 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from syncd.converters import Bounds, Reading, Unread
-from syncd.converters.layout import Line, composed
+from syncd.converters.layout import Line, composed, marks_item
 
-GAP: Final = 1.2  # of a letter's height: white space that is wider parts columns
+GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
 BOLD: Final = 600
 LONG: Final = 200_000  # characters of a page; no page that a person reads has as many
 
@@ -105,7 +105,7 @@ class _Page:
             after = self._where(at + start)
             right, left = max(right, before[2], after[2]), min(left, before[0], after[0])
             apart = max(after[0] - before[2], before[0] - after[2])
-            if apart > GAP * size and abs(after[1] - before[1]) < size / 2:
+            if apart > GAP * size and abs(after[1] - before[1]) < size / 2 and not marks_item(text[begun:end]):
                 cells.append((*self._span(at + begun, at + end - 1), text[begun:end]))
                 begun = start
         right, left = max(right, before[2]), min(left, before[0])

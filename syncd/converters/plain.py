@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, Self
 import charset_normalizer
 
 from syncd.converters import Bounds, Reading, TooLarge, Unread
-from syncd.converters.tidy import plain, table
+from syncd.converters.tidy import plain, rows_as_text
 from syncd.note import FrontmatterError, properties, split
 
 SAMPLE: Final = 65_536  # bytes that an encoding is guessed from
@@ -23,9 +23,9 @@ _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
-# Encodings that text is found in; without this list a few words of German may be taken for Mac Iceland.
+# Encodings that text is found in, the likelier first; without this list a few words of German may be taken for Mac Iceland's.
 _LIKELY: Final = [
-    "cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r",
+    "cp1252", "cp1250", "cp1255", "cp1251", "cp1253", "cp1254", "cp1256", "koi8_r",
     "shift_jis", "euc_jp", "iso2022_jp", "gb18030", "big5", "euc_kr",
 ]  # fmt: skip
 _DELIMITERS: Final = ",;\t|"
@@ -62,8 +62,9 @@ def _guessed(raw: bytes) -> str | None:
         return None
     at = next((i for i in range(0, len(raw), SAMPLE) if not raw[i : i + SAMPLE].isascii()), 0)
     sample = raw[max(0, at - SAMPLE // 2) : at + SAMPLE]
-    best = charset_normalizer.from_bytes(sample, cp_isolation=_LIKELY, steps=10).best()
-    return best.encoding if best else None
+    found = {match.encoding: match for match in charset_normalizer.from_bytes(sample, cp_isolation=_LIKELY, steps=10)}
+    rank = {name: (round(match.chaos, 2), -round(match.coherence, 2)) for name, match in found.items()}
+    return min(rank, key=lambda name: (rank[name], _LIKELY.index(name)), default=None)
 
 
 def read_text(file: BinaryIO, bounds: Bounds) -> Reading:
@@ -141,7 +142,7 @@ def read_csv(file: BinaryIO, bounds: Bounds) -> Reading:
         raise TooLarge(f"a row has more than {WIDEST:,} columns")
     if rows and max(map(len, rows)) == 1:
         return Reading(text, cut=cut, warnings=warnings)
-    return Reading(table(rows), cut=cut, warnings=warnings)
+    return Reading(rows_as_text(rows), cut=cut, warnings=warnings)
 
 
 def _rows(text: str) -> Iterator[list[str]]:

@@ -11,7 +11,7 @@ from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 
 from syncd.converters import Bounds, Reading, TooLarge
 from syncd.converters.package import checked, title
-from syncd.converters.tidy import line, table
+from syncd.converters.tidy import inline, line, table
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
 DEEPEST: Final = 50  # groups in groups
@@ -39,7 +39,7 @@ def _slide(slide: Any, number: int) -> str:
     shapes = list(_shapes(slide.shapes))
     heads = [shape for shape in shapes if _placed(shape) in _TITLES and shape.has_text_frame]
     name = " ".join(" ".join(shape.text_frame.text.split()) for shape in heads).strip() or f"Slide {number}"
-    blocks = [f"## {line(name)}", *(_shape(shape) for shape in shapes if shape not in heads)]
+    blocks = [f"## {inline(name)}", *(_shape(shape) for shape in shapes if shape not in heads)]
     notes = slide.notes_slide.notes_placeholder if slide.has_notes_slide else None
     if notes is not None and (said := _text(notes, listed=False)):
         blocks += ["### Notes", said]

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from typing import Final
 
+PROSE: Final = 3  # rows of one column that are no table yet
 _LINE_END: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Controls, lone surrogates, characters that are none, byte order marks, and the tags that hide text in text.
 _UNSEEN: Final = re.compile(
@@ -36,9 +37,14 @@ def tidy(text: str) -> str:
     return f"{text}\n" if text.strip() else ""
 
 
+def inline(text: str) -> str:
+    """Plain text as Markdown that says the same, for where no block begins."""
+    return _INSIDE.sub(r"\\\g<0>", text)
+
+
 def line(text: str) -> str:
     """One line of plain text as Markdown that says the same."""
-    text = _INSIDE.sub(r"\\\g<0>", text)
+    text = inline(text)
     return _START.sub(
         lambda found: f"{found[1]}\\{found[2]}" if found[2] else f"{found[1]}{found[3]}\\{found[4]}", text
     )
@@ -46,7 +52,7 @@ def line(text: str) -> str:
 
 def cell(text: str) -> str:
     """Plain text as one cell of a table."""
-    return _INSIDE.sub(r"\\\g<0>", " ".join(text.split())).replace("|", "\\|")
+    return inline(" ".join(text.split())).replace("|", "\\|")
 
 
 def table(rows: list[list[str]]) -> str:
@@ -56,6 +62,16 @@ def table(rows: list[list[str]]) -> str:
     width = max(len(row) for row in rows)
     lines = [f"| {' | '.join(cell(text) for text in [*row, *[''] * (width - len(row))])} |" for row in rows]
     return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
+
+
+def rows_as_text(rows: list[list[str]]) -> str:
+    """The rows of a sheet: what stands alone above the others is prose, and so is one short column; a table below."""
+    alone = next((at for at, row in enumerate(rows) if sum(map(bool, row)) > 1), len(rows))
+    if alone == len(rows) and alone > PROSE:
+        alone = 0
+    return "\n\n".join(
+        [*(line(" ".join(" ".join(row).split())) for row in rows[:alone]), *filter(None, [table(rows[alone:])])]
+    )
 
 
 def cut(text: str, most: int) -> tuple[str, bool]:
