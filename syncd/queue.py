@@ -98,12 +98,10 @@ class Queue:
         staged: Path | None,
         *,
         id: str | None = None,
-        document_id: str | None = None,
     ) -> Job:
         """Queue a file: one that lies `staged` and is moved to the queue's own folder, or one of the vault (`given.path`).
 
-        With an `id` that was chosen before (`secrets.token_hex(16)`) the same call again is the same job. `document_id`
-        is that of a document that is to be made anew; else one is chosen."""
+        With an `id` that was chosen before (`secrets.token_hex(16)`) the same call again is the same job."""
         own = id or secrets.token_hex(16)
         if id and (again := self._row(id)):
             if (again.key, again.workspace) != (key, workspace):
@@ -113,7 +111,7 @@ class Queue:
         if staged is not None:
             self.staged.take(staged, own)
         size = int(given.get("size") or 0) if staged else 0
-        row = own, document_id or str(uuid.uuid4()), "file", key, workspace, size
+        row = own, str(uuid.uuid4()), "file", key, workspace, size
         try:
             return self._add(row, given, str(given.get("title") or given["name"]))
         except MemexError:
