@@ -196,13 +196,11 @@ class Queue:
         )
         return dict.fromkeys(STATUSES, 0) | dict(rows)
 
-    def oldest(self) -> tuple[int | None, int | None]:
-        """Since when the job that waits longest has been due, and the one that runs longest has been running."""
-        rows = self._ledger.rows(
-            "SELECT (SELECT min(due_at) FROM queue WHERE status = 'queued'),"
-            " (SELECT min(started_at) FROM queue WHERE status = 'running')"
-        )
-        return rows[0][0], rows[0][1]
+    def due_since(self) -> int | None:
+        """Since when the job that waits longest has been due; None when none waits. One that is put off is due later."""
+        first = "(SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?)"
+        ((note, file),) = self._ledger.rows(f"SELECT {first}, {first}", ("note", "file"))
+        return min((due for due in (note, file) if due is not None), default=None)
 
     # By hand
 
