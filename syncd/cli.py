@@ -34,6 +34,7 @@ from syncd import (
     cli_serve,
     cli_service,
     cli_status,
+    cli_update,
     log,
 )
 from syncd.cli_frame import Group
@@ -86,6 +87,7 @@ for command in (
     *(
         cli_notes.get,
         cli_notes.recent,
+        cli_update.updatenote,
         cli_notes.delete,
         cli_files.addfile,
         cli_status.status,
