@@ -33,6 +33,7 @@ from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.desk import Desk
 from syncd.dropped import EVERY_S
+from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.filing import filing, wanted
 from syncd.follow import Follow
@@ -120,6 +121,7 @@ class App:
                 self.vault,
                 self.shelf,
                 self.repo,
+                Edits(self.ledger, self.audit, self.repo, self.vault),
                 settings.sync,
                 inbox=settings.vault.inbox,
                 state=state,
@@ -149,6 +151,7 @@ class App:
                 enricher=self.enricher,
                 queue=self.queue,
                 quiet_s=settings.sync.adopt_s,
+                edited=self.sync.edits.pending,
                 uploads=Uploads(state, self.queue, settings.kb, vault=own.path, now=_now),
                 collections=settings.kb.known,
                 reranker=self.reranker,

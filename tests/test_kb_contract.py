@@ -197,6 +197,17 @@ def test_a_passage_is_cut_around_what_was_asked_for_and_whole_when_there_is_room
     assert sum(hit["snippet"].startswith("…") for hit in hits) == 9
 
 
+def test_a_document_whose_file_has_just_gone_is_left_out(rim):
+    space = rim.space()
+    gone, stays = space.capture("a vanishing heron"), space.capture("a staying heron")
+    with member(space) as one:
+        assert len(one.good("kb_search", query="heron")["results"]) == 2
+        space.file_of(gone["id"]).unlink()  # the index believes an absence only two seconds later
+        hits = one.good("kb_search", query="heron")["results"]
+        assert [hit["document_id"] for hit in hits] == [stays["id"]]
+        assert one.refused("kb_get", id=gone["id"]) == "NOT_FOUND"
+
+
 def test_a_search_without_an_encoder_says_so(tmp_path):
     with running(tmp_path) as rim:
         space = rim.space()

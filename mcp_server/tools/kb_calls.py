@@ -5,6 +5,7 @@ Law: whatever a call is told of jobs and uploads is its own key's, in its own wo
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,7 +54,7 @@ def search(workspace: Workspace, given: shape.Search, settings: Settings) -> sha
             collections=workspace.collections,
         )
     )
-    where = workspace.addresses([hit.record for hit in answer.hits])
+    where = _addresses(workspace, [hit.record for hit in answer.hits])
     bare = [_passage(hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
     texts = [hit.chunk for hit in answer.hits if hit.record.id in where]
     spare = HIT * len(bare) - sum(tokens(one.model_dump_json()) for one in bare)
@@ -174,7 +175,7 @@ def documents(workspace: Workspace, given: shape.ListDocuments, _: Settings) -> 
         collection=given.collection,
         tags=given.tags or (),
     )
-    where = workspace.addresses(records)
+    where = _addresses(workspace, records)
     told = [shape.Document(**_document(record, where[record.id])) for record in records if record.id in where]
     return shape.DocumentList(documents=told, next_cursor=cursor)
 
@@ -228,6 +229,11 @@ def _named(workspace: Workspace, given: shape.GetDocument | shape.OneDocument) -
         with suppress(NotFound):
             return workspace.at(address)
     raise NotFound("no document at this source_path in the workspace; kb_search finds documents")
+
+
+def _addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
+    """The address of each document whose file has not gone since the index was asked."""
+    return workspace.addresses([record for record in records if workspace.there(record)])
 
 
 def _key() -> str:
