@@ -29,7 +29,7 @@ from syncd.doctor_state import STATE_CHECKS
 from syncd.service import Systemd, Wish
 from tests.fakes import fake_embedder
 from tests.process import Failed, daemon
-from tests.world import settings_of
+from tests.world import settings_of, until
 
 
 class Clinic:
@@ -382,6 +382,25 @@ def test_an_inbox_that_is_missing_is_made_and_one_that_is_a_link_is_not(clinic, 
     found = only(clinic.look(doctor_host.inbox, fix=True))
     assert "a link" in found.says
     assert inbox.is_symlink()
+
+
+def test_files_that_are_gone_or_not_read_are_named(clinic):
+    with clinic.serving() as app:
+        assert only(clinic.look(doctor_host.files)).is_ == "ok"
+        file = clinic.vault / "Captures/default/a.txt"
+        file.write_text("The walrus sleeps.")
+        app.sync.run()
+        app.filing.dropped._quiet_s = 0.0
+        until(lambda: app.filing.dropped.look() or app.queue.counts()["done"] == 1, 120)
+        assert "1 have a note" in only(clinic.look(doctor_host.files)).says
+        file.unlink()
+        app.sync.run()
+        found = only(clinic.look(doctor_host.files))
+        assert (found.is_, found.mend) == ("advice", "put it back, or delete the note")
+        assert "a.txt is gone" in found.says
+        app.filing.dropped.unread["Captures/default/b.pdf"] = "permission denied"
+        assert any("b.pdf is not read: permission denied" in one.says for one in clinic.look(doctor_host.files))
+    assert list(clinic.look(doctor_host.files)) == []
 
 
 def test_a_port_that_is_taken(clinic):
