@@ -32,6 +32,7 @@ from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.desk import Desk
+from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.follow import Follow
 from syncd.health import Health
@@ -108,6 +109,7 @@ class App:
                 self.vault,
                 self.shelf,
                 self.repo,
+                Edits(self.ledger, self.audit, self.repo, self.vault),
                 settings.sync,
                 inbox=settings.vault.inbox,
                 state=state,
@@ -138,6 +140,7 @@ class App:
                 enricher=self.enricher,
                 queue=self.queue,
                 quiet_s=settings.sync.adopt_s,
+                edited=self.sync.edits.pending,
                 uploads=Uploads(state, self.queue, settings.kb, vault=own.path, now=_now),
                 collections=settings.kb.known,
                 reranker=self.reranker,

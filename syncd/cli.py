@@ -33,6 +33,7 @@ from syncd import (
     cli_serve,
     cli_service,
     cli_status,
+    cli_update,
     log,
 )
 from syncd.cli_frame import Group
@@ -85,6 +86,7 @@ for command in (
     *(
         cli_notes.get,
         cli_notes.recent,
+        cli_update.updatenote,
         cli_notes.delete,
         cli_status.status,
         cli_doctor.doctor,

@@ -14,16 +14,17 @@ from functools import partial
 from typing import Any
 
 from index.enrich import Enrichment
-from index.errors import Conflict, NotFound
+from index.errors import NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Document, Query, Record
+from index.query import restriction
 from index.rerank import Reranker
 from syncd.audit import Audit
 from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
 from syncd.enrich import Enricher
-from syncd.file_removal import stored_file, without
+from syncd.file_removal import deleted
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.names import note
@@ -35,6 +36,7 @@ from syncd.parse import parse
 from syncd.queue import Job, Queue, Status
 from syncd.shelf import Slot
 from syncd.tagging import set_tags
+from syncd.update import Wish, updated
 from syncd.uploads import Uploads
 from syncd.vault import Vault
 from syncd.writing import created, enriched, known, still, undoing, unnamed
@@ -82,6 +84,7 @@ class Tools:
     degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
     enricher: Enricher
     queue: Queue
+    edited: Callable[[Document], bool]  # whether somebody has edited this note by hand and it does not say so yet
     quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
     uploads: Uploads
     collections: tuple[str, ...]  # all that are known, the default one first
@@ -329,6 +332,27 @@ class Workspace:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
+    def documents(self, *, limit: int = 20, cursor: str | None = None, **where: Any) -> tuple[list[Record], str | None]:
+        """The documents that changed last, or were made, as `index.latest` pages them; `where` as a `restriction` takes it."""
+        asked = restriction(workspace=self.name, collections=self.collections, **where)
+        return self._index.latest(asked, limit, cursor)
+
+    def update_note(
+        self,
+        id: str,
+        text: str | None,
+        *,
+        title: str | None = None,
+        tags: Sequence[str] | None = None,
+        collection: str | None = None,
+        version: int | None = None,
+    ) -> tuple[Record, bool]:
+        """Give a note another text, title, tags or collection (None: as it is); the note, and whether that changed it.
+
+        Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
+        wish = Wish(text, title, tags, collection, version)
+        return updated(self._tools, self.name, partial(self._record, id), wish, self._progress)
+
     def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
         """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
 
@@ -342,19 +366,7 @@ class Workspace:
         if (node := self._record(id)).type == "entity":
             self.nodes.discard(node.path)
             return node
-        with unnamed(node.path):
-            raw, _ = self._tools.vault.read(node.path)
-        stored = stored_file(self._tools, node.path, raw)  # read before everybody waits
-        with still(self._tools.captures) as index:
-            record = self._record(id)
-            if record.path != node.path:
-                raise Conflict("the document was moved just now; try again", retryable=True)
-            with without(self._tools, stored):
-                with unnamed(record.path):
-                    self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-                with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
-                    index.commit([], [record.path])
-            return record
+        return deleted(self._tools, partial(self._record, id))
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)

@@ -23,7 +23,7 @@ from syncd.chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
 from syncd.ledger import peeked
 from syncd.owner_audit import of_file
 from tests.rim import client, run, running
-from tests.world import World
+from tests.world import World, until
 
 WORDS = st.text(max_size=20)
 ENTRIES = st.builds(
@@ -642,7 +642,8 @@ def test_nodes_changed_by_hand_are_events_like_others(world):
     (world.vault / "Captures/default/Entities/Ada Lovelace.md").unlink()
     world.run()
     assert world.app.audit.events("default", 0, set()) == Events(0, 0, 0, 1)
-    assert {entry.surface for entry in world.app.audit.entries()} == {"file"}
+    by_whom = {(entry.surface, entry.tool) for entry in world.app.audit.entries()}
+    assert by_whom == {("file", ""), ("daemon", "adoption")}, "adoption stamps what was edited"
     assert owner(world, "audit.verify")["gone"] == []
 
 
