@@ -42,11 +42,14 @@ def kb(work: Path) -> Iterator[Row]:
         ids = [hit["document_id"] for text in asked[:15] for hit in one.tool("kb_search", query=text)["results"]]
         spent = timed([lambda doc=doc: one.tool("kb_get", id=doc) for doc in ids[:150]])
         yield Row("kb_get over MCP", "", *_held(spent))
+        texts = [f"Captured at once, number {n}: the chimney was swept." for n in range(60)]
+        spent = timed([lambda text=text: one.tool("capture_thought", content=text) for text in texts])
+        yield Row("capture_thought, to compare", "", *_held(spent))
         spent = [_note(one, f"A note of its own, number {n}: the pump on the roof was replaced.") for n in range(60)]
         yield Row("kb_addnote -> done, one after the other", "", *_held(spent))
         with ThreadPoolExecutor(8) as pool:
             texts = [f"Sent with seven others, number {n}: the boiler hums again." for n in range(120)]
-            spent = list(pool.map(lambda text: _note(one, text), texts))
+            spent = list(pool.map(lambda text: _note(one, text, 0.05), texts))
         yield Row("kb_addnote -> done, 8 clients at once", "", *_held(spent))
 
 
@@ -107,20 +110,20 @@ def _held(spent: list[float], most50: float = 0, most95: float = 0) -> tuple[str
     return f"p50 {p50(spent):.0f}, p95 {p95(spent):.0f} ms", met
 
 
-def _note(one: Daemon, text: str) -> float:
+def _note(one: Daemon, text: str, pause: float = 0.005) -> float:
     """Milliseconds from the call until its job is done."""
     begun = time.perf_counter()
-    _done(one, one.tool("kb_addnote", text=text)["job_id"])
+    _done(one, one.tool("kb_addnote", text=text)["job_id"], pause)
     return (time.perf_counter() - begun) * 1000
 
 
-def _done(one: Daemon, job: str) -> dict[str, Any]:
+def _done(one: Daemon, job: str, pause: float = 0.005) -> dict[str, Any]:
     """A job that has ended."""
     while True:
         (told,) = one.tool("kb_jobs", job_id=job)["jobs"]
         if told["status"] in ("done", "failed"):
             return dict(told)
-        time.sleep(0.005)
+        time.sleep(pause)
 
 
 def _ended(one: Daemon, jobs: int) -> dict[str, int]:
