@@ -380,10 +380,10 @@ def base64_of(data, kind):
 @pytest.mark.parametrize("kind", ["standard", "url", "standard, bare", "url, bare"])
 def test_a_file_is_uploaded_in_three_steps_in_any_order(rim, kind):
     space = rim.space()
-    data = ("# Report\n\nThe heron stands. ÿþ ~~~ ???\n\n" * 40).encode()
+    data = ("Report\n\nThe heron stands. ÿþ ~~~ ???\n\n" * 40).encode()
     with member(space) as one:
         begun = one.good(
-            "kb_upload_start", filename="report.md", total_size=len(data), tags=["birds"], collection="workspace"
+            "kb_upload_start", filename="report.txt", total_size=len(data), tags=["birds"], collection="workspace"
         )
         assert begun["chunk_bytes"] == 1_048_576
         id = begun["upload_id"]
@@ -394,14 +394,28 @@ def test_a_file_is_uploaded_in_three_steps_in_any_order(rim, kind):
         assert (told["received_bytes"], told["total_size"], told["chunks"]) == (len(data), len(data), len(pieces))
         made = one.good("kb_upload_finish", upload_id=id)
         assert one.good("kb_upload_finish", upload_id=id)["job_id"] == made["job_id"]
-        job = ended(one, made["job_id"], status="done", kind="file", title="report.md")
+        job = ended(one, made["job_id"], status="done", kind="file", title="report.txt")
         whole = one.good("kb_get", id=job["document_id"], max_tokens=50_000)
         assert (whole["doc_type"], whole["collection"]) == ("file", "workspace")
         assert "birds" in whole["tags"]
         assert whole["content"].count("The heron stands.") == 40
-        by_note, by_file = (one.good("kb_get", source_path=f"Files/report.md{end}") for end in (".md", ""))
+        by_note, by_file = (one.good("kb_get", source_path=f"Files/report.txt{end}") for end in (".md", ""))
         assert by_note["document_id"] == by_file["document_id"] == job["document_id"]
-        assert [hit["doc_type"] for hit in one.good("kb_search", query="heron", doc_type="file")["results"]] == ["file"]
+        (hit,) = one.good("kb_search", query="heron", doc_type="file")["results"]
+        assert (hit["title"], hit["source_path"]) == ("report.txt", "Files/report.txt.md")
+
+
+def test_a_file_is_known_by_the_name_it_was_given_whatever_its_title_and_where_it_had_to_go(rim):
+    space, other = rim.space(), rim.space()
+    for place in (other, space):
+        with member(place) as one:
+            begun = one.good("kb_upload_start", filename="plan.txt", total_size=9, title="The plan of the year")
+            one.good("kb_upload_chunk", upload_id=begun["upload_id"], chunk_index=0, data=base64_of(b"the plan\n", ""))
+            job = ended(one, one.good("kb_upload_finish", upload_id=begun["upload_id"])["job_id"], status="done")
+            (hit,) = one.good("kb_search", query="plan")["results"]
+            assert (hit["title"], hit["source_path"]) == ("The plan of the year", "Files/plan.txt.md")
+            assert one.good("kb_get", source_path="Files/plan.txt")["document_id"] == job["document_id"]
+    assert sorted(path.name for path in (space.folder / "Files").iterdir()) == ["plan 2.txt", "plan 2.txt.md"]
 
 
 def test_what_can_not_be_a_chunk_is_refused_and_what_is_missing_is_told(rim):
