@@ -936,6 +936,7 @@ WALKED = {
     "kb_jobs": {},
 }
 STAGING = {"kb_upload_start", "kb_upload_chunk"}  # they need a key that writes, and write nothing into the vault yet
+QUEUING = {"kb_addnote", "kb_upload_finish"}  # what they write is the queue, and its worker the vault
 OPERATIONS = [operation for family in FAMILIES.values() for operation in family]
 
 
@@ -988,7 +989,7 @@ def test_each_tool_logs_one_entry_for_each_file_and_a_log_that_fails_stops_those
         assert answer.is_error == writes, answer
         if writes:
             assert json.loads(answer.content[0].text)["error"]["code"] == "UNAVAILABLE"
-            assert rim.rest("GET", "/healthz", key=None).json()["status"] == "degraded"
+            assert operation.name in QUEUING or rim.rest("GET", "/healthz", key=None).json()["status"] == "degraded"
     before, seen = rim.files(), rim.world.app.audit.head.seq
     answer = call(operation.name)
     assert not answer.is_error, answer
