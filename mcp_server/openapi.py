@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from index.errors import CODES
-from mcp_server import webhook
+from mcp_server import multipart, webhook
 from mcp_server.operation import Operation
 from mcp_server.wire import choices, schema
 
@@ -125,7 +125,10 @@ def _described(one: Described, collections: Sequence[str]) -> dict[str, Any]:
         content: dict[str, Any] = {"schema": own}
         if operation.name in EXAMPLES:
             content["example"] = EXAMPLES[operation.name]
-        told["requestBody"] = {"required": True, "content": {"application/json": content}}
+        kinds = {"application/json": content}
+        if operation.name == "kb_addnote":
+            kinds[multipart.KIND.decode()] = {"schema": _form(given)}
+        told["requestBody"] = {"required": True, "content": kinds}
     else:
         parameters += [
             {"name": name, "in": "query", "required": name in given.get("required", ()), "schema": _sent(of)}
@@ -135,6 +138,13 @@ def _described(one: Described, collections: Sequence[str]) -> dict[str, Any]:
     codes = (*ALWAYS, *((409,) if writes else ()), *((415,) if one.place == "body" else ()))
     told["responses"] = {str(one.code): {"description": operation.title, "content": answer}, **_refusals(codes)}
     return told
+
+
+def _form(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A file, and what is said of it as of a note."""
+    said = {name: _sent(of) for name, of in given["properties"].items() if name in multipart.FIELDS}
+    file = {"type": "string", "contentMediaType": "application/octet-stream", "description": "With its filename"}
+    return {"type": "object", "properties": {"file": file, **said}, "required": ["file"], "additionalProperties": False}
 
 
 def _sent(of: Mapping[str, Any]) -> Any:

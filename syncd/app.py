@@ -32,9 +32,12 @@ from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.desk import Desk
+from syncd.dropped import EVERY_S
 from syncd.edits import Edits
 from syncd.enrich import Enricher
+from syncd.filing import filing, wanted
 from syncd.follow import Follow
+from syncd.handled import Handled
 from syncd.health import Health
 from syncd.jobs import Jobs
 from syncd.keys import Keys
@@ -42,6 +45,7 @@ from syncd.labels import Labels
 from syncd.ledger import Ledger
 from syncd.leftovers import collect
 from syncd.lock import Lock, sole
+from syncd.names import note as is_note
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.perspectives import Perspectives
@@ -62,6 +66,7 @@ from syncd.workspace import Tools
 
 log = logging.getLogger(__name__)
 
+CONVERTERS = 2  # files that are read at a time, each in a process of its own
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
@@ -93,7 +98,14 @@ class App:
             self.audit = Audit(self.ledger, state)
             opened.callback(self.audit.close)
             own = settings.vault
-            self.vault = Audited(own.path, self.audit, inbox=own.inbox, ignore=own.ignore, max_bytes=own.max_bytes)
+            self.vault = Audited(
+                own.path,
+                self.audit,
+                inbox=own.inbox,
+                ignore=own.ignore,
+                max_bytes=own.max_bytes,
+                wanted=wanted(settings),
+            )
             opened.callback(self.vault.close)
             self.vault.sweep()
             self.keys = Keys(self.ledger, static=_static_keys())
@@ -128,7 +140,6 @@ class App:
             self.queue = self._queued()
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
-            self.queue = Queue(self.ledger, state, settings.kb)
             tools = Tools(
                 vault=self.vault,
                 audit=self.audit,
@@ -145,7 +156,7 @@ class App:
                 collections=settings.kb.known,
                 reranker=self.reranker,
             )
-            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
+            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
             self.worker = self._working(tools)
@@ -175,6 +186,10 @@ class App:
     def operations(self) -> dict[str, Operation]:
         """What the owner may ask for, by name."""
         return operations(self)
+
+    def _wanted(self, path: str) -> bool:
+        """Whether a change of this file is to be looked at."""
+        return is_note(path) or wanted(self.settings)(path, 0) is not None
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.sync.hint(path for path in paths if not self.vault.ignores(path))
@@ -233,6 +248,7 @@ class App:
             ignored=self.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
+            wanted=self._wanted,
         )
         self.watch.start()
         if not self.alone():
@@ -261,6 +277,7 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("dropped files", EVERY_S, self.filing.dropped.look)
         jobs.every("uploads", 60.0, self.desk.uploads.collect)
         jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
         return jobs
@@ -283,8 +300,10 @@ class App:
             self.desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
             return newnote.made(tools, work)
 
+        self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), self.settings)
         worker = Worker(self.queue, hindered)
         worker.on("note", note)
+        worker.on("file", self.filing.handler, threads=CONVERTERS)
         return worker
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:

@@ -7,21 +7,23 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from index.errors import Unavailable
 from index.identity import fold
+from syncd.vault import Vault
 
 FRESH_S: Final = 2.0  # a look at the whole vault serves for so long: uploads come in bursts
 _ENDING = re.compile(r"\.\w{1,10}\Z")
 
 
 class Beside:
-    """The files that are no notes, by base name; `paths` lists them all."""
+    """The files of a vault that are no notes, by base name."""
 
-    def __init__(self, paths: Callable[[], Iterable[str]]) -> None:
-        self._list = paths
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
         self._lock = threading.Lock()
         self._named: dict[str, set[str]] = {}
         self._looked = float("-inf")
@@ -34,10 +36,18 @@ class Beside:
         with self._lock:
             if time.monotonic() - self._looked >= FRESH_S:
                 named: dict[str, set[str]] = {}
-                for path in self._list():
+                for path in self._vault.beside():
                     named.setdefault(_base(path), set()).add(path)
                 self._named, self._looked = named, time.monotonic()
-            return set(self._named.get(folded, ()))
+            found = set(self._named.get(folded, ()))
+        return {path for path in found if self._there(path)}
+
+    def _there(self, path: str) -> bool:
+        """Whether it still is, as far as can be told."""
+        try:
+            return self._vault.stat(path) is not None
+        except Unavailable:
+            return True
 
     def taken(self, folded: str) -> bool:
         """Whether any file has it."""
@@ -47,11 +57,6 @@ class Beside:
         """There is a file at `path` now."""
         with self._lock:
             self._named.setdefault(_base(path), set()).add(path)
-
-    def gone(self, path: str) -> None:
-        """There is none any more."""
-        with self._lock:
-            self._named.get(_base(path), set()).discard(path)
 
     @contextmanager
     def reserved(self, *names: str) -> Iterator[bool]:

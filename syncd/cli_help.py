@@ -17,6 +17,15 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex search what did we decide about backups", "search notes and captures"),
         ("memex status", "see how it is"),
     ),
+    "addfile": (
+        ("memex addfile report.pdf --tag heating --title 'The report'", "one file"),
+        (
+            "memex addfile ~/Documents/Manuals 'Minutes/*.docx' --collection memory",
+            "a folder, and what a pattern names",
+        ),
+        ("memex addfile --dry-run ~/Documents", "what it would add, and what it would skip"),
+        ("memex addfile - --name page.html < page.html", "what stdin gives"),
+    ),
     "audit export": (("memex audit export > audit.jsonl", "all of it, for another program"),),
     "audit prune": (
         ("memex audit prune --before 365d --to audit-2025.jsonl", "what is older than a year, into a file"),

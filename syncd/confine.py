@@ -34,9 +34,10 @@ def bound(*, seconds: int, memory: int) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         _, hardest = resource.getrlimit(what)
-        given = most if hardest == resource.RLIM_INFINITY else min(most, hardest)
+        highest = most + (what == resource.RLIMIT_CPU)  # a second in which the process is told
+        given = [value if hardest == resource.RLIM_INFINITY else min(value, hardest) for value in (most, highest)]
         with contextlib.suppress(OSError, ValueError):  # macOS takes no limit of the address space
-            resource.setrlimit(what, (given, given))
+            resource.setrlimit(what, (given[0], given[1]))
 
 
 def alone(parent: int) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
+from syncd.doors import KbSettings
 from syncd.kinds import HEAD, KNOWN, NAMED, kind_of
 
 __all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "converted", "kind_of"]
@@ -51,6 +52,17 @@ class Limits:
     inflated: int = 1 << 30  # bytes that a compressed file may unpack to
     text: int = 4_000_000  # bytes of text that are kept, as UTF-8
 
+    @staticmethod
+    def of(settings: KbSettings) -> Limits:
+        """The limits that the settings state."""
+        return Limits(
+            seconds=settings.convert_s,
+            memory=settings.convert_mb << 20,
+            pages=settings.pages,
+            inflated=settings.inflated_mb << 20,
+            text=settings.text_kb * 1_000,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Converted:
@@ -62,10 +74,6 @@ class Converted:
     pages: int | None = None
     cut: bool = False  # the end is missing: the text or the pages were more than is kept
     warnings: tuple[str, ...] = ()
-
-
-class _Stopped(Exception):
-    """The child was ended before it had answered; the message says why."""
 
 
 def converted(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> Converted:
@@ -106,34 +114,32 @@ def _asked(file: int, media_type: str, limits: Limits, stopping: threading.Event
         "inflated": limits.inflated,
         "text": limits.text,
     }
-    with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
             child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "syncd.converting", json.dumps(asked)],
                 stdin=file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                env=_environment(folder),
+                env=_environment(),
                 start_new_session=True,
             )
-        except OSError as error:
-            raise Unavailable("the reader could not be started") from error
-        try:
-            told, said = _heard(child, limits, stopping)
-        finally:
-            _ended(child)
+            try:
+                told, said = _heard(child, limits, stopping)
+            finally:
+                _ended(child)
+    except OSError as error:
+        raise Unavailable("the reader of files could not be started") from error
     if child.returncode == 0 and (answer := _read(told)) is not None:
         return answer
     raise _failure(child.returncode, said, NAMED[media_type], limits)
 
 
-def _environment(folder: str) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """What the child is told of the daemon's environment: where Python finds the same code, and nothing else."""
     return {
         "PATH": os.defpath,
-        "HOME": folder,
-        "TMPDIR": folder,
         "LANG": "C.UTF-8",
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([_CODE, *filter(None, sys.path)])),
         "PYTHONDONTWRITEBYTECODE": "1",

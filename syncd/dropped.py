@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
 from syncd.file_note import digest_of
 from syncd.handled import Handled, same
@@ -93,11 +93,7 @@ class Dropped:
                 quiet = self._quiet(path, stat)
                 if quiet is not None:
                     self._settle(path, quiet)
-            except (
-                Conflict,
-                NotFound,
-                Unavailable,
-            ) as error:  # it changed just now, or can't be read; or the queue is full
+            except MemexError as error:  # it has changed just now, can't be read, or the queue is full
                 log.info("a file of the inbox is looked at again later: %s", error.message)
                 with self._lock:
                     self.unread[path] = error.message

@@ -29,6 +29,8 @@ def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
         return None
     try:
         with unnamed(path):
+            if tools.vault.stat(path) is None:  # gone, or no file
+                return None
             found = tools.vault.measured(path)
     except NotFound:
         return None

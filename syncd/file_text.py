@@ -16,7 +16,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.identity import fold
 from index.model import Document, Record
 from syncd.capture import composed, namespace_path, properties_of, tag_of
-from syncd.collections import names_one
+from syncd.collections import filed, names_one
 from syncd.convert import HEAD, Converted
 from syncd.enrich import filled
 from syncd.file_names import last_name
@@ -151,13 +151,13 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
 def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, given = wish.order, wish.order.given
-    tags = _tags(given.get("tags") or ())
+    collection, tags = filed(given.get("collection"), given.get("tags") or (), tools.collections)
     own = partial(
         properties_of,
         id=order.planned,
         created_at=now,
         source=given.get("source"),
-        collection=given.get("collection") or "documents",
+        collection=collection or tools.collections[0],
     )
     other = wish.name if wish.name != note.rpartition("/")[2][:-3] else None
     said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path, other)}
@@ -167,11 +167,13 @@ def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -
         with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
             title = given.get("title") or title or order.name
             text = composed(own(title=title, tags=_tags((*tags, *tagged)), metadata={**said, **more}), body)
-    text = text or composed(own(title=given.get("title") or order.name, tags=tags, metadata=said), wish.facts.text)
+    text = text or composed(
+        own(title=given.get("title") or order.name, tags=_tags(tags), metadata=said), wish.facts.text
+    )
     return text, tools.parsed(encode(text), note, mtime_ms=now)
 
 
 def _tags(given: Collection[str]) -> tuple[str, ...]:
-    """As tags that Obsidian accepts; a collection is named by its own property."""
+    """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
     tags = (tag_of(tag) for tag in given)
     return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))

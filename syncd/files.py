@@ -68,7 +68,6 @@ class Files:
                     return record.id
                 with unnamed(path), tools.vault.without(path, tools.vault.measured(path)):
                     pass  # a person has just given a note its name
-                self._beside.gone(path)
                 self._handled.forget([path])
         raise AssertionError
 

@@ -6,7 +6,7 @@ moved keeps its document."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,10 @@ from syncd.capture import iso
 from syncd.file_names import ending, linked, numbered
 from syncd.file_note import Facts, digest_of, revised, untouched
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
-from syncd.files import Files
 from syncd.handled import Handled
 from syncd.note import FrontmatterError, edit, encode
 from syncd.place import place
 from syncd.vault import Sum
-from syncd.worker import Work
 from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
@@ -164,14 +162,3 @@ class InPlace:
             raise Unavailable("the file is being written; it is looked at again", retryable=True) from error
         except OSError as error:
             raise Unavailable(f"the file can't be copied: {error.strerror}", retryable=True) from error
-
-
-def handler(files: Files, inplace: InPlace) -> Callable[[Work], str]:
-    """What carries the queue's jobs of kind `file` out. Only the owner's jobs name a file of the vault."""
-
-    def handled(work: Work) -> str:
-        job = work.job
-        order = Order(job.id, job.workspace, job.planned, job.given, work.staged, work.progress, work.stopping)
-        return inplace.read(order) if not job.key and "path" in job.given else files.store(order)
-
-    return handled

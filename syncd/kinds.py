@@ -72,7 +72,7 @@ def kind_of(name: str, head: bytes) -> str:
         raise InvalidArgument(_compound(head))
     if (what := next((what for start, what in _FOREIGN if head.startswith(start)), None)) and named not in TEXTUAL:
         raise InvalidArgument(f"the file is {what}, which is not read; {_taken()}")
-    if b"\x00" in head and not head.startswith(_UNICODE) and not _wide(head):
+    if stray(head) and not head.startswith(_UNICODE) and not wide(head):
         raise InvalidArgument(f"the file holds bytes that are no text{_although(named)}; {_taken()}")
     if named in TEXTUAL:
         return HTML if named == TEXT and _HTML.match(head) else named
@@ -105,10 +105,17 @@ def _compound(head: bytes) -> str:
     return "the file is of an old Office format (or protected by a password); save it as .docx, .pptx or .xlsx without a password"
 
 
-def _wide(head: bytes) -> bool:
-    """Whether `head` looks like UTF-16 without a mark: of each two bytes the same one is mostly nought."""
+def stray(head: bytes) -> bool:
+    """Whether `head` holds more noughts than a text may by mistake."""
+    return head.count(0) > 4 + len(head) // 1_000
+
+
+def wide(head: bytes) -> str | None:
+    """The kind of UTF-16 that text without a mark seems to be in: of each two Latin letters' bytes the high one is nought."""
     even, odd = head[0::2].count(0), head[1::2].count(0)
-    return max(even, odd) > len(head) // 5 and min(even, odd) <= len(head) // 200
+    if max(even, odd) > len(head) // 5 and min(even, odd) <= len(head) // 200:
+        return "utf-16-be" if even > odd else "utf-16-le"
+    return None
 
 
 def _although(named: str | None) -> str:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_audit, owner_exchange, owner_graph, owner_insight, owner_jobs, owner_perspectives, owner_queue
+from syncd import (
+    owner_audit,
+    owner_exchange,
+    owner_graph,
+    owner_insight,
+    owner_jobs,
+    owner_perspectives,
+    owner_queue,
+    owner_uploads,
+)
 from syncd.adopt import KEY_FILE
 from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
@@ -58,6 +67,7 @@ def operations(app: App) -> dict[str, Operation]:
         "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
         **owner_queue.operations(app.queue, app.worker),
+        **owner_uploads.operations(app.desk, app.ledger, lambda: app.shelf.slots["captures"].index),
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),

@@ -54,7 +54,7 @@ class Sync:
         collections: Sequence[str],
     ) -> None:
         self.vault, self.shelf, self.edits = vault, shelf, edits
-        self.beside = Beside(vault.beside)
+        self.beside = Beside(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._agenda = Agenda(quiet=settings.quiet_s, patience=settings.patience_s)
         self._absence = Absence(repo, state / "head", share=settings.removal_share)

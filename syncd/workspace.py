@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from index.enrich import Enrichment
-from index.errors import NotFound
+from index.errors import NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Document, Query, Record
@@ -231,6 +231,13 @@ class Workspace:
     def record(self, id: str) -> Record:
         """What is known of the document that answers to `id`."""
         return self._record(id)
+
+    def there(self, record: Record) -> bool:
+        """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
+        try:
+            return self._tools.vault.stat(record.path) is not None
+        except Unavailable:
+            return True
 
     def held(self) -> Held:
         """How much there is here."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.model import COLLECTIONS
+from syncd.capture import composed, metadata_of, properties_of
 from syncd.collections import Mention, Named, filed, latest, retagged, texts, written
 from syncd.note import FrontmatterError, edit, properties, split
 from syncd.parse import parse
@@ -157,6 +160,43 @@ def test_other_tags_move_a_note_only_if_they_name_a_collection(text, tags, wante
     assert retagged(split(after)[0], tags, wanted) == {}
 
 
+PIECES = st.sampled_from(
+    [
+        "collection:",
+        "Collection",
+        ":",
+        "memory",
+        "recipes",
+        "typo",
+        "#",
+        "-",
+        ",",
+        " ",
+        "\u2028",
+        "\u200b",
+        "İ",
+        "a",
+        "/",
+    ]
+)
+
+
+@given(st.lists(st.lists(PIECES, max_size=5).map("".join), max_size=4), st.none() | st.sampled_from(KNOWN))
+def test_whatever_tags_are_given_the_note_is_where_it_was_meant_to_be(tags, collection):
+    _, _, kept = metadata_of({"tags": tags})
+    try:
+        meant, plain = filed(collection, kept, KNOWN)
+    except InvalidArgument:
+        return
+    assert filed(None, plain, KNOWN) == (None, plain)
+    own = properties_of(id="a", created_at=0, source=None, collection=meant or "documents", tags=plain, metadata={})
+    document = parsed(composed(own, "body"))
+    assert document.collection == (meant or "documents")
+    assert collection in (None, meant)
+    assert not [tag for tag in document.tags if tag.casefold().startswith("collection:")]
+    assert not {"two-collections", "unknown-collection"} & {defect.name for defect in document.defects}
+
+
 OWN = {name: Mention(name, tag=False) for name in KNOWN}
 TAG = {name: Mention(name, tag=True) for name in KNOWN}
 
@@ -189,3 +229,13 @@ def test_a_persons_own_list_of_names_counts_too():
     assert parsed("---\ncollection: [memory]\n---\n").collection == "memory"
     assert defects("---\ncollection: [memory, typo]\n---\n") == ["unknown-collection"]
     assert properties("---\ncollection: [memory]\n---\n") == {"collection": ["memory"]}
+
+
+def test_what_is_indexed_is_read_with_the_collections_that_are_known():
+    """Those that read a note for something else need not know them."""
+    unaware = set()
+    for file in (Path(__file__).parent.parent / "syncd").rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Name) and call.func.id == "parse":
+                unaware |= set() if "collections" in {one.arg for one in call.keywords} else {file.name}
+    assert unaware == {"batch.py", "labels.py", "summaries.py"}

@@ -17,9 +17,9 @@ from tests.test_secrets import SECRETS
 
 PDF, TEXT, MARKDOWN = SUFFIXES[".pdf"], "text/plain", "text/markdown"
 PIECES = st.sampled_from(
-    ["report", " ", ".", "..", "/", "\\", "con", "aux.pdf", ".pdf", ".PDF", ".md", ".tar.gz", "~", "#", "[[x]]", "|", "^", ":"]
-    + ["\u202e", "\0", "\n", "\ud800", "é", "e\u0301", "日本語", "🙂" * 30, "x" * 90, " 2", ".sync-conflict-20261120-101010-ABCDEFG"]
-    + ["..%2f", "C:\\x\\", "-", "_conflict-20261120-101010", " (conflicted copy)", "\u00a0", "\ufeff", "AKIA", "$", "%"]
+    ["report", " ", ".", "..", "/", "\\", "con", "aux.pdf", ".pdf", ".PDF", ".md", ".tar.gz", "~", "#", "[[x]]", "|", "^", ":",
+     "\u202e", "\0", "\n", "\ud800", "é", "e\u0301", "日本語", "🙂" * 30, "x" * 90, " 2", ".sync-conflict-20261120-101010-ABCDEFG",
+     "..%2f", "C:\\x\\", "-", "_conflict-20261120-101010", " (conflicted copy)", "\u00a0", "\ufeff", "AKIA", "$", "%"]
 )  # fmt: skip
 NAMES = st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=60))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import os
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -34,14 +33,13 @@ def said(filing, path):
 
 
 def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):
-    id = filing.upload(
-        "Q3 report.pdf", PDF, tags=["money", "collection:memory"], source="agent", collection="documents"
-    )
+    id = filing.upload("Q3 report.pdf", PDF, tags=["money", "collection:memory"], source="agent")
     assert filing.stored() == {"Captures/default/Files/Q3 report.pdf": PDF}
     assert filing.notes() == ["Captures/default/Files/Q3 report.pdf.md"]
     told = said(filing, "Captures/default/Files/Q3 report.pdf.md")
     assert list(told)[:7] == ["id", "created_at", "source", "collection", "title", "tags", "type"]
     assert (told["id"], told["title"], told["type"]) == (id, "Q3 report.pdf", "file")
+    assert told["collection"] == "memory"
     assert "collection:memory" not in told["tags"]
     kept = filing.workspace.get(id)
     assert kept.content == "Quarterly numbers of the walrus farm.\n"
@@ -300,7 +298,7 @@ def test_a_large_file_does_not_fill_the_memory(filing):
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
-    assert os.stat(filing.world.vault / "Captures/default/Files/big.txt").st_size == 96 << 20
+    assert (filing.world.vault / "Captures/default/Files/big.txt").stat().st_size == 96 << 20
 
 
 def test_every_write_is_in_the_audit_log(filing):

@@ -19,15 +19,20 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import COLLECTIONS, Filter, Query
+from mcp_server.tools import FAMILIES
 from syncd.cli import code
 from syncd.config import EnrichSettings
 from syncd.control import ControlServer
 from syncd.doors import KbSettings
 from syncd.exchange import records
 from syncd.newnode import NewNode
+from tests.agent import member
 from tests.fakes import FakeChat
 from tests.machine import run_machine
-from tests.world import PROMPT, World
+from tests.rim import running
+from tests.test_graph_contract import ENTITIES, RELATIONS
+from tests.test_graph_contract import READS as GRAPH
+from tests.world import PROMPT, World, until
 
 KNOWN = (*COLLECTIONS, "recipes")
 QUIET = replace(PROMPT, adopt_s=3600.0)  # what a person wrote is young until the test says that time has passed
@@ -245,12 +250,13 @@ class Filing(RuleBasedStateMachine):
 
 
 def test_each_document_is_in_one_collection_whoever_put_it_there():
-    run_machine(Filing, Filing.last, examples=8, steps=14)
+    run_machine(Filing, Filing.last, examples=6, steps=14)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_each_document_is_in_one_collection_whoever_put_it_there_at_length():
-    run_machine(Filing, Filing.last, examples=150, steps=30)
+    run_machine(Filing, Filing.last, examples=100, steps=30)
 
 
 # One after the other
@@ -281,7 +287,7 @@ def test_a_note_that_names_two_is_left_alone_until_it_is_quiet(world):
     id, file = captured(world)
     before = file.read_bytes()
     edited = before.replace(
-        b"collection: documents\n", b"collection: documents # mine\r\nTags: [collection:memory, 'x y']\r\n"
+        b"collection: documents\n", b"collection: documents # mine\nTags: [collection:memory, 'x y'] \n"
     )
     file.write_bytes(edited)
     world.run()
@@ -550,3 +556,52 @@ def test_a_name_that_no_tag_can_have_is_refused_as_a_setting(name):
 
 def test_every_name_is_known_once():
     assert KbSettings(collections=("memory", "日本", "a-b_2", "a-b_2")).known == (*COLLECTIONS, "日本", "a-b_2")
+
+
+def test_no_answer_of_any_tool_has_a_tag_that_names_a_collection(tmp_path):
+    """All tools that read, and those that write and tell what became of it; notes that name their collection by a tag alone."""
+    marked = "tags: [x, '#Collection:Memory', collection:memory]\n"
+    with running(tmp_path) as rim:
+        space = rim.space()
+        with member(space) as agent:
+            agent.good("create_entities", entities=ENTITIES)
+            agent.good("create_relations", relations=RELATIONS)
+            memo = agent.good(
+                "memory.save", namespace="default", content="a memo", metadata={"tags": ["x", "collection:memory"]}
+            )
+            thought = agent.good("capture_thought", content="a thought", metadata={"tags": ["x", "collection:memory"]})
+            assert (memo["tags"], thought["tags"]) == (["x"], ["x"])
+            for name, front in {"Hand.md": "id: hand\n", "Files/r.pdf.md": "id: r\ntype: file\n"}.items():
+                rim.world.write(f"Captures/{space.name}/{name}", f"---\n{front}{marked}---\nby hand engine\n")
+            for record in space.tools.recent(50):
+                file = rim.world.vault / record.path
+                if record.type == "entity":
+                    put(file, "tags", marked)
+            until(
+                lambda: len([one for one in space.tools.recent(50) if one.collection == "memory"]) == len(ENTITIES) + 4
+            )
+            calls: dict[str, dict[str, Any]] = {
+                **GRAPH,
+                "semantic_search": {"query": "engine", "top_k": 50},
+                "get_thought": {"id": "hand"},
+                "list_recent": {"limit": 50},
+                "kb_search": {"query": "engine", "top_n": 50},
+                "kb_get": {"id": "hand"},
+                "kb_status": {},
+                "kb_jobs": {},
+                "memory.search": {"namespace": "default", "query": "memo"},
+                "memory.relation.list": {},
+                "memory.relation.graph": {"startMemoId": memo["memo_id"]},
+            }
+            reads = [one.name for family in FAMILIES.values() for one in family if one.scope == "read"]
+            told = {name: agent.good(name, **calls[name]) for name in reads}
+            told |= {
+                f"{name} by id": agent.good(name, id=id)
+                for name in ("get_thought", "kb_get")
+                for id in ("r", thought["id"])
+            }
+            for name, one in told.items():
+                assert "collection:" not in json.dumps(one).casefold(), name
+        for path in ("/thoughts", f"/thought/{thought['id']}"):
+            assert "collection:" not in space.rest("GET", path).text.casefold()
+        assert "collection:" not in space.rest("POST", "/search", json={"query": "engine"}).text.casefold()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode, urlsafe_b64encode
 
 import pytest
 
+from index.encoders import Bundled, Endpoint, Local, called
 from mcp_server.tools import FAMILIES
 from tests.agent import agent, member
 from tests.counted import counted
@@ -195,6 +197,17 @@ def test_a_passage_is_cut_around_what_was_asked_for_and_whole_when_there_is_room
     assert sum(hit["snippet"].startswith("…") for hit in hits) == 9
 
 
+def test_a_document_whose_file_has_just_gone_is_left_out(rim):
+    space = rim.space()
+    gone, stays = space.capture("a vanishing heron"), space.capture("a staying heron")
+    with member(space) as one:
+        assert len(one.good("kb_search", query="heron")["results"]) == 2
+        space.file_of(gone["id"]).unlink()  # the index believes an absence only two seconds later
+        hits = one.good("kb_search", query="heron")["results"]
+        assert [hit["document_id"] for hit in hits] == [stays["id"]]
+        assert one.refused("kb_get", id=gone["id"]) == "NOT_FOUND"
+
+
 def test_a_search_without_an_encoder_says_so(tmp_path):
     with running(tmp_path) as rim:
         space = rim.space()
@@ -273,3 +286,178 @@ def test_what_is_read_over_rest_is_the_same(rim):
         code, told = rest(space, "GET", f"/documents/{id}?{query}")
         assert (code, told["error"]["code"]) == (400, "INVALID_ARGUMENT"), query
     assert rest(space, "GET", "/documents/nope")[0] == 404
+
+
+# Jobs
+
+
+def ended(one, job_id, **wanted):
+    """The job, once it has ended."""
+    found = []
+
+    def over():
+        (job,) = one.good("kb_jobs", job_id=job_id)["jobs"]
+        found[:] = [job]
+        return job["status"] in ("done", "failed")
+
+    until(over)
+    assert {name: found[0][name] for name in wanted} == wanted, found[0]
+    return found[0]
+
+
+def test_a_note_is_queued_and_becomes_a_document(one):
+    told = one.good(
+        "kb_addnote", text="# Heat pump\n\nThe filter is due.", title="Pump", tags=["home"], collection="memory"
+    )
+    assert set(told) == {"job_id", "status"}
+    job = ended(one, told["job_id"], status="done", kind="note", error=None, progress=1.0)
+    whole = one.good("kb_get", id=job["document_id"])
+    assert (whole["title"], whole["collection"], whole["tags"]) == ("Pump", "memory", ["home"])
+    assert whole["content"] == "# Heat pump\n\nThe filter is due."
+    (hit,) = one.good("kb_search", query="filter", collection="memory")["results"]
+    assert hit["document_id"] == job["document_id"]
+    again = one.good("kb_addnote", text="# Heat pump\n\nThe filter is due.", tags=["more"], collection="memory")
+    assert ended(one, again["job_id"])["document_id"] == job["document_id"]
+    assert set(one.good("kb_get", id=job["document_id"])["tags"]) == {"home", "more"}
+
+
+def test_a_collection_is_named_by_a_tag_too_and_an_unknown_one_is_refused(one):
+    told = one.good("kb_addnote", text="by a tag", tags=["collection:workspace", "x"])
+    whole = one.good("kb_get", id=ended(one, told["job_id"])["document_id"])
+    assert (whole["collection"], whole["tags"]) == ("workspace", ["x"])
+    for given in ({"collection": "memeory"}, {"tags": ["collection:memeory"]}):
+        code, error = one.ask("kb_addnote", text="never", **given)
+        assert code == "INVALID_ARGUMENT"
+        assert "workspace" in error["message"]
+    assert [job["title"] for job in one.good("kb_jobs")["jobs"]] == ["by a tag"]
+
+
+def test_jobs_are_listed_the_latest_first_and_by_status(one):
+    ids = [one.good("kb_addnote", text=f"note number {n}")["job_id"] for n in range(3)]
+    for id in ids:
+        ended(one, id, status="done")
+    assert [job["job_id"] for job in one.good("kb_jobs")["jobs"]] == ids[::-1]
+    assert [job["job_id"] for job in one.good("kb_jobs", limit=1)["jobs"]] == ids[:1:-1]
+    assert len(one.good("kb_jobs", status="done")["jobs"]) == 3
+    assert one.good("kb_jobs", status="failed")["jobs"] == []
+    assert one.refused("kb_jobs", job_id="0" * 32) == "NOT_FOUND"
+    for given in ({"status": "late"}, {"limit": 0}, {"limit": 201}, {"job_id": ""}):
+        assert one.refused("kb_jobs", **given) == "INVALID_ARGUMENT"
+
+
+def test_a_job_is_told_to_its_own_key_in_its_own_workspace_alone(rim):
+    space, other = rim.space(), rim.space()
+    with member(space) as one:
+        job = one.good("kb_addnote", text="the word is xqjobzy")["job_id"]
+        ended(one, job)
+        upload = one.good("kb_upload_start", filename="a.md", total_size=3)["upload_id"]
+    for key, workspace in (("full", space.name), (other.name, other.name)):
+        with agent(rim, key=key, workspace=workspace) as two:
+            assert two.good("kb_jobs")["jobs"] == []
+            for tool, mine, nobodys in (
+                ("kb_jobs", {"job_id": job}, {"job_id": "0" * 32}),
+                ("kb_upload_chunk", {"upload_id": upload}, {"upload_id": "0" * 36}),
+                ("kb_upload_finish", {"upload_id": upload}, {"upload_id": "0" * 36}),
+            ):
+                more = {"data": "YWJj", "chunk_index": 0} if tool == "kb_upload_chunk" else {}
+                forbidden, missing = two.ask(tool, **mine, **more), two.ask(tool, **nobodys, **more)
+                assert forbidden[0] == missing[0] == "NOT_FOUND"
+                told = json.dumps(forbidden).replace(*mine.values(), "ID")
+                assert told == json.dumps(missing).replace(*nobodys.values(), "ID")
+        answer = rim.rest("GET", f"/api/v1/jobs/{job}", key=key, headers={"X-Memory-Workspace": workspace})
+        assert answer.status_code == 404
+
+
+# Uploads
+
+
+def base64_of(data, kind):
+    made = (urlsafe_b64encode if "url" in kind else b64encode)(data).decode()
+    return made.rstrip("=") if "bare" in kind else made
+
+
+@pytest.mark.parametrize("kind", ["standard", "url", "standard, bare", "url, bare"])
+def test_a_file_is_uploaded_in_three_steps_in_any_order(rim, kind):
+    space = rim.space()
+    data = ("# Report\n\nThe heron stands. ÿþ ~~~ ???\n\n" * 40).encode()
+    with member(space) as one:
+        begun = one.good(
+            "kb_upload_start", filename="report.md", total_size=len(data), tags=["birds"], collection="workspace"
+        )
+        assert begun["chunk_bytes"] == 1_048_576
+        id = begun["upload_id"]
+        pieces = [data[at : at + 500] for at in range(0, len(data), 500)]
+        for index in (*reversed(range(len(pieces))), 1):
+            sent = {"data": base64_of(pieces[index], kind), "chunk_index": index}
+            told = one.good("kb_upload_chunk", upload_id=id, **sent)
+        assert (told["received_bytes"], told["total_size"], told["chunks"]) == (len(data), len(data), len(pieces))
+        made = one.good("kb_upload_finish", upload_id=id)
+        assert one.good("kb_upload_finish", upload_id=id)["job_id"] == made["job_id"]
+        job = ended(one, made["job_id"], status="done", kind="file", title="report.md")
+        whole = one.good("kb_get", id=job["document_id"], max_tokens=50_000)
+        assert (whole["doc_type"], whole["collection"]) == ("file", "workspace")
+        assert "birds" in whole["tags"]
+        assert whole["content"].count("The heron stands.") == 40
+        by_note, by_file = (one.good("kb_get", source_path=f"Files/report.md{end}") for end in (".md", ""))
+        assert by_note["document_id"] == by_file["document_id"] == job["document_id"]
+        assert [hit["doc_type"] for hit in one.good("kb_search", query="heron", doc_type="file")["results"]] == ["file"]
+
+
+def test_what_can_not_be_a_chunk_is_refused_and_what_is_missing_is_told(rim):
+    with member(rim.space()) as one:
+        id = one.good("kb_upload_start", filename="a.txt", total_size=6)["upload_id"]
+        for data in ("!!!!", "Y", "YWJj=", "YQ==YQ==", "é", ""):
+            assert one.refused("kb_upload_chunk", upload_id=id, data=data, chunk_index=0) == "INVALID_ARGUMENT", data
+        for index in (-1, 6, 10**9):
+            assert one.refused("kb_upload_chunk", upload_id=id, data="YWJj", chunk_index=index) == "INVALID_ARGUMENT"
+        one.good("kb_upload_chunk", upload_id=id, data="YWJj", chunk_index=1)
+        code, error = one.ask("kb_upload_finish", upload_id=id)
+        assert (code, error["details"]["missing"]) == ("INVALID_ARGUMENT", [0])
+        large = "QUFB" * 1_100_000  # as the guard takes it no more
+        assert one.ask("kb_upload_chunk", upload_id=id, data=large[: 4 * 800_000], chunk_index=0)[0] in (
+            "RESOURCE_EXHAUSTED",
+            "INVALID_ARGUMENT",
+        )
+        for given in (
+            {"filename": "", "total_size": 1},
+            {"filename": "a.md", "total_size": 0},
+            {"filename": "..", "total_size": 1},
+            {"filename": "a.md", "total_size": 1, "sha256": "xyz"},
+            {"filename": "a.md", "total_size": 1, "collection": "nowhere"},
+        ):
+            assert one.refused("kb_upload_start", **given) == "INVALID_ARGUMENT", given
+        assert one.refused("kb_upload_start", filename="a.md", total_size=2**40) == "RESOURCE_EXHAUSTED"
+
+
+# kb_status
+
+
+def test_the_status_counts_what_is_in_the_workspace_and_nothing_else(rim):
+    space, other = rim.space(), rim.space()
+    for n in range(4):
+        other.capture(f"elsewhere {n}")
+    space.capture("one")
+    space.capture("two")
+    with member(space) as one:
+        ended(one, one.good("kb_addnote", text="three", collection="memory")["job_id"])
+        told = one.good("kb_status")
+    assert told["workspace"] == space.name
+    assert told["documents"] == {
+        "total": 3,
+        "by_type": {"note": 3, "file": 0, "entity": 0},
+        "by_collection": {"documents": 2, "memory": 1},
+    }
+    assert told["chunks"] == 3
+    assert told["index"] == {"ready": True, "words_only": 0}
+    assert (told["model"]["dimensions"], told["model"]["state"]) == (64, "ready")
+    assert told["queue"] == {"queued": 0, "running": 0, "done": 1, "failed": 0}
+    assert told["collections"] == ["documents", "memory", "workspace"]
+    assert told["degraded"] == []
+    assert rest(space, "GET", "/status") == (200, told)
+
+
+def test_the_status_tells_a_model_by_name_and_not_where_it_is():
+    assert called(Bundled()) == "all-MiniLM-L6-v2 (fp32)"
+    assert called(Local("/home/owner/models/e5-small/")) == "e5-small"
+    assert called(Local("intfloat/e5-small")) == "e5-small"
+    assert called(Endpoint("http://secret:4711/v1", "nomic-embed-text")) == "nomic-embed-text"

@@ -31,8 +31,6 @@ CHECKS = [
 ]
 OPEN = {"/healthz", "/readyz"}  # without a key
 SIGNED = {"/hooks/git"}  # a signature in its place
-DOCUMENTS = ("/api/v1/documents/{id}", "/api/v1/documents/{id}/tags", "/api/v1/notes/{id}")  # which no route deletes
-SEARCHES = {"/search", "/api/v1/search"}  # they read, with a body
 UNWELL = {"/readyz"}  # may answer 503, and that is its answer
 REFUSED = {status for code, status in STATUS.items() if code != "UNAVAILABLE"} | {413}
 LONG = int(os.environ.get("MEMEX_FUZZ", "300"))
@@ -45,7 +43,7 @@ class Fuzzed:
     rim: Rim
     space: Space
     schema: Any
-    known: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))  # real values of path parameters
+    known: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # ids of documents and of jobs
     told: Counter[tuple[str, str, int]] = field(default_factory=Counter)
 
     def operations(self) -> Iterator[Any]:
@@ -58,7 +56,8 @@ class Fuzzed:
         found = [operation.as_strategy(generation_mode=mode)]
         if mode is GenerationMode.POSITIVE:
             names = [one.name for one in operation.path_parameters]
-            real = [dict.fromkeys(names, value) for value in self.known[operation.path]] if names else [None]
+            ids = self.known["jobs" if "/jobs/" in operation.path else "documents"]
+            real = [dict.fromkeys(names, id) for id in ids] if names else [None]
             found += [operation.as_strategy(generation_mode=mode, headers=own, path_parameters=one) for one in real]
         return st.one_of(found)
 
@@ -80,17 +79,22 @@ class Fuzzed:
             assert str(self.rim.world.vault.parent) not in answer.text, "a path of the host"
         self.remember(case.operation, answer)
 
+    def stock(self) -> None:
+        """Have three documents, as others may have been deleted."""
+        at = sum(self.told.values())
+        made = [self.space.capture(f"thought {at}-{n} of the stove", metadata={"tags": ["a/b"]}) for n in range(3)]
+        self.known["documents"] = [one["id"] for one in made]
+
     def remember(self, operation: Any, answer: Any) -> None:
-        """Take the ids that it gave for real values of later requests."""
-        if answer.status_code == 200 and operation.label == "POST /capture":
-            self.known["/thought/{id}"] = [*self.known["/thought/{id}"], answer.json()["id"]][-5:]
-        if answer.status_code == 202 and operation.label == "POST /api/v1/jobs":
-            self.known["/api/v1/jobs/{id}"] = [*self.known["/api/v1/jobs/{id}"], answer.json()["job_id"]][-5:]
+        """Take the id of a job that it gave for that of later requests."""
+        if answer.status_code < 300 and operation.label == "POST /api/v1/jobs":
+            self.known["jobs"] = [*self.known["jobs"], answer.json()["job_id"]][-5:]
 
     def run(self, mode: GenerationMode, examples: int, **more: Any) -> None:
         for operation in self.operations():
             if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query or operation.path_parameters):
                 continue  # nothing of it can be wrong
+            self.stock()
             case = self.cases(operation, mode)
             limits = settings(
                 max_examples=examples,
@@ -108,23 +112,19 @@ class Fuzzed:
 def fuzzed(tmp_path_factory):
     with running(tmp_path_factory.mktemp("fuzz")) as rim:
         space = rim.space()
-        made = [space.capture(f"thought {n} of the stove", metadata={"tags": ["a/b"]})["id"] for n in range(3)]
-        job = space.rest("POST", "/api/v1/jobs", json={"text": "a note of the kettle"}).json()["job_id"]
         schema = schemathesis.openapi.from_dict(rim.rest("GET", "/openapi.json").json())
-        kept = [space.capture(f"# Stove {n}\n\nkept for good")["id"] for n in range(3)]
-        known = {"/thought/{id}": made, **dict.fromkeys(DOCUMENTS, kept), "/api/v1/jobs/{id}": [job]}
-        yield Fuzzed(rim, space, schema, defaultdict(list, known))
+        yield Fuzzed(rim, space, schema)
 
 
 def test_what_is_valid_by_the_description_is_answered_as_described(fuzzed):
-    fuzzed.run(GenerationMode.POSITIVE, 12, derandomize=True)
+    fuzzed.run(GenerationMode.POSITIVE, 6, derandomize=True)
     taken = {label for label, _, status in fuzzed.told if status < 300}
     never = {"GET /metrics", "POST /hooks/git"}  # the key may not; no secret is set
     assert taken == {one.label for one in fuzzed.operations()} - never, "else only refusals were fuzzed"
 
 
 def test_what_is_not_valid_by_the_description_is_refused_as_described(fuzzed):
-    fuzzed.run(GenerationMode.NEGATIVE, 12, derandomize=True)
+    fuzzed.run(GenerationMode.NEGATIVE, 6, derandomize=True)
 
 
 def test_no_route_but_the_open_ones_answers_without_a_good_key(fuzzed):
@@ -138,14 +138,13 @@ def test_no_route_but_the_open_ones_answers_without_a_good_key(fuzzed):
                 assert answer.status_code == 200
             else:
                 assert (answer.status_code, operation.label) == (401, operation.label)
-                if operation.path not in OPEN:
-                    case.validate_response(answer, checks=CHECKS)
+                case.validate_response(answer, checks=CHECKS)
 
 
 def test_a_key_that_may_only_read_changes_nothing(fuzzed):
     before = fuzzed.rim.files()
     for operation in fuzzed.operations():
-        if operation.method.upper() == "GET" or operation.path in SIGNED | SEARCHES:
+        if operation.method.upper() == "GET" or operation.path in SIGNED or operation.path.endswith("/search"):
             continue
         for case in valid(operation):
             answer = case.call(base_url=fuzzed.rim.url, headers=fuzzed.rim.headers("reader"))

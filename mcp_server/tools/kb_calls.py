@@ -5,6 +5,7 @@ Law: whatever a call is told of jobs and uploads is its own key's, in its own wo
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,7 +54,7 @@ def search(workspace: Workspace, given: shape.Search, settings: Settings) -> sha
             collections=workspace.collections,
         )
     )
-    where = workspace.addresses([hit.record for hit in answer.hits])
+    where = _addresses(workspace, [hit.record for hit in answer.hits])
     bare = [_passage(hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
     texts = [hit.chunk for hit in answer.hits if hit.record.id in where]
     spare = HIT * len(bare) - sum(tokens(one.model_dump_json()) for one in bare)
@@ -87,15 +88,17 @@ def upload_start(workspace: Workspace, given: shape.StartUpload, _: Settings) ->
         total_size=given.total_size,
         tags=given.tags or (),
         collection=given.collection,
-        namespace="default",
         title=given.title,
+        sha256=given.sha256,
     )
     return shape.Upload(upload_id=upload.upload_id, chunk_bytes=upload.chunk_bytes, expires_at=iso(upload.expires_at))
 
 
 def upload_chunk(workspace: Workspace, given: shape.UploadChunk, _: Settings) -> shape.Received:
     """Take a chunk; the same one may come again."""
-    upload = workspace.uploads.chunk(_key(), workspace.name, given.upload_id, given.chunk_index, decoded(given.data))
+    upload = workspace.uploads.chunk(
+        _key(), workspace.name, given.upload_id, given.chunk_index, decoded(_standard(given.data))
+    )
     return shape.Received(
         upload_id=given.upload_id,
         received_bytes=upload.received_bytes,
@@ -172,7 +175,7 @@ def documents(workspace: Workspace, given: shape.ListDocuments, _: Settings) -> 
         collection=given.collection,
         tags=given.tags or (),
     )
-    where = workspace.addresses(records)
+    where = _addresses(workspace, records)
     told = [shape.Document(**_document(record, where[record.id])) for record in records if record.id in where]
     return shape.DocumentList(documents=told, next_cursor=cursor)
 
@@ -226,6 +229,11 @@ def _named(workspace: Workspace, given: shape.GetDocument | shape.OneDocument) -
         with suppress(NotFound):
             return workspace.at(address)
     raise NotFound("no document at this source_path in the workspace; kb_search finds documents")
+
+
+def _addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
+    """The address of each document whose file has not gone since the index was asked."""
+    return workspace.addresses([record for record in records if workspace.there(record)])
 
 
 def _key() -> str:

@@ -16,6 +16,8 @@ LONGEST_PART: Final = 50_000  # tokens of a document in one answer
 PART: Final = 2_000
 
 _Whole = BeforeValidator(_number)
+_LINE: Final = "[^\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]*"  # as `incoming` has it
+_SEEN: Final = "[^\\s\0-\x20\x7f-\xa0\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 Said = Field(pattern=r"[^\s\x00-\x20\x7f-\xa0]")  # something to see is in it
 Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"[^\s\x00-\x20\x7f-\xa0#,/-]")]
 Tags = Annotated[list[Tag], BeforeValidator(_parsed), Field(max_length=32)]
@@ -23,7 +25,7 @@ Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire.choices
 DocType = Literal["note", "file", "entity"]
 Status = Literal["queued", "running", "done", "failed"]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
-Title = Annotated[str, Field(min_length=1, max_length=500), Said]
+Title = Annotated[str, Field(min_length=1, max_length=500, pattern=f"^{_LINE}{_SEEN}{_LINE}$")]
 Version = Annotated[int, Field(ge=1, le=2**53), _Whole]
 Line = Annotated[int, Field(ge=1, le=2**53), _Whole]
 
@@ -57,6 +59,7 @@ class StartUpload(Given):
     tags: Tags | None = None
     collection: Collection | None = None
     title: Title | None = None
+    sha256: str | None = Field(None, pattern="^[0-9a-fA-F]{64}$", description="Digest that the file must have, in hex")
 
 
 class UploadChunk(Given):

@@ -34,7 +34,7 @@ def _number(value: Any) -> Any:
 
 
 Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_number)]
-Collection = Annotated[str, Field(min_length=1, max_length=64)]  # of those that are known, which a refusal names
+Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire.choices adds those that are known
 Detail = Literal["concise", "full"]
 
 
@@ -71,7 +71,7 @@ class SemanticSearch(Given):
     mode: Mode | None = Field(
         None, description="hybrid (default): meaning and words; vector: meaning; text: exact words, names, codes"
     )
-    collection: Collection | None = Field(None, description="documents, memory, workspace or another that is set")
+    collection: Collection | None = None
     namespace: str | None = Field(None, min_length=1, max_length=200)
     source: str | None = Field(None, min_length=1, max_length=500, description="Only notes of this source")
     since: Time | None = Field(None, description="Created at or after, epoch ms")

@@ -43,6 +43,9 @@ _BULLET: Final = re.compile(r"([•◦▪▫■□●○‣⁃∙·\uf0b7\uf0a7\
 _NUMBER: Final = re.compile(r"\(?(\d{1,3}|[a-z])[.)]\s+(?=\S)")
 _MARK: Final = re.compile(r"[•◦▪▫■□●○‣⁃∙·\uf0b7\uf0a7\uf0d8–-]|\(?(?:\d{1,3}|[a-z])[.)]")
 _ENDS: Final = re.compile(r"[.!?:;…。！？：；؟۔]['\"”’»)\]]*$")
+LEADER: Final = " … "
+_LEADER: Final = re.compile(r"\s?(?:\. ?){5,}")
+_DIVIDED: Final = re.compile("(?<=\\w)\ufffe(?=[^\\W\\d_])")
 _DIGITS: Final = re.compile(r"\d{1,9}")
 
 _Key: TypeAlias = tuple[int, str, int]
@@ -78,28 +81,38 @@ def composed(pages: Sequence[Sequence[Line]]) -> str:
 
 
 def _joined(text: str) -> str:
-    """A line in which PDFium has marked where a word was divided: the hyphen stays where it belongs to the word."""
-    return re.sub(
-        "(?<=\\w)\ufffe(?=[^\\W\\d_])", lambda found: "" if text[found.end()].islower() else "-", text
-    ).replace("\ufffe", "-")
+    """A line without dots that lead to a page's number, and with words whole where PDFium has marked a division."""
+    text = _LEADER.sub(LEADER, text)
+    text = _DIVIDED.sub(lambda found: "" if text[found.end()].islower() else "-", text)
+    return text.replace("\ufffe", "-")
 
 
 def _without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The pages without heads and feet that come again: the first of each stays, unless it is a mere number."""
-    edges = [{at: _keys(page[at], number) for at in _edges(page)} for number, page in enumerate(pages)]
-    often = Counter(key for held in edges for keys in held.values() for key in keys)
-    least = max(REPEATED, len(pages) // 3)
+    usual = _usual(held for page in pages for held in page)
+    edges = [
+        {at: _keys(page[at], number) for at in _edges(page) if page[at].size < usual * LARGER}
+        for number, page in enumerate(pages)
+    ]
+    often = Counter(key for held in edges for key in set().union(*held.values()))
     seen: set[_Key] = set()
     found = []
     for page, held in zip(pages, edges, strict=True):
         gone = set()
         for at, keys in held.items():
-            furniture = {key for key in keys if often[key] >= (2 if key[1] == "#" else least)}
+            furniture = {key for key in keys if often[key] >= _enough(key, len(pages))}
             if furniture & seen or any(key[1] == "#" for key in furniture):
                 gone.add(at)
             seen |= furniture
         found.append([line_ for at, line_ in enumerate(page) if at not in gone])
     return found
+
+
+def _enough(key: _Key, pages: int) -> int:
+    """On how many pages a line must come again to be furniture: one that counts the pages is told sooner."""
+    if key[1] == "#":
+        return 2
+    return REPEATED if "#" in key[1] else max(REPEATED, pages // 3)
 
 
 def _edges(page: Sequence[Line]) -> set[int]:
@@ -145,12 +158,12 @@ def _levels(lines: Sequence[Line], usual: float) -> dict[float, int]:
 def _goes_on(paragraph: Sequence[Line], held: Line, edge: float, levels: dict[float, int]) -> bool:
     """Whether a line belongs to the paragraph before it; `edge` is where lines of this column end."""
     last = paragraph[-1]
-    if abs(held.size - last.size) > SAME or _begins(paragraph, held):
+    if abs(held.size - last.size) > SAME or _begins(paragraph, held) or LEADER in last.text:
         return False
     if held.bold != last.bold and (len(paragraph) == 1 or _level(last, levels)):
         return False
     ended = _ENDS.search(last.text) is not None
-    if held.top > last.bottom + last.size:  # the next column or page
+    if held.top > last.bottom + last.size / 2:  # the next column or page
         return not ended and held.text[:1].islower()
     if last.bottom - held.top > AIRY * held.size:
         return False
@@ -182,6 +195,8 @@ def _level(held: Line, levels: dict[float, int]) -> int:
 def _paragraph(lines: Sequence[Line], levels: dict[float, int], usual: float) -> str:
     """A heading, an item of a list, or prose."""
     text = _running([held.text for held in lines])
+    if LEADER in text:
+        return line(text)
     level = _level(lines[0], levels)
     if level and len(text) <= HEADING and any(char.isalpha() for char in text):
         return f"{'#' * level} {inline(text)}"
@@ -216,8 +231,8 @@ def _unspaced(char: str) -> bool:
 
 def _listed(blocks: Sequence[str]) -> str:
     """The blocks, a blank line between them, but none between items of one list."""
-    text = []
-    for before, block in itertools.pairwise(["", *blocks]):
+    text = list(blocks[:1])
+    for before, block in itertools.pairwise(blocks):
         text += ["\n" if _item(before) and _item(block) else "\n\n", block]
     return "".join(text)
 

@@ -100,7 +100,7 @@ def title(archive: zipfile.ZipFile) -> str | None:
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
     try:
         parser.Parse(archive.read("docProps/core.xml"), True)
-    except (KeyError, expat.ExpatError, *_DAMAGE):
+    except (LookupError, expat.ExpatError, *_DAMAGE):
         return None
     return " ".join("".join(found).split()) or None
 

@@ -16,11 +16,10 @@ from syncd.converters import Bounds, Reading, Unread
 from syncd.converters.layout import Line, composed, marks_item
 
 GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
-BOLD: Final = 600
 LONG: Final = 200_000  # characters of a page; no page that a person reads has as many
 
 _WORD: Final = re.compile(r"\S+")
-_HEAVY: Final = re.compile(rb"bold|black|heavy|semibold|demi", re.IGNORECASE)
+_HEAVY: Final = re.compile(rb"bold|black|heavy|demi|cmbx|sfbx", re.IGNORECASE)
 
 
 def read_pdf(file: BinaryIO, bounds: Bounds) -> Reading:
@@ -79,6 +78,7 @@ class _Page:
         self._page = held.raw
         count = min(held.count_chars(), LONG)
         self._text: str = held.get_text_range(0, count) if count > 0 else ""
+        self._even = count == len(self._text)  # every character has a place in the text: then the places are equal
         self._box, self._matrix = pdfium.FS_RECTF(), pdfium.FS_MATRIX()
         self._name = ctypes.create_string_buffer(200)
 
@@ -133,12 +133,9 @@ class _Page:
         return size
 
     def _bold(self, at: int) -> bool:
-        """Whether a character is set in a bold font, as the font's weight or name says."""
-        char = self._char(at)
-        if pdfium.FPDFText_GetFontWeight(self._page, char) >= BOLD:
-            return True
-        length = pdfium.FPDFText_GetFontInfo(self._page, char, self._name, len(self._name), None)
+        """Whether a character is set in a bold font, as the font's name says; its weight is a guess of PDFium's."""
+        length = pdfium.FPDFText_GetFontInfo(self._page, self._char(at), self._name, len(self._name), None)
         return 0 < length <= len(self._name) and _HEAVY.search(self._name.value) is not None
 
     def _char(self, at: int) -> int:
-        return int(pdfium.FPDFText_GetCharIndexFromTextIndex(self._page, at))
+        return at if self._even else int(pdfium.FPDFText_GetCharIndexFromTextIndex(self._page, at))

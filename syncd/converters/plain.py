@@ -9,16 +9,21 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final
 
 import charset_normalizer
 
 from syncd.converters import Bounds, Reading, TooLarge, Unread
 from syncd.converters.tidy import plain, rows_as_text
+from syncd.kinds import stray, wide
 from syncd.note import FrontmatterError, properties, split
 
 SAMPLE: Final = 65_536  # bytes that an encoding is guessed from
 WIDEST: Final = 1_000  # columns of a table
+DEEPEST: Final = 40  # levels that are indented
+BAD: Final = "\ufffd"
+SOME: Final = "some bytes are no text, and were replaced"
+_BEYOND: Final = re.compile("[^\x00-\x7f]")
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
@@ -28,6 +33,7 @@ _LIKELY: Final = [
     "cp1252", "cp1250", "cp1255", "cp1251", "cp1253", "cp1254", "cp1256", "koi8_r",
     "shift_jis", "euc_jp", "iso2022_jp", "gb18030", "big5", "euc_kr",
 ]  # fmt: skip
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}:,]|[^\s"\][{}:,]+')
 _DELIMITERS: Final = ",;\t|"
 
 
@@ -36,30 +42,23 @@ def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
     for mark, name in _MARKS:
         if raw.startswith(mark):
             return raw.decode(name, "replace"), ()
-    if b"\x00" not in raw:
-        try:
-            return raw.decode("utf-8"), ()
-        except UnicodeDecodeError as error:
-            if error.start > len(raw) - 4:  # the last character is cut
-                return raw[: error.start].decode("utf-8"), ()
-    guess = _wide(raw) or _guessed(raw)
-    if guess is None:
-        raise Unread("the file holds bytes that are no text in any known encoding")
-    return raw.decode(guess, "replace"), (f"the encoding was guessed: {guess}",)
-
-
-def _wide(raw: bytes) -> str | None:
-    """The kind of UTF-16 that text without a mark is in: the high bytes of Latin letters are nought."""
     sample = raw[:SAMPLE]
-    even, odd = sample[0::2].count(0), sample[1::2].count(0)
-    if max(even, odd) > len(sample) // 5 and min(even, odd) <= len(sample) // 200:
-        return "utf-16-be" if even > odd else "utf-16-le"
-    return None
+    guess = wide(sample)
+    if guess is None and stray(sample):
+        raise Unread("the file holds bytes that are no text")
+    text = raw.decode("utf-8", "replace") if guess is None else ""
+    bad = text.count(BAD)
+    if guess is None and bad < max(1, len(_BEYOND.findall(text)) - bad):
+        return text, (SOME,) * (bad > 0)
+    guess = guess or _guessed(raw.replace(b"\x00", b""))
+    if guess is not None:
+        return raw.decode(guess, "replace"), (f"the encoding was guessed: {guess}",)
+    if bad > len(text) // 20:
+        raise Unread("the file holds bytes that are no text in any known encoding")
+    return text, (SOME,)
 
 
 def _guessed(raw: bytes) -> str | None:
-    if b"\x00" in raw:
-        return None
     at = next((i for i in range(0, len(raw), SAMPLE) if not raw[i : i + SAMPLE].isascii()), 0)
     sample = raw[max(0, at - SAMPLE // 2) : at + SAMPLE]
     found = {match.encoding: match for match in charset_normalizer.from_bytes(sample, cp_isolation=_LIKELY, steps=10)}
@@ -84,8 +83,7 @@ def read_markdown(file: BinaryIO, bounds: Bounds) -> Reading:
         except FrontmatterError:
             warnings = (*warnings, "the front matter is no YAML")
         inner = "\n".join(front.strip().split("\n")[1:-1])
-        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", inner)), default=0))
-        text = f"{fence}yaml\n{inner}\n{fence}\n\n{body.lstrip(chr(10))}"
+        text = f"{_fenced(inner, 'yaml')}\n\n{body.lstrip(chr(10))}"
     if not isinstance(title, str) or not title.strip():
         heading = re.search(r"^# +(\S.{0,200}?)[ #]*$", body, re.MULTILINE)
         title = heading[1] if heading else None
@@ -93,45 +91,45 @@ def read_markdown(file: BinaryIO, bounds: Bounds) -> Reading:
 
 
 def read_json(file: BinaryIO, bounds: Bounds) -> Reading:
-    """JSON as a block of code, laid out if it stands in few lines; what is not valid is kept as it stands."""
+    """JSON, or JSON of one value a line, as a block of code, laid out; what is not valid is kept as it stands."""
     text, warnings, cut = _text(file, bounds)
-    values: list[str] = []
     title = None
     try:
-        value = json.loads(text, parse_int=_Digits, parse_float=_Digits, parse_constant=_Digits)
-        values = [_laid_out(value)]
-        if isinstance(value, dict):
-            title = next((value[key] for key in ("title", "name") if isinstance(value.get(key), str)), None)
+        values = [json.loads(text)]
     except RecursionError:
-        warnings = (*warnings, "the JSON is nested too deeply to be laid out")
-    except ValueError as error:
+        values, warnings = [], (*warnings, "the JSON is nested too deeply to be laid out")
+    except ValueError:
         try:
-            lines = [line for line in text.splitlines() if line.strip()]
-            values = [_laid_out(json.loads(line, parse_int=_Digits, parse_float=_Digits)) for line in lines]
+            values = [json.loads(line) for line in text.splitlines() if line.strip()]
         except (ValueError, RecursionError):
-            where = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-            warnings = (*warnings, f"the file is no valid JSON{where}; it is kept as text")
-    body = "\n".join(values) if values else text.strip("\n")
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("^`+", body, re.MULTILINE)), default=0))
-    return Reading(f"{fence}json\n{body}\n{fence}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
+            values, warnings = [], (*warnings, "the file is no valid JSON; it is kept as text")
+    if len(values) == 1 and isinstance(values[0], dict):
+        title = next((values[0][key] for key in ("title", "name") if isinstance(values[0].get(key), str)), None)
+    body = _laid_out(text) if values else text.strip("\n")
+    return Reading(f"{_fenced(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
 
 
-class _Digits(float):
-    """A number that is written as it was read."""
+def _laid_out(text: str) -> str:
+    """Valid JSON with a line for each value: numbers as they were written, characters as themselves."""
+    parts: list[str] = []
+    depth, before = 0, ""
+    for word in _TOKEN.findall(text):
+        closes = word in "]}"
+        depth -= closes
+        if before == ":":
+            parts.append(" ")
+        elif before and word not in ",:" and not (closes and before in "[{"):
+            parts.append("\n" + " " * min(depth, DEEPEST))
+        parts.append(json.dumps(json.loads(word), ensure_ascii=False) if word[0] == '"' else word)
+        depth += word in "[{"
+        before = word
+    return "".join(parts)
 
-    def __new__(cls, text: str) -> Self:
-        made = super().__new__(cls, 0.0)
-        made.text = text
-        return made
 
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def _laid_out(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1)
+def _fenced(text: str, language: str) -> str:
+    """Text as a block of code, whose fence is longer than any in it."""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def read_csv(file: BinaryIO, bounds: Bounds) -> Reading:
