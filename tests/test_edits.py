@@ -451,6 +451,7 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
     lines = [f"person {n} \u00e9\u65e5" for n in range(12)]
     done = threading.Event()
     wins = []
+    thinking = {"a": 0.01, "b": 0.17}
     try:
         with world.serving():
             space = world.app.desk.workspace("default")
@@ -460,12 +461,14 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
             def agent(name):
                 while not done.is_set():
                     kept = space.get(first.id)
+                    time.sleep(thinking[name])  # the person may write meanwhile, and be indexed
                     try:
                         space.update_note(first.id, kept.content + f"agent {name}\n", version=kept.record.version)
                     except Conflict:
-                        time.sleep(0.005)
+                        done.wait(0.01)
                     else:
                         wins.append(name)
+                        done.wait(0.3)
 
             agents = [threading.Thread(target=agent, args=(name,)) for name in "ab"]
             for one in agents:
