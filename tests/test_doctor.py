@@ -90,6 +90,7 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
         "daemon",
         "ledger",
         "audit",
+        "queue",
         "index",
         "encoder",
         "vault",
@@ -591,3 +592,42 @@ def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic
     assert "5 folders" in only(clinic.look(doctor_host.watches)).says
     clinic.settings = replace(clinic.settings, vault=VaultSettings(path=clinic.vault, ignore=("Archive/**",)))
     assert "5 folders" not in only(clinic.look(doctor_host.watches)).says
+
+
+# The queue
+
+
+def test_a_queue_that_is_well_tells_what_waits(clinic):
+    assert only(clinic.look(doctor_state.queue)).says == "no job waits or has failed"
+    with clinic.opened() as app:
+        app.queue.add_note("k", "default", {"text": "a note"}, title="a note")
+    found = only(clinic.look(doctor_state.queue))
+    assert (found.is_, found.says) == ("ok", "one job waits")
+
+
+def test_a_job_whose_file_is_missing_is_named(clinic, tmp_path):
+    (tmp_path / "in").write_bytes(b"data")
+    with clinic.opened() as app:
+        job = app.queue.add_file("k", "default", {"name": "a.pdf"}, tmp_path / "in")
+        app.queue.add_file("k", "default", {"name": "b.pdf", "path": "Captures/default/b.pdf"}, None)
+    (clinic.state / "staged" / job.id).unlink()
+    found = only(clinic.look(doctor_state.queue))
+    assert (found.is_, job.id in found.says, found.mend) == ("wrong", True, f"memex job show {job.id}")
+
+
+def test_staged_files_of_no_job_are_removed_once_they_are_old(clinic, monkeypatch):
+    stray = clinic.state / "staged" / ("0" * 32)
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_bytes(b"data")
+    assert only(clinic.look(doctor_state.queue)).is_ == "ok", "it may just be on its way"
+    monkeypatch.setattr(doctor_state, "STRAY_S", -1.0)
+    assert only(clinic.look(doctor_state.queue)).is_ == "wrong"
+    clinic.look(doctor_state.queue, fix=True)
+    assert not stray.exists()
+
+
+def test_failed_jobs_are_advice(clinic):
+    with clinic.opened() as app:
+        app.queue.cancel(app.queue.add_note("k", "default", {"text": "a note"}, title="a note").id)
+    found = only(clinic.look(doctor_state.queue))
+    assert (found.is_, found.mend) == ("advice", "memex job queue --status failed")
