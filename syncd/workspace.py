@@ -230,16 +230,13 @@ class Workspace:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
 
         The address of a stored file is that of the document which holds its text."""
-        found = self._at(address)
+        found = self._competing([base(address)]).get(address)
         if found is None and not note(address):
-            beside = self._at(f"{address}.md")
+            beside = self._competing([base(f"{address}.md")]).get(f"{address}.md")
             found = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
-
-    def _at(self, address: str) -> Record | None:
-        return self._competing([base(address)]).get(address)
 
     def _elsewhere(self, file: str) -> Record | None:
         """The document of a file that lies where a person put it, under the name that they gave it."""
