@@ -317,7 +317,7 @@ def every_tool(probe, key):
                 await ask(f"kb_get {id}", mcp.call_tool("kb_get", {"id": id}))
                 await ask(f"kb_update_note {id}", mcp.call_tool("kb_update_note", {"id": id, "text": "mine"}))
             for place in PLACES:
-                await ask(f"kb_get {place}", mcp.call_tool("kb_get", {"source_path": path}))
+                await ask(f"kb_get {place}", mcp.call_tool("kb_get", {"source_path": place}))
             await ask("kb_status", mcp.call_tool("kb_status", {}))
             for tool in ("memory.search", "vault_search", "semantic-search"):
                 await ask(tool, mcp.call_tool(tool, {"query": "safe"}))
