@@ -21,6 +21,7 @@ from index.query import restriction
 from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
 from syncd.file_removal import deleted
+from syncd.held import Held, held
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.names import note
@@ -51,18 +52,6 @@ class Kept:
     record: Record
     content: str  # byte for byte as it was given
     chunks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a workspace holds, in numbers, and how well it can be found."""
-
-    documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
-    chunks: int
-    words_only: int  # documents without vectors
-    listed: bool  # whether the vault has been read once
-    encoder: tuple[str, int, str]  # the model's name, dimensions, state
-    degraded: tuple[str, ...]
 
 
 class Workspace:
@@ -209,15 +198,7 @@ class Workspace:
 
     def held(self) -> Held:
         """How much there is here."""
-        rows = self._index.tally(self.name)
-        return Held(
-            documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
-            chunks=sum(chunks for _, _, _, chunks, _ in rows),
-            words_only=sum(bare for *_, bare in rows),
-            listed=self._index.listed,
-            encoder=self._index.encoder,
-            degraded=tuple(self._tools.degraded()),
-        )
+        return held(self._index, self.name, self._tools.degraded())
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
