@@ -23,7 +23,6 @@ from tests.bench.measure import ROOT, Daemon, Row, daemon, p50, p95, timed
 from tests.bench.speed import fresh
 
 FILES = ROOT / "tests/files"  # made by the usual programs
-LARGE = 500 * 1_000_000
 CHUNK = 1 << 20
 CLIENTS = 4
 
@@ -53,11 +52,11 @@ def kb(work: Path) -> Iterator[Row]:
         yield Row("kb_addnote -> done, 8 clients at once", "", *_held(spent))
 
 
-def files(work: Path) -> Iterator[Row]:
-    """1,000 files of all types, while others search."""
+def files(work: Path, count: int = 1_000) -> Iterator[Row]:
+    """Files of all types, while others search."""
     vault, state = fresh(work, "kb-files")
     vaults.make(vault, 1_000, words=150, captures=True)
-    made = list(mixed(1_000))
+    made = list(mixed(count))
     with daemon(vault, state) as one:
         one.settled()
         one.quiet()
@@ -72,7 +71,7 @@ def files(work: Path) -> Iterator[Row]:
             seconds = time.perf_counter() - begun
         note = f"{ended['done']} done, {ended['failed']} failed; accepted in {accepted:.0f} s"
         yield Row(
-            "1,000 mixed files -> all done", "", f"{seconds:.0f} s, {len(made) / seconds:.1f} a second", None, note
+            f"{count:,} mixed files -> all done", "", f"{seconds:.0f} s, {len(made) / seconds:.1f} a second", None, note
         )
         figure = f"{peak.own:.0f} MB, converters {peak.children:.0f} MB"
         yield Row("peak memory meanwhile", "<= 600 MB", figure, peak.own <= 600, f"{peak.start:.0f} MB before")
@@ -85,8 +84,8 @@ def files(work: Path) -> Iterator[Row]:
         )
 
 
-def large(work: Path) -> Iterator[Row]:
-    """A file of 500 MB in one piece, and chunk by chunk."""
+def large(work: Path, size: int = 500_000_000) -> Iterator[Row]:
+    """A large file in one piece, and chunk by chunk."""
     vault, state = fresh(work, "kb-large")
     with daemon(vault, state) as one:
         one.settled()
@@ -95,14 +94,14 @@ def large(work: Path) -> Iterator[Row]:
         for way, send in (("in one piece", _whole), ("in chunks", _chunked)):
             with watched(one) as peak:
                 begun = time.perf_counter()
-                job = send(one)
+                job = send(one, size)
                 seconds = time.perf_counter() - begun
             grown = peak.own - peak.start
-            figure = f"{grown:.0f} MB more, {LARGE / 1e6 / seconds:.0f} MB/s"
+            figure = f"{grown:.0f} MB more, {size / 1e6 / seconds:.0f} MB/s"
             with watched(one) as peak:
                 status = _done(one, job)
             note = f"then {status['status']}, at most {peak.own - peak.start:.0f} MB more, converter {peak.children:.0f} MB"
-            yield Row(f"500 MB {way}", "<= 50 MB", figure, grown <= 50, note)
+            yield Row(f"{size // 1_000_000} MB {way}", "<= 50 MB", figure, grown <= 50, note)
 
 
 def _held(spent: list[float], most50: float = 0, most95: float = 0) -> tuple[str, bool | None]:
@@ -157,13 +156,13 @@ class Endless(io.RawIOBase):
 LINE = b"The water level of the reservoir was read at noon and written into the book.\n"
 
 
-def _whole(one: Daemon) -> str:
-    return str(one.rest("POST", "/api/v1/jobs", files={"file": ("level.txt", Endless(LARGE))})["job_id"])
+def _whole(one: Daemon, size: int) -> str:
+    return str(one.rest("POST", "/api/v1/jobs", files={"file": ("level.txt", Endless(size))})["job_id"])
 
 
-def _chunked(one: Daemon) -> str:
-    upload = one.tool("kb_upload_start", filename="level 2.txt", total_size=LARGE)["upload_id"]
-    source = Endless(LARGE)
+def _chunked(one: Daemon, size: int) -> str:
+    upload = one.tool("kb_upload_start", filename="level 2.txt", total_size=size)["upload_id"]
+    source = Endless(size)
     index = 0
     while data := source.read(CHUNK):
         one.tool("kb_upload_chunk", upload_id=upload, chunk_index=index, data=base64.b64encode(data).decode())
