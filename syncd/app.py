@@ -285,7 +285,10 @@ class App:
     def _queued(self) -> Queue:
         """The queue, in which nothing is under way any more."""
         queue = Queue(self.ledger, self.settings.state, self.settings.kb)
-        queue.recover(self.audit.made)
+        try:
+            queue.recover(self.audit.made)
+        except Unavailable as error:  # the ledger's, whose disk is full, say: the next start finds out
+            log.warning("what was under way when the daemon ended is left as it is: %s", error.message)
         return queue
 
     def _working(self, tools: Tools) -> Worker:

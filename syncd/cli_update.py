@@ -51,14 +51,14 @@ def _edited(wish: dict[str, Any]) -> None:
     with os.fdopen(file, "wb") as opened:
         opened.write(before)
     draft = Path(name)
-    click.edit(filename=name)
-    raw = draft.read_bytes()
     try:
+        click.edit(filename=name)
+        raw = draft.read_bytes()
         if raw == before:
             talk("memex: nothing was changed")
         else:
             _tell(ask("updatenote", {**wish, "text": _text(raw), "version": wish["version"] or kept["version"]}))
-    except MemexError:
+    except (MemexError, click.ClickException):
         talk(f"memex: the note was not changed; your text is in {render.plain(name)}")
         raise
     draft.unlink()

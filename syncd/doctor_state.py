@@ -227,9 +227,18 @@ def queue(patient: Patient) -> Iterator[Finding]:
         )
     failed = sum(status == "failed" for *_, status, _ in rows)
     if failed:
-        yield Finding("queue", "advice", f"{failed:,} jobs failed", "memex job queue --status failed")
+        yield Finding(
+            "queue",
+            "advice",
+            f"{failed:,} jobs failed" if failed > 1 else "one job failed",
+            "memex job queue --status failed",
+        )
     if not (lost or old or failed):
-        yield Finding("queue", "ok", f"{len(rows):,} jobs wait" if rows else "no job waits or has failed")
+        yield Finding(
+            "queue",
+            "ok",
+            f"{len(rows):,} jobs wait" if len(rows) > 1 else "one job waits" if rows else "no job waits or has failed",
+        )
 
 
 def index(patient: Patient) -> Iterator[Finding]:
@@ -350,4 +359,4 @@ def reranker(patient: Patient) -> Iterator[Finding]:
         yield Finding("reranker", "ok", says)
 
 
-STATE_CHECKS = (settings, state, daemon, ledger, audit, index, encoder, reranker)
+STATE_CHECKS = (settings, state, daemon, ledger, audit, queue, index, encoder, reranker)

@@ -151,7 +151,7 @@ class Health:
         worker, jobs, waiting = self._app.worker, dict.fromkeys(STATUSES, 0), None
         with suppress(Unavailable):  # as above
             jobs = self._app.queue.counts()
-            waiting, _ = self._app.queue.oldest()
+            waiting = self._app.queue.due_since()
         return {"jobs": jobs, "tries": dict(worker.tries), "due_since": waiting, "hindrance": worker.hindrance}
 
     def _reranker(self) -> dict[str, Any]:

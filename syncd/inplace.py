@@ -18,9 +18,9 @@ from index.model import Record
 from syncd.batch import Change, Drafts, carried_out
 from syncd.beside import Beside
 from syncd.capture import iso
-from syncd.file_names import ending, linked, numbered
+from syncd.file_names import ending, home, linked, numbered
 from syncd.file_note import Facts, digest_of, revised, untouched
-from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
+from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.handled import Handled
 from syncd.note import FrontmatterError, edit, encode
 from syncd.place import place
@@ -54,7 +54,7 @@ class InPlace:
         where = place(path, self._tools.inbox)
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
-        folder = folder_of(self._tools, where.workspace, where.namespace)
+        folder = home(path, self._tools.inbox)
         with self._beside.reserved(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)

@@ -318,9 +318,10 @@ class Workspace:
         """The documents by address whose addresses have one of these bases."""
         root, found = self._root, set[str]()
         for one in bases:
-            for row in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
-                if base(self._plain(*row)) == one:
-                    found.add(row[0][len(root) :])
+            for path, title, kind in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
+                record = self._index.at(path) if kind == "file" else None  # which may be named for more than its title
+                if base(self._plain(path, called(record) if record else title, kind)) == one:
+                    found.add(path[len(root) :])
         return self._addressed(found)
 
     def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:

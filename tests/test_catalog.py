@@ -212,7 +212,7 @@ def test_recent_is_by_creation_newest_first(catalog):
             "select * from records where workspace = 'w' and created_at < 9 order by created_at desc, path limit 5",
             "documents_recent_here",
         ),
-        ("select * from records order by created_at desc, path limit 5", "documents_recent"),
+        ("select * from records order by coalesce(updated_at, created_at) desc, key limit 5", "documents_changed"),
         (
             "select * from records where workspace = 'w' and content_hash = 'h' order by created_at, path limit 1",
             "documents_content",

@@ -16,6 +16,7 @@ from syncd.app import App
 from syncd.cli import code
 from syncd.control import ControlServer
 from syncd.doors import KbSettings
+from tests.process import daemon
 from tests.world import World, settings_of
 
 TEXT = b"The filter is due in May.\n"
@@ -319,3 +320,24 @@ def test_the_door_takes_no_file_but_of_its_own_folder(door, here):
         with pytest.raises(InvalidArgument):
             operation({**given, "staged": name}, lambda _: None)
     (door.world.state / "uploads" / "x").unlink()
+
+
+@pytest.mark.slow
+def test_files_are_read_with_a_daemon_and_without_one(tmp_path, models, bundled):
+    """Processes of their own, and nothing faked: what was added is found by what it says."""
+    with daemon(tmp_path, models) as memex:
+        memex.run("init", str(memex.vault))
+        folder = tmp_path / "here"
+        folder.mkdir()
+        (folder / "one.html").write_text("<html><body><h1>Boiler</h1><p>The pressure valve hisses.</p></body></html>")
+        (folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        told = memex.json("addfile", str(folder))
+        assert told["counts"] == {"skipped": 1, "done": 1}
+        assert "valve hisses" in memex.run("get", told["files"][1]["document_id"])
+        memex.serve()
+        (folder / "two.csv").write_text("part,price\ngasket,4\n")
+        told = memex.json("addfile", str(folder))
+        assert told["counts"] == {"skipped": 1, "same": 1, "done": 1}
+        assert memex.found("gasket", "--mode", "text") == ["Captures/default/Files/two.csv.md"]
+        assert memex.json("addfile", str(folder))["counts"] == {"skipped": 1, "same": 2}
+        assert (memex.vault / "Captures/default/Files/two.csv").read_text() == "part,price\ngasket,4\n"

@@ -451,6 +451,7 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
     lines = [f"person {n} \u00e9\u65e5" for n in range(12)]
     done = threading.Event()
     wins = []
+    thinking = {"a": 0.01, "b": 0.17}
     try:
         with world.serving():
             space = world.app.desk.workspace("default")
@@ -460,12 +461,14 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
             def agent(name):
                 while not done.is_set():
                     kept = space.get(first.id)
+                    time.sleep(thinking[name])  # the person may write meanwhile, and be indexed
                     try:
                         space.update_note(first.id, kept.content + f"agent {name}\n", version=kept.record.version)
                     except Conflict:
-                        time.sleep(0.005)
+                        done.wait(0.01)
                     else:
                         wins.append(name)
+                        done.wait(0.3)
 
             agents = [threading.Thread(target=agent, args=(name,)) for name in "ab"]
             for one in agents:
@@ -494,3 +497,74 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
     finally:
         done.set()
         world.close()
+
+
+# Where an edit could slip through
+
+
+def test_an_edit_that_waits_goes_along_with_a_rename(slow):
+    file = written(slow, NOTE + "old")
+    slow.run()
+    written(slow, NOTE + "new", at=None)
+    slow.run()
+    file.rename(file.with_name("Renamed.md"))
+    slow.run()
+    assert set(slow.app.sync.edits.waiting) == {"Captures/default/Renamed.md"}
+    with pytest.raises(Conflict, match="just edited"):
+        slow.app.desk.workspace("default").update_note("mine", "agent's", version=1)
+    file.with_name("Renamed.md").unlink()
+    slow.run()
+    assert not slow.app.sync.edits.waiting
+
+
+def test_an_edit_while_the_index_is_made_anew_is_one(world, space):
+    """It is read into the new index only, which can't tell what the note was."""
+    for n in range(60):
+        written(world, f"note {n}", f"Own {n}.md")
+    file = written(world, NOTE + "old")
+    world.run()
+    edits = iter([NOTE + "new"])
+
+    def meanwhile(*_):
+        if text := next(edits, None):
+            written(world, text, at=AT + 1)
+
+    world.app.sync.rebuild(fresh=True, progress=meanwhile)
+    assert world.found("new", mode="text", scope="captures") == [PATH]
+    with pytest.raises(Conflict, match="just edited"):
+        space.update_note("mine", "agent's", version=1)
+    world.run()
+    assert stamps(file) == (2, iso(AT + 1))
+    settled(world)
+
+
+@pytest.mark.parametrize("half", ["---\ni", NOTE[: len(NOTE) // 2], NOTE[:-1], NOTE + "n"])
+def test_an_edit_that_is_half_written_when_it_is_looked_at_is_one(slow, tmp_path, half):
+    file = written(slow, NOTE + "old")
+    slow.run()
+    written(slow, half, at=None)
+    slow.run()
+    written(slow, NOTE + "new", at=None)
+    slow.run()
+    slow.app.close()
+    world = World(tmp_path)
+    try:
+        os.utime(file, ns=(AT * 1_000_000, AT * 1_000_000))
+        world.run()
+        assert (stamps(file), front(file)["id"]) == ((2, iso(AT)), "mine")
+        settled(world)
+    finally:
+        world.close()
+        slow.app = world.app
+
+
+def test_a_tag_that_names_a_collection_is_an_edit_and_is_written_down_with_it(world, space):
+    written(world, NOTE.replace("---\n", "---\ncollection: documents\ntags:\n  - a\n", 1) + "text")
+    world.run()
+    file = world.vault / PATH
+    written(world, file.read_text().replace("  - a\n", "  - a\n  - collection:memory\n"))
+    world.run()
+    record = space.get("mine").record
+    assert (record.collection, record.tags, record.version) == ("memory", ("a",), 2)
+    assert stamps(file) == (2, iso(AT))
+    settled(world)

@@ -234,14 +234,14 @@ def test_a_job_that_its_owner_breaks_off_is_queued_again(queue):
     assert (queue.job(job.id).status, queue.job(job.id).tries) == ("queued", 0)
 
 
-def test_jobs_that_wait_or_run_for_long_are_told_of(queue):
-    worker = Worker(queue)
-    waiting = add(queue)
-    add(queue, key="z")
-    running = queue.take("note")
-    now = max(waiting.created_at, running.started_at)
-    assert worker.troubles(now) == []
-    told = worker.troubles(now + LATE_MS + 60_000)
+def test_jobs_that_wait_or_run_for_long_are_told_of(queue, working):
+    go = threading.Event()
+    worker = working(lambda work: go.wait(30) and work.job.planned)
+    jobs = [add(queue), add(queue)]
+    until(lambda: queue.job(jobs[0].id).status == "running")
+    until(lambda: not worker.troubles(jobs[1].created_at))
+    told = worker.troubles(jobs[1].created_at + LATE_MS + 60_000)
+    go.set()
     assert [text.partition(" for ")[0] for text in told] == [
         "queue: a job has been waiting",
         "queue: a job has been running",

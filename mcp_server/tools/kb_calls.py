@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from index.errors import NotFound
 from index.model import Hit, Record
 from index.query import request
 from mcp_server.caller import CALLER
@@ -135,7 +133,8 @@ def set_tags(workspace: Workspace, given: shape.SetTags, _: Settings) -> shape.C
 
 def get(workspace: Workspace, given: shape.GetDocument | shape.OneDocument, _: Settings) -> shape.WholeDocument:
     """A document, or the part of it that was asked for and fits."""
-    record = _named(workspace, given)
+    path = given.source_path if isinstance(given, shape.GetDocument) else None
+    record = workspace.record(given.id) if given.id is not None else workspace.at(path or "")
     content = workspace.content(record)
     text = Text.of(content)
     first, last = 1, max(1, len(text.lines))
@@ -218,17 +217,6 @@ def _standard(data: str) -> str:
     """Base64 as it was given, in the usual alphabet and with what belongs at its end."""
     plain = "".join(data.split()).translate(URL)
     return plain if "=" in plain else plain + "=" * (-len(plain) % 4)
-
-
-def _named(workspace: Workspace, given: shape.GetDocument | shape.OneDocument) -> Record:
-    """The document of that id, or at that path; a stored file's path is its document's too."""
-    if given.id is not None:
-        return workspace.record(given.id)
-    path = given.source_path or ""
-    for address in (path, f"{path}.md"):
-        with suppress(NotFound):
-            return workspace.at(address)
-    raise NotFound("no document at this source_path in the workspace; kb_search finds documents")
 
 
 def _addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:

@@ -14,14 +14,14 @@ _CHARSET: Final = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([A-Za-
 _OPTIONS: Final = html_to_markdown.ConversionOptions(
     bullets="-", compact_tables=True, escape_misc=True, escape_asterisks=True, inline_data_media="drop_element",
     hidden_content="drop", extract_metadata=True, autolinks=False, list_indent_width=4,
-    strip_tags=["iframe", "object", "embed", "audio", "video", "canvas", "svg", "math"],
+    exclude_selectors=["iframe", "object", "embed", "audio", "video", "canvas", "svg"],
     preprocessing=html_to_markdown.PreprocessingOptions(enabled=True, remove_navigation=True, remove_forms=True),
 )  # fmt: skip
 LARGEST: Final = 64 << 20  # bytes of HTML: a tree of it takes many times that
 
 _FENCE: Final = re.compile(r" {0,12}(`{3,}|~{3,})")
 _CODE: Final = re.compile(r"(`+)(?!`)[^\n]{1,4000}?(?<!`)\1(?!`)")
-_LEAD: Final = re.compile(r"[\s>|]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*")
+_LEAD: Final = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*(?:\\[-+=~#]|\d{1,9}\\[.)](?=\s|$))?")
 # Escapes that the converter makes everywhere and that are needed at the start of a line alone.
 _NEEDLESS: Final = re.compile(r"\\(?:(\\)|([-.=+&~(){}!]))")
 _HASH: Final = re.compile(r"(?<=[\w/&])\\#|\\#(?=[\d\s]|$)")
@@ -53,7 +53,7 @@ def markdown(html: str) -> tuple[str, str | None]:
     title = document.title if document else None
     if text.startswith("---\n") and (end := text.find("\n---\n", 3)) > 0:  # what the head of the page says of it
         text = text[end + 5 :]
-    return _eased(text), " ".join(title.split()) if title and title.strip() else None
+    return _eased(text.lstrip("\n")), " ".join(title.split()) if title and title.strip() else None
 
 
 def _decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
@@ -73,18 +73,16 @@ def _eased(text: str) -> str:
         found = _FENCE.match(line)
         if found and (not fence or (found[1].startswith(fence) and not line.strip(" `~"))):
             fence = "" if fence else found[1]
-        elif not fence:
+        elif line and not fence:
             line = _line(line)  # noqa: PLW2901 (the line as it will be)
         lines.append(line)
     return "\n".join(lines)
 
 
 def _line(line: str) -> str:
-    lead = _LEAD.match(line)
-    at = lead.end() if lead else 0
-    at += 2 if line.startswith("\\", at) else 0
-    at += len(line[at:]) - len(line[at:].lstrip("0123456789"))
-    at += 2 if line.startswith("\\", at) and at and line[at - 1].isdigit() else 0
+    """A line without needless escapes: those where it begins, and those in code, stay."""
+    found = _LEAD.match(line)
+    at = found.end() if found else 0
     parts, last = [line[:at]], at
     for code in _CODE.finditer(line, at):
         parts += [_prose(line[last : code.start()]), code[0]]
