@@ -27,7 +27,7 @@ from syncd.note import FrontmatterError, PropertyValue, encode
 from syncd.writing import alone, created, known, known_whole
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 Metric: TypeAlias = Literal["cosine", "l2"]
 MOST: Final = 100  # memos of one search
