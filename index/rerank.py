@@ -182,6 +182,11 @@ class Reranker:
         self.state, self.problem = "broken", problem
 
 
+def reranked(reranker: Reranker | None, query: Query, search: Callable[[Query], Answer]) -> Answer:
+    """What `search` finds, in the order of the reranker if there is one."""
+    return reranker.answer(query, search) if reranker else search(query)
+
+
 def passage(hit: Hit) -> str:
     """What the model reads of a document: its title, the headings above its best passage, and the passage."""
     text = "\n".join(filter(None, (hit.record.title, hit.heading, hit.chunk)))

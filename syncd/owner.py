@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
+from index.rerank import reranked
 from syncd import (
     owner_audit,
     owner_exchange,
@@ -115,8 +116,7 @@ class _Owner:
             degraded = tuple(one for answer in answers for one in answer.degraded)
             return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
 
-        reranker = self._app.reranker
-        answer = reranker.answer(query, search) if reranker else search(query)
+        answer = reranked(self._app.reranker, query, search)
         return {
             "hits": [_hit(hit) for hit in answer.hits],
             "mode": answer.mode,

@@ -18,6 +18,7 @@ from index.identity import fold
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.query import restriction
+from index.rerank import reranked
 from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
 from syncd.file_removal import deleted
@@ -176,8 +177,7 @@ class Workspace:
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
         own = replace(query, filter=replace(query.filter, workspace=self.name))
-        reranker = self._tools.reranker
-        answer = reranker.answer(own, self._index.search) if reranker else self._index.search(own)
+        answer = reranked(self._tools.reranker, own, self._index.search)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._tools.degraded()))))
 
     def get(self, id: str) -> Kept:
