@@ -104,15 +104,13 @@ def _begun(desktop: Desktop, caller: Any, length: int | None) -> Arrival:
     )
 
 
-def either(desktop: Desktop, notes: Endpoint | None) -> Endpoint:
+def either(desktop: Desktop, notes: Endpoint) -> Endpoint:
     """The endpoint of the route: a form is taken here, all else by `notes`."""
 
     async def endpoint(request: Request) -> Response:
         kind = request.headers.get("content-type", "").encode("latin-1")
         if meant(request.method, request.url.path, kind):
             return await answered(desktop, request)
-        if notes is None:
-            raise InvalidArgument(f"send a file as {KIND.decode()}")
         return await notes(request)
 
     return endpoint

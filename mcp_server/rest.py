@@ -85,8 +85,8 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
     paths: dict[str, dict[str, Endpoint]] = {}
     for one in ROUTES:
         paths.setdefault(one.path, {})[one.method] = _endpoint(desktop, OPERATIONS[one.operation], one)
-    jobs = paths.setdefault(multipart.PATH, {})
-    jobs["POST"] = multipart.either(desktop, jobs.get("POST"))
+    jobs = paths[multipart.PATH]
+    jobs["POST"] = multipart.either(desktop, jobs["POST"])
     return [
         *(Route(path, _by_method(endpoints), methods=[*endpoints]) for path, endpoints in paths.items()),
         Route("/healthz", healthz, methods=["GET"]),

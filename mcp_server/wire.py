@@ -60,8 +60,9 @@ class Returned(BaseModel):
 
 
 def status(error: MemexError) -> int:
-    """The HTTP status of an error; too large is told from too many by its `limit`."""
-    return 413 if error.code == ResourceExhausted.code and "limit" in error.details else STATUS[error.code]
+    """The HTTP status of an error; too large is told from too many by its `limit`, and that no retry helps."""
+    large = error.code == ResourceExhausted.code and "limit" in error.details and not error.retryable
+    return 413 if large else STATUS[error.code]
 
 
 def body(error: MemexError) -> bytes:

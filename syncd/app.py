@@ -58,11 +58,11 @@ from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
+from syncd.tools import Tools
 from syncd.uploads import Uploads
 from syncd.watch import Watch
 from syncd.witness import Witness
 from syncd.worker import Work, Worker
-from syncd.workspace import Tools
 
 log = logging.getLogger(__name__)
 

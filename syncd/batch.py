@@ -24,7 +24,7 @@ from syncd.vault import Sum, Vault
 from syncd.writing import UNWRITTEN, still, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 T = TypeVar("T")
 TRIES: Final = 8  # each is lost to somebody who writes the very file at the very moment

@@ -17,7 +17,7 @@ from syncd.vault import Sum
 from syncd.writing import still, undoing, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 
 def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:

@@ -24,7 +24,7 @@ from syncd.vault import Sum
 from syncd.writing import unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 _PIECE: Final = 1 << 20
 UNPUT: Final = 0  # nanoseconds: in place of the time of a file that is still to be written

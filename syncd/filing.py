@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from syncd.config import Settings
     from syncd.doors import KbSettings
     from syncd.sync import Sync
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 
 OWNER: Final = ""  # in place of a key

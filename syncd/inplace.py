@@ -28,7 +28,7 @@ from syncd.vault import Sum
 from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 
 class InPlace:

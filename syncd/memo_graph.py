@@ -23,7 +23,7 @@ from syncd.update import refused
 from syncd.writing import alone
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 Way: TypeAlias = Literal["forward", "backward", "both"]
 LISTED: Final = 500  # relations of one list

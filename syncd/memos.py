@@ -27,7 +27,7 @@ from syncd.note import FrontmatterError, PropertyValue, encode
 from syncd.writing import alone, created, known, known_whole
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 Metric: TypeAlias = Literal["cosine", "l2"]
 MOST: Final = 100  # memos of one search
@@ -228,6 +228,8 @@ class Memos:
         record = self._standing(wish.memo_id, wish.namespace)
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
+        if why := update.ELSEWHERE.get(record.type):
+            raise InvalidArgument(f"this is no memo to change: {why}", field="memo_id")
 
         def changes(front: str, document: Document) -> dict[str, PropertyValue]:
             filed = {} if wish.tags is None else retagged(front, wish.tags, wish.collection)

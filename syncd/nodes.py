@@ -31,7 +31,7 @@ from syncd.update import parsed, unread
 from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -74,7 +74,7 @@ def parse(
         digest=hashlib.sha256(raw).hexdigest(),
         content_hash=hashlib.sha256((told(body) if page else body).encode()).hexdigest(),
         collection=collection,
-        tags=_distinct([*tags, *found.tags]),
+        tags=_distinct([*tags, *(() if file else found.tags)]),  # a file's author knew nothing of this vault's tags
         aliases=own.aliases(),
         summary=own.text("summary"),
         source=own.text("source"),

@@ -20,7 +20,7 @@ from syncd.update import compared, read, unread
 from syncd.writing import alone, known
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 
 def set_tags(workspace: str, tools: Tools, id: str, tags: Sequence[str], version: int | None) -> Record:

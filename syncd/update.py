@@ -23,7 +23,7 @@ from syncd.sweep import UNADOPTED
 from syncd.writing import alone, known
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 MAX_TITLE: Final = 500  # characters
 ELSEWHERE: Final = {  # types whose text is not a note's to change, and what changes it

@@ -18,7 +18,7 @@ from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailab
 from syncd import incoming
 from syncd.backup import synced
 from syncd.doors import KbSettings
-from syncd.kinds import HEAD, kind_of
+from syncd.kinds import HEAD, KNOWN, kind_of, suffix
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, write
 from syncd.queue import Job, Queue
 
@@ -103,7 +103,7 @@ class Uploads:
                 incoming.whole(parts.sizes, parts.about.size)
                 self.room(parts.about.size)
                 given, file = parts.about.given, parts.whole()
-                given = {**given, "media_type": kind(str(given["name"]), file)}
+                taken(str(given["name"]), file)
                 job = self._queue.add_file(key, workspace, given, file, id=_job_id(upload_id))
             self._drop(parts)
             return job
@@ -193,7 +193,7 @@ class Uploads:
         rest = dict(said)
         given = {"name": incoming.filename(rest.pop("filename")), **incoming.described(self.settings.known, **rest)}
         given["size"] = incoming.sized(size, largest=self.settings.max_file)
-        given["media_type"] = kind(given["name"], path)
+        taken(given["name"], path)
         return self._queue.add_file(key, workspace, given, path)
 
     def _allow(self, key: str, size: int) -> None:
@@ -265,10 +265,17 @@ class Arrival:
         return self._uploads.queued(self, said)
 
 
-def kind(name: str, file: Path) -> str:
-    """The media type of a file. Raises InvalidArgument, with the reason, for one that is not read."""
+def taken(name: str, file: Path) -> None:
+    """Raises InvalidArgument, with the reason, for a file of a type that is not read.
+
+    One that only can't be read, by what its name says it is, goes on: its job fails with the reason, and keeps it."""
     with disk(), file.open("rb") as opened:
-        return kind_of(name, opened.read(HEAD))
+        head = opened.read(HEAD)
+    try:
+        kind_of(name, head)
+    except InvalidArgument:
+        if suffix(name) not in KNOWN or not head:
+            raise
 
 
 def _job_id(upload_id: str) -> str:

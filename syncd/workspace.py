@@ -6,10 +6,9 @@ reach a note outside the inbox. A call that returns has been made durable and fi
 from __future__ import annotations
 
 import hashlib
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,14 +16,13 @@ from index.enrich import Enrichment
 from index.errors import NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
-from index.model import COLLECTIONS, Answer, Document, Query, Record
+from index.model import COLLECTIONS, Answer, Query, Record
 from index.query import restriction
-from index.rerank import Reranker, reranked
-from syncd.audit import Audit
+from index.rerank import reranked
 from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
-from syncd.enrich import Enricher
 from syncd.file_removal import deleted
+from syncd.held import Held, held
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.names import note
@@ -32,13 +30,11 @@ from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
-from syncd.parse import parse
-from syncd.queue import Job, Queue, Status
-from syncd.shelf import Slot
+from syncd.queue import Job, Status
 from syncd.tagging import set_tags
+from syncd.tools import Tools
 from syncd.update import Wish, updated
 from syncd.uploads import Uploads
-from syncd.vault import Vault
 from syncd.writing import created, enriched, known, still, undoing, unnamed
 
 
@@ -57,44 +53,6 @@ class Kept:
     record: Record
     content: str  # byte for byte as it was given
     chunks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a workspace holds, in numbers, and how well it can be found."""
-
-    documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
-    chunks: int
-    words_only: int  # documents without vectors
-    listed: bool  # whether the vault has been read once
-    encoder: tuple[str, int, str]  # the model's name, dimensions, state
-    degraded: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What every workspace works with: the inbox's files and index, and the clock. Nothing of the vault proper."""
-
-    vault: Vault
-    audit: Audit
-    captures: Slot
-    inbox: str
-    taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
-    now: Callable[[], int]  # epoch milliseconds
-    degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
-    enricher: Enricher
-    queue: Queue
-    edited: Callable[[Document], bool]  # whether somebody has edited this note by hand and it does not say so yet
-    quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
-    uploads: Uploads
-    collections: tuple[str, ...]  # all that are known, the default one first
-    reranker: Reranker | None = None  # puts what was found into a better order, if one is set
-    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
-    drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
-
-    def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
-        """The document that a note of the inbox holds."""
-        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.collections)
 
 
 class Workspace:
@@ -240,15 +198,7 @@ class Workspace:
 
     def held(self) -> Held:
         """How much there is here."""
-        rows = self._index.tally(self.name)
-        return Held(
-            documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
-            chunks=sum(chunks for _, _, _, chunks, _ in rows),
-            words_only=sum(bare for *_, bare in rows),
-            listed=self._index.listed,
-            encoder=self._index.encoder,
-            degraded=tuple(self._tools.degraded()),
-        )
+        return held(self._index, self.name, self._tools.degraded())
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
@@ -261,16 +211,13 @@ class Workspace:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
 
         The address of a stored file is that of the document which holds its text."""
-        found = self._at(address)
+        found = self._competing([base(address)]).get(address)
         if found is None and not note(address):
-            beside = self._at(f"{address}.md")
+            beside = self._competing([base(f"{address}.md")]).get(f"{address}.md")
             found = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
-
-    def _at(self, address: str) -> Record | None:
-        return self._competing([base(address)]).get(address)
 
     def _elsewhere(self, file: str) -> Record | None:
         """The document of a file that lies where a person put it, under the name that they gave it."""

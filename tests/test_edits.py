@@ -370,8 +370,9 @@ GIT = {
 }
 
 
-@pytest.mark.parametrize("running", [True, False], ids=["noticed as it comes", "found at the start"])
-@pytest.mark.parametrize("how", GIT)
+@pytest.mark.parametrize(
+    ("how", "running"), [*((how, True) for how in GIT), *((how, False) for how in ("a pull", "a hard reset"))]
+)
 def test_what_git_brings_is_no_edit(tracked, how, running):
     changed(tracked, NOTE + "two")
     tracked.run()

@@ -179,7 +179,7 @@ class Hands(RuleBasedStateMachine):
 
 
 def test_tools_hands_and_restarts_in_any_order():
-    run_machine(Hands, Hands.check, 10, 20)
+    run_machine(Hands, Hands.check, 6, 15)
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def killed(folder: Path, step: str, nth: int, moment: str, name: str, path: str 
     words = [str(folder), step, str(nth), moment, name, path]
     environ = {**os.environ, "PYTHONPATH": str(HOME)}
     done = subprocess.run(
-        [sys.executable, __file__, *words], env=environ, check=False, capture_output=True, timeout=120
+        [sys.executable, __file__, *words], env=environ, check=False, capture_output=True, timeout=280
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
     return done.returncode != 0

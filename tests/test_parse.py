@@ -487,10 +487,11 @@ def test_every_form_of_link_is_as_obsidian_reads_it():
     ],
 )
 def test_the_note_of_a_file_names_a_file_of_its_own_workspace_or_none(written, file):
-    text = f"---\ntype: file\nfile: {written}\npages: 3\n---\nwords"
+    text = f"---\ntype: file\nfile: {written}\npages: 3\ntags: [mine]\n---\nwords #include"
     document = parsed(text, "Captures/work/Files/report.pdf.md")
     assert document.file == file
     assert dict(document.metadata) == {"pages": 3}
+    assert document.tags == ("mine", *(() if file else ("include",)))
     assert ("bad-file" in names(document)) == (file is None)
 
 

@@ -316,8 +316,8 @@ def every_tool(probe, key):
             for id in ids()[::4]:
                 await ask(f"kb_get {id}", mcp.call_tool("kb_get", {"id": id}))
                 await ask(f"kb_update_note {id}", mcp.call_tool("kb_update_note", {"id": id, "text": "mine"}))
-            for path in PLACES:
-                await ask(f"kb_get {path}", mcp.call_tool("kb_get", {"source_path": path}))
+            for place in PLACES:
+                await ask(f"kb_get {place}", mcp.call_tool("kb_get", {"source_path": place}))
             await ask("kb_status", mcp.call_tool("kb_status", {}))
             for tool in ("memory.search", "vault_search", "semantic-search"):
                 await ask(tool, mcp.call_tool(tool, {"query": "safe"}))

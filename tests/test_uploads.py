@@ -100,7 +100,6 @@ def test_chunks_make_the_file_in_whatever_order_they_come(place):
         "collection": "memory",
         "namespace": "alpha",
         "source": "bot",
-        "media_type": "text/markdown",
     }
     assert place.left == []
 
@@ -147,7 +146,6 @@ def test_a_file_of_a_type_that_is_not_read_is_refused_when_it_is_there(place):
     for name, data, why in (
         ("photo.md.png", b"\x89PNG\r\n\x1a\n....", "PNG image"),
         ("program.exe", b"MZ\x90\x00\x00", "program"),
-        ("report.pdf", b"no such thing", "not what its name says"),
     ):
         id = place.uploads.start("k1", "default", filename=name, total_size=len(data)).upload_id
         place.chunk(id, 0, data)
@@ -157,6 +155,16 @@ def test_a_file_of_a_type_that_is_not_read_is_refused_when_it_is_there(place):
             arrival.write(data)
             arrival.queued(filename=name)
     assert place.queue.jobs() == []
+
+
+def test_a_file_of_a_known_name_that_can_not_be_read_is_queued_so_that_it_is_kept(place):
+    for name, data in (("report.pdf", b"no such thing"), ("locked.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
+        id = place.uploads.start("k1", "default", filename=name, total_size=len(data)).upload_id
+        place.chunk(id, 0, data)
+        assert place.staged(place.finish(id)) == data
+        with place.uploads.receive("k1", "default") as arrival:
+            arrival.write(data)
+            assert place.staged(arrival.queued(filename=name)) == data
 
 
 def test_a_digest_that_was_announced_must_be_met(place):
@@ -350,7 +358,6 @@ def test_a_file_in_one_piece_is_queued_or_leaves_nothing(place):
         arrival.write(b"def")
         job = arrival.queued(filename="../r.txt", title="R", tags=["a"])
     assert (job.given["name"], job.given["size"], job.workspace) == ("r.txt", 6, "work")
-    assert job.given["media_type"] == "text/plain"
     assert place.staged(job) == b"abcdef"
     for failure in (InvalidArgument, ResourceExhausted, KeyboardInterrupt):
         with pytest.raises(failure), place.uploads.receive("k1", "work") as arrival:

@@ -104,8 +104,9 @@ def _blocks(rows: Iterator[list[Any]]) -> Iterator[list[list[str]]]:
 
 def _trimmed(rows: list[list[str]]) -> list[list[str]]:
     """The rows without the columns that are empty on both sides."""
-    filled = [i for row in rows for i, value in enumerate(row) if value]
-    return [row[min(filled) : max(filled) + 1] for row in rows]
+    filled = {i for row in rows for i, value in enumerate(row) if value}
+    first, last = min(filled), max(filled)
+    return [row[first : last + 1] for row in rows]
 
 
 def _value(value: Any) -> str:
@@ -114,7 +115,7 @@ def _value(value: Any) -> str:
         case bool():
             return "TRUE" if value else "FALSE"
         case float():
-            return f"{value:.15g}" if value != int(value) or abs(value) >= 1e15 else str(int(value))
+            return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.15g}"
         case dt.datetime():
             whole = value.time() == dt.time()
             return value.date().isoformat() if whole else value.isoformat(" ", "seconds")
