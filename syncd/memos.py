@@ -230,8 +230,6 @@ class Memos:
         record = self._standing(wish.memo_id, wish.namespace)
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
-        if why := update.ELSEWHERE.get(record.type):
-            raise InvalidArgument(f"this is no memo to change: {why}", field="memo_id")
 
         def changes(front: str, document: Document) -> dict[str, PropertyValue]:
             filed = {} if wish.tags is None else retagged(front, wish.tags, wish.collection)
