@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
@@ -42,6 +43,32 @@ def request(
     *,
     limit: Any = None,
     mode: Any = None,
+    since: Any = None,
+    until: Any = None,
+    collections: Sequence[str] = COLLECTIONS,
+    **where: Any,
+) -> Query:
+    """The query that a caller's fields ask for; `None` leaves a field at its default or unrestricted.
+
+    `since` and `until` are epoch milliseconds or ISO 8601 text; a time without a zone is UTC, a day is its first moment.
+    The rest is a `restriction`."""
+    words = unicodedata.normalize("NFC", _text("query", text, TEXT))
+    most = 10 if limit is None else limit
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= LIMIT:
+        raise InvalidArgument(f"limit must be a whole number from 1 to {LIMIT}", field="limit")
+    found = replace(
+        restriction(collections=collections, **where),
+        since=None if since is None else _time("since", since),
+        until=None if until is None else _time("until", until),
+    )
+    if found.since is not None and found.until is not None and found.since >= found.until:
+        raise InvalidArgument("since must be earlier than until", field="since")
+    chosen: Mode = _one_of("mode", "hybrid" if mode is None else mode, MODES)
+    return Query(words, most, chosen, found)
+
+
+def restriction(
+    *,
     workspace: Any = None,
     namespace: Any = None,
     collection: Any = None,
@@ -49,36 +76,21 @@ def request(
     any_tags: Any = None,
     type: Any = None,  # the field's name on every surface
     source: Any = None,
-    since: Any = None,
-    until: Any = None,
     collections: Sequence[str] = COLLECTIONS,
-) -> Query:
-    """The query that a caller's fields ask for; `None` leaves a field at its default or unrestricted.
-
-    `collections` are those known; a tag `collection:x` names one too. `since` and `until` are epoch milliseconds or ISO 8601
-    text; a time without a zone is UTC, a day is its first moment."""
-    words = unicodedata.normalize("NFC", _text("query", text, TEXT))
-    most = 10 if limit is None else limit
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= LIMIT:
-        raise InvalidArgument(f"limit must be a whole number from 1 to {LIMIT}", field="limit")
+) -> Filter:
+    """Which documents a caller's fields ask for. `collections` are those known; a tag `collection:x` names one too."""
     every, some = _tags("tags", tags), _tags("any_tags", any_tags)
     if any(tag.startswith(COLLECTION_TAG) for tag in some):
         raise InvalidArgument("any_tags can't name a collection: give it as collection", field="any_tags")
-    where = Filter(
+    return Filter(
         workspace=None if workspace is None else _text("workspace", workspace, WORD),
         namespace=None if namespace is None else _text("namespace", namespace, WORD),
         collection=_collection(collection, every, collections),
         tags=tuple(tag for tag in every if not tag.startswith(COLLECTION_TAG)),
         type=None if type is None else _one_of("type", type, TYPES),
         source=None if source is None else _text("source", source, TEXT),
-        since=None if since is None else _time("since", since),
-        until=None if until is None else _time("until", until),
         any_tags=some,
     )
-    if where.since is not None and where.until is not None and where.since >= where.until:
-        raise InvalidArgument("since must be earlier than until", field="since")
-    chosen: Mode = _one_of("mode", "hybrid" if mode is None else mode, MODES)
-    return Query(words, most, chosen, where)
 
 
 def collection_of(value: Any, known: Sequence[str]) -> str:

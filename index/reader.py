@@ -17,7 +17,8 @@ from index.embed import Embedder
 from index.encoders import called
 from index.find import Place, find
 from index.identity import path_id
-from index.model import Answer, Observation, ObservationAnswer, ObservationMode, Query, Record, given_name
+from index.latest import latest
+from index.model import Answer, Filter, Observation, ObservationAnswer, ObservationMode, Query, Record, given_name
 from index.observations import Observations
 from index.perspectives import Perspective, mark
 from index.prepared import fingerprint
@@ -128,6 +129,10 @@ class Reader:
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""
         return self._catalog.recent(workspace=workspace, limit=limit, before=before)
+
+    def latest(self, restriction: Filter, limit: int, cursor: str | None = None) -> tuple[list[Record], str | None]:
+        """The documents that changed last, or those behind `cursor`; and the cursor of what follows, None at the end."""
+        return latest(self._catalog, restriction, limit, cursor)
 
     def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
         """The tags most used in `workspace`, with the number of documents that have each."""

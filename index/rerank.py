@@ -104,7 +104,7 @@ class Reranker:
             answer = search(query)
             return replace(answer, degraded=(*answer.degraded, self._wish()))
         found = search(replace(query, limit=max(query.limit, self.pool)))
-        with span("rerank", candidates=min(self.pool, len(found.hits))):
+        with span("rerank", documents=min(self.pool, len(found.hits))):
             hits, told = self._ordered(query.text, found.hits)
         return replace(found, hits=hits[: query.limit], degraded=(*found.degraded, *told))
 

@@ -27,7 +27,8 @@ create table documents (
   size integer not null, mtime_ns integer not null, ino integer not null);
 create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
-create index documents_recent on documents (created_at desc, path);
+create index documents_changed on documents (coalesce(updated_at, created_at) desc, key);
+create index documents_changed_here on documents (workspace, coalesce(updated_at, created_at) desc, key);
 create index documents_recent_here on documents (workspace, created_at desc, path);
 create index documents_file on documents (file) where file is not null;
 create index documents_defects on documents (path) where defects <> '[]';

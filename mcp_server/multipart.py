@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -27,6 +27,7 @@ from mcp_server.operation import Desktop
 from mcp_server.paced import TooSlow
 from mcp_server.refusal import drained
 from mcp_server.wire import body, status
+from syncd.incoming import TITLE
 from syncd.queue import Job
 from syncd.uploads import Arrival
 
@@ -103,18 +104,29 @@ def _begun(desktop: Desktop, caller: Any, length: int | None) -> Arrival:
     )
 
 
-def either(desktop: Desktop, notes: Endpoint | None) -> Endpoint:
+def either(desktop: Desktop, notes: Endpoint) -> Endpoint:
     """The endpoint of the route: a form is taken here, all else by `notes`."""
 
     async def endpoint(request: Request) -> Response:
         kind = request.headers.get("content-type", "").encode("latin-1")
         if meant(request.method, request.url.path, kind):
             return await answered(desktop, request)
-        if notes is None:
-            raise InvalidArgument(f"send a file as {KIND.decode()}")
         return await notes(request)
 
     return endpoint
+
+
+def described(collections: Sequence[str]) -> dict[str, Any]:
+    """A form as OpenAPI describes it."""
+    properties = {
+        "file": {"type": "string", "format": "binary", "description": "Its bytes, with a filename; one file"},
+        "title": {"type": "string", "maxLength": TITLE, "description": "In place of the filename"},
+        "tags": {"type": "array", "items": {"type": "string"}, "description": "Repeated, or with commas between them"},
+        "collection": {"type": "string", "enum": list(collections)},
+        "namespace": {"type": "string", "description": "A folder of the workspace"},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["file"], "additionalProperties": False}
+    return {KIND.decode(): {"schema": schema}}
 
 
 class _Early(Response):

@@ -49,10 +49,10 @@ ROUTES: Final = (
     Served("POST", "/api/v1/jobs", "kb_addnote", "body", 202),
     Served("GET", "/api/v1/jobs", "list_jobs", "query"),
     Served("GET", "/api/v1/jobs/{id}", "get_job", "query"),
-    # Served("GET", "/api/v1/documents", "list_documents", "query"),
+    Served("GET", "/api/v1/documents", "list_documents", "query"),
     Served("GET", "/api/v1/documents/{id}", "get_document", "query"),
     Served("PUT", "/api/v1/documents/{id}/tags", "set_document_tags", "body"),
-    # Served("PATCH", "/api/v1/notes/{id}", "kb_update_note", "body"),
+    Served("PATCH", "/api/v1/notes/{id}", "kb_update_note", "body"),
     Served("GET", "/api/v1/status", "kb_status", "query"),
 )
 OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERATIONS, *kb.OPERATIONS, *kb.ROUTED)}
@@ -85,8 +85,8 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
     paths: dict[str, dict[str, Endpoint]] = {}
     for one in ROUTES:
         paths.setdefault(one.path, {})[one.method] = _endpoint(desktop, OPERATIONS[one.operation], one)
-    jobs = paths.setdefault(multipart.PATH, {})
-    jobs["POST"] = multipart.either(desktop, jobs.get("POST"))
+    jobs = paths[multipart.PATH]
+    jobs["POST"] = multipart.either(desktop, jobs["POST"])
     return [
         *(Route(path, _by_method(endpoints), methods=[*endpoints]) for path, endpoints in paths.items()),
         Route("/healthz", healthz, methods=["GET"]),

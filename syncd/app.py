@@ -32,8 +32,12 @@ from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.desk import Desk
+from syncd.dropped import EVERY_S
+from syncd.edits import Edits
 from syncd.enrich import Enricher
+from syncd.filing import filing, wanted
 from syncd.follow import Follow
+from syncd.handled import Handled
 from syncd.health import Health
 from syncd.jobs import Jobs
 from syncd.keys import Keys
@@ -41,6 +45,7 @@ from syncd.labels import Labels
 from syncd.ledger import Ledger
 from syncd.leftovers import collect
 from syncd.lock import Lock, sole
+from syncd.names import note as is_note
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
 from syncd.perspectives import Perspectives
@@ -53,14 +58,15 @@ from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
+from syncd.tools import Tools
 from syncd.uploads import Uploads
 from syncd.watch import Watch
 from syncd.witness import Witness
 from syncd.worker import Work, Worker
-from syncd.workspace import Tools
 
 log = logging.getLogger(__name__)
 
+CONVERTERS = 2  # files that are read at a time, each in a process of its own
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
@@ -92,7 +98,14 @@ class App:
             self.audit = Audit(self.ledger, state)
             opened.callback(self.audit.close)
             own = settings.vault
-            self.vault = Audited(own.path, self.audit, inbox=own.inbox, ignore=own.ignore, max_bytes=own.max_bytes)
+            self.vault = Audited(
+                own.path,
+                self.audit,
+                inbox=own.inbox,
+                ignore=own.ignore,
+                max_bytes=own.max_bytes,
+                wanted=wanted(settings),
+            )
             opened.callback(self.vault.close)
             self.vault.sweep()
             self.keys = Keys(self.ledger, static=_static_keys())
@@ -108,6 +121,7 @@ class App:
                 self.vault,
                 self.shelf,
                 self.repo,
+                Edits(self.ledger, self.audit, self.repo, self.vault),
                 settings.sync,
                 inbox=settings.vault.inbox,
                 state=state,
@@ -126,7 +140,6 @@ class App:
             self.queue = self._queued()
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
-            self.queue = Queue(self.ledger, state, settings.kb)
             tools = Tools(
                 vault=self.vault,
                 audit=self.audit,
@@ -138,11 +151,12 @@ class App:
                 enricher=self.enricher,
                 queue=self.queue,
                 quiet_s=settings.sync.adopt_s,
+                edited=self.sync.edits.pending,
                 uploads=Uploads(state, self.queue, settings.kb, vault=own.path, now=_now),
                 collections=settings.kb.known,
                 reranker=self.reranker,
             )
-            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
+            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
             self.worker = self._working(tools)
@@ -172,6 +186,10 @@ class App:
     def operations(self) -> dict[str, Operation]:
         """What the owner may ask for, by name."""
         return operations(self)
+
+    def _wanted(self, path: str) -> bool:
+        """Whether a change of this file is to be looked at."""
+        return is_note(path) or wanted(self.settings)(path, 0) is not None
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.sync.hint(path for path in paths if not self.vault.ignores(path))
@@ -230,6 +248,7 @@ class App:
             ignored=self.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
+            wanted=self._wanted,
         )
         self.watch.start()
         if not self.alone():
@@ -258,6 +277,7 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("dropped files", EVERY_S, self.filing.dropped.look)
         jobs.every("uploads", 60.0, self.desk.uploads.collect)
         jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
         return jobs
@@ -265,7 +285,10 @@ class App:
     def _queued(self) -> Queue:
         """The queue, in which nothing is under way any more."""
         queue = Queue(self.ledger, self.settings.state, self.settings.kb)
-        queue.recover(self.audit.made)
+        try:
+            queue.recover(self.audit.made)
+        except Unavailable as error:  # the ledger's, whose disk is full, say: the next start finds out
+            log.warning("what was under way when the daemon ended is left as it is: %s", error.message)
         return queue
 
     def _working(self, tools: Tools) -> Worker:
@@ -280,8 +303,10 @@ class App:
             self.desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
             return newnote.made(tools, work)
 
+        self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), self.settings)
         worker = Worker(self.queue, hindered)
         worker.on("note", note)
+        worker.on("file", self.filing.handler, threads=CONVERTERS)
         return worker
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:

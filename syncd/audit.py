@@ -254,7 +254,7 @@ class Audit:
 
     def done(self) -> frozenset[int]:
         """The entries that are known to have come about, of the last ones."""
-        words = os.pread(self._came, LATELY * 16, 0).decode("ascii", "replace").split()
+        words = os.pread(self._came, LATELY * 16, 0).replace(b"\0", b" ").decode("ascii", "replace").split()
         return frozenset(int(word) for word in words if word.isdigit())
 
     def made(self, id: str) -> bool:

@@ -24,7 +24,7 @@ from syncd.vault import Sum, Vault
 from syncd.writing import UNWRITTEN, still, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 T = TypeVar("T")
 TRIES: Final = 8  # each is lost to somebody who writes the very file at the very moment
@@ -70,8 +70,8 @@ Change: TypeAlias = Made | Rewritten | Gone | Unstored
 class Drafts:
     """The texts of notes while an operation works on them: each is read once, and stands for itself from then on."""
 
-    def __init__(self, vault: Vault) -> None:
-        self._vault = vault
+    def __init__(self, vault: Vault, compare: Callable[[str, bytes], object] = lambda *_: None) -> None:
+        self._vault, self._compare = vault, compare
         self._before: dict[str, bytes] = {}
         self._texts: dict[str, str | None] = {}
 
@@ -95,7 +95,9 @@ class Drafts:
         return True
 
     def version(self, path: str) -> int:
-        """The version that the note has by now."""
+        """The version that the note has by now. Raises what `compare` does of its path and bytes: it may stand for others."""
+        self.text(path)
+        self._compare(path, self._before[path])
         return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
 
     def put(self, path: str, text: str) -> None:

@@ -45,7 +45,7 @@ class Beside:
     def _there(self, path: str) -> bool:
         """Whether it still is, as far as can be told."""
         try:
-            return self._vault.stat(path) is not None
+            return self._vault.holds(path)
         except Unavailable:
             return True
 

@@ -23,6 +23,7 @@ from syncd import (
     cli_doctor,
     cli_enrich,
     cli_exchange,
+    cli_files,
     cli_graph,
     cli_hook,
     cli_job,
@@ -33,6 +34,7 @@ from syncd import (
     cli_serve,
     cli_service,
     cli_status,
+    cli_update,
     log,
 )
 from syncd.cli_frame import Group
@@ -85,7 +87,9 @@ for command in (
     *(
         cli_notes.get,
         cli_notes.recent,
+        cli_update.updatenote,
         cli_notes.delete,
+        cli_files.addfile,
         cli_status.status,
         cli_doctor.doctor,
         cli_backup.backup,

@@ -87,8 +87,9 @@ def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionI
 
 
 def queued(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Ids of the newest jobs of the queue, with what they are about."""
-    found = (_asked(ctx, "queue.list", {"limit": NEWEST}) or {}).get("jobs", ())
+    """Ids of the newest jobs of the queue that the command is for, with what they are about."""
+    asked = {"limit": NEWEST, "status": {"retry": "failed", "cancel": "queued"}.get(str(ctx.info_name))}
+    found = (_asked(ctx, "queue.list", asked) or {}).get("jobs", ())
     return _fitting(((one["id"], render.line(f"{one['status']}: {one['title']}", 60)) for one in found), typed)
 
 

@@ -27,6 +27,7 @@ STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets 
 EMBEDDING = (
     "search",
     "capture",
+    "updatenote",
     "index",
     "enrich",
     "enrich.backfill",

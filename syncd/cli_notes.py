@@ -144,7 +144,7 @@ def get(id: str, workspace: str | None) -> None:
 @WORKSPACE
 @click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
 def recent(workspace: str | None, limit: int) -> None:
-    """List the newest captures."""
+    """List the captures that changed last, or were made."""
     records = ask("recent", {"workspace": workspace, "limit": limit})
     answer(records, lambda: render.recent(records, None, color=color()))
 

@@ -120,7 +120,8 @@ class SyncSettings:
     )
     adopt_s: float = setting(
         3.0,
-        "Seconds of quiet after which a note dropped into the inbox gets its id, and a new observation its ordinal.",
+        "Seconds of quiet after which a note dropped into the inbox gets its id, a new observation its ordinal, "
+        "and an edit its version.",
         least=0,
     )
     removal_share: float = setting(0.5, "Share of the notes whose removal at once must be confirmed.", least=0, most=1)

@@ -17,8 +17,9 @@ from syncd.keys import Keys
 from syncd.place import place
 from syncd.pushes import Pushes
 from syncd.telemetry import Sample
+from syncd.tools import Tools
 from syncd.uploads import Uploads
-from syncd.workspace import Tools, Workspace
+from syncd.workspace import Workspace
 
 
 class Desk:

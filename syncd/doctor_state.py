@@ -38,6 +38,7 @@ SECRETS = (
     "lock",
 )
 ANSWER_S = 10.0
+STRAY_S = 3600.0  # a staged file that is older, and of no job, is about to become none
 PROBE = "A note about nothing."
 PASSAGE = "A passage as long as the one of a note usually is. " * 15
 
@@ -202,6 +203,44 @@ def _chain(path: Path) -> dict[str, Any]:
     return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
 
 
+def queue(patient: Patient) -> Iterator[Finding]:
+    """The jobs that wait or failed, and the files that lie staged for them."""
+    from syncd.adopt import LEDGER
+    from syncd.ledger import examined, peeked
+    from syncd.queue import STAGED
+    from syncd.staged import Staged, strays
+
+    path = patient.state / LEDGER
+    if mine(path) is None or examined(path):
+        return  # and that is a finding already
+    rows = list(peeked(path, "SELECT id, kind, status, given FROM queue WHERE status != 'done'"))
+    staged = Staged(patient.state / STAGED)
+    files = [(id, json.loads(given)["given"]) for id, kind, _, given in rows if kind == "file"]
+    lost = [id for id, given in files if not given.get("path") and staged.find(id) is None]
+    for id in lost:
+        yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
+    old = strays(staged.folder, [id for id, _ in files], older_s=STRAY_S)
+    if old:
+        says = f"{len(old)} staged files belong to no job"
+        yield Finding(
+            "queue", "wrong", says, "memex job run leftovers", partial(gone, *(staged.folder / name for name in old))
+        )
+    failed = sum(status == "failed" for *_, status, _ in rows)
+    if failed:
+        yield Finding(
+            "queue",
+            "advice",
+            f"{failed:,} jobs failed" if failed > 1 else "one job failed",
+            "memex job queue --status failed",
+        )
+    if not (lost or old or failed):
+        yield Finding(
+            "queue",
+            "ok",
+            f"{len(rows):,} jobs wait" if len(rows) > 1 else "one job waits" if rows else "no job waits or has failed",
+        )
+
+
 def index(patient: Patient) -> Iterator[Finding]:
     """The build that answers: it is derived, so all that ails it is mended by making it anew."""
     if mine(patient.state) is None:
@@ -320,4 +359,4 @@ def reranker(patient: Patient) -> Iterator[Finding]:
         yield Finding("reranker", "ok", says)
 
 
-STATE_CHECKS = (settings, state, daemon, ledger, audit, index, encoder, reranker)
+STATE_CHECKS = (settings, state, daemon, ledger, audit, queue, index, encoder, reranker)

@@ -118,9 +118,9 @@ class Dropped:
             raise Conflict("it has changed just now")
         known, id = self._handled.get(path), self._read(path, found)
         if (known is None or known.digest != found.digest) and id is None:
-            where, name = place(path, self._inbox), path.rpartition("/")[2]
-            given = {"name": name, "path": path, "size": stat.size, "source": SOURCE, "namespace": where.namespace}
-            self._add(where.workspace, given)
+            name = path.rpartition("/")[2]
+            given = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
+            self._add(place(path, self._inbox).workspace, given)
             log.info("a file of the inbox is queued: %a", name)
         self._handled.put(path, found, id or "")
         with self._lock:

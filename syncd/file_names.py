@@ -14,7 +14,7 @@ from typing import Final
 from syncd.capture import CONFLICT_COPY, file_name
 from syncd.inline import wikilinks
 from syncd.kinds import MARKDOWN, SUFFIXES
-from syncd.place import INBOX, place
+from syncd.place import ENTITIES, FILES, INBOX, place
 from syncd.secrets import redacted
 
 TITLE_LENGTH: Final = 300
@@ -71,6 +71,17 @@ def numbered(name: str, end: str) -> Iterator[str]:
     stem = name.removesuffix(end) if end else name
     for number in itertools.count(2):
         yield f"{stem} {number}{end}"
+
+
+def home(path: str, inbox: str = INBOX) -> str:
+    """The folder for the note of a file that a person put at `path`, which lies in a workspace: the nearest `Files`."""
+    top = inbox.count("/") + 2  # the inbox, and the workspace
+    folders = path.split("/")[:-1]
+    if FILES in folders[top:]:
+        return "/".join(folders[: folders.index(FILES, top) + 1])
+    if len(folders) > top and folders[-1] == ENTITIES:
+        folders.pop()
+    return "/".join((*folders, FILES))
 
 
 def linked(path: str) -> str | None:

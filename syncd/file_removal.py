@@ -5,17 +5,19 @@ that document's own workspace; whatever a note claims, nothing else goes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from index.errors import NotFound
+from index.errors import Conflict, NotFound
+from index.model import Record
 from syncd.file_note import digest_of
 from syncd.vault import Sum
-from syncd.writing import unnamed
+from syncd.writing import still, undoing, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 
 def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
@@ -33,6 +35,24 @@ def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
     except NotFound:
         return None
     return (path, found) if found.digest == digest_of(raw) else None
+
+
+def deleted(tools: Tools, find: Callable[[], Record]) -> Record:
+    """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row."""
+    before = find()
+    with unnamed(before.path):
+        raw, _ = tools.vault.read(before.path)
+    stored = stored_file(tools, before.path, raw)  # read before everybody waits
+    with still(tools.captures) as index:
+        record = find()
+        if record.path != before.path:
+            raise Conflict("the document was moved just now; try again", retryable=True)
+        with without(tools, stored):
+            with unnamed(record.path):
+                tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+            with undoing(lambda: tools.vault.create(record.path, raw, again=True)):
+                index.commit([], [record.path])
+        return record
 
 
 @contextmanager

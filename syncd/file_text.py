@@ -27,7 +27,7 @@ from syncd.vault import Sum
 from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 SAMPLE: Final = 100_000  # characters from which summary and tags are found
 PASSAGE: Final = 800  # characters of a passage, more or less: how many are left to embed is only guessed

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
 from index.identity import fold
 from index.model import Stat
 from syncd.beside import Beside
@@ -24,7 +24,7 @@ from syncd.vault import Sum
 from syncd.writing import unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 _PIECE: Final = 1 << 20
 UNPUT: Final = 0  # nanoseconds: in place of the time of a file that is still to be written
@@ -92,8 +92,12 @@ class Files:
     def _put(self, path: str, order: Order, source: Path, found: Sum) -> None:
         """Store the file; whoever looks for files to read knows of it before it is there."""
         self._handled.put(path, found, order.planned)
-        with unnamed(path):
-            stat = self._tools.vault.put_file(path, source, found.digest)
+        try:
+            with unnamed(path):
+                stat = self._tools.vault.put_file(path, source, found.digest)
+        except Conflict as error:
+            self._handled.forget([path])
+            raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
         self._beside.put(path)
         self._handled.put(path, Sum(found.digest, stat), order.planned)
 

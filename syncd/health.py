@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import Conflict, Unavailable
 from index.model import Scope
 from syncd.coverage import coverage
+from syncd.dropped import MISSING
 from syncd.hooks import HOOKS, find
 from syncd.oddities import Twins, oddities, tally
 from syncd.place import place
@@ -66,6 +67,7 @@ class Health:
             "git": self._git(),
             "enrichment": self._app.labels.facts(),
             **self.background(),
+            "files": self._app.filing.dropped.facts(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
             "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
@@ -149,7 +151,7 @@ class Health:
         worker, jobs, waiting = self._app.worker, dict.fromkeys(STATUSES, 0), None
         with suppress(Unavailable):  # as above
             jobs = self._app.queue.counts()
-            waiting, _ = self._app.queue.oldest()
+            waiting = self._app.queue.due_since()
         return {"jobs": jobs, "tries": dict(worker.tries), "due_since": waiting, "hindrance": worker.hindrance}
 
     def _reranker(self) -> dict[str, Any]:
@@ -170,15 +172,23 @@ class Health:
         inbox = self._app.settings.vault.inbox
         if workspaces is None:
             told = [one for slot in self._app.shelf.slots.values() for one in slot.index.defects()]
-            return sorted({*told, *self._app.sync.failed.items(), *self._twins.defects()})
+            return sorted({*told, *self._app.sync.failed.items(), *self._twins.defects(), *self._fileless(None)})
         captures = self._app.shelf.slots["captures"].index
         told = [one for name in workspaces for one in captures.defects(name)]
         unread = [
             (path, why) for path, why in self._app.sync.failed.items() if place(path, inbox).workspace in workspaces
         ]
         return sorted(
-            {(self._entitled(path), why) for path, why in (*told, *unread) if place(path, inbox).scope == "captures"}
+            {
+                (self._entitled(path), why)
+                for path, why in (*told, *unread, *self._fileless(workspaces))
+                if place(path, inbox).scope == "captures"
+            }
         )
+
+    def _fileless(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
+        """The notes of files that are gone."""
+        return [(note, MISSING) for note, _ in self._app.filing.dropped.missing(workspaces)]
 
     def _entitled(self, path: str) -> str:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""

@@ -6,7 +6,7 @@ moved keeps its document."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,19 +18,17 @@ from index.model import Record
 from syncd.batch import Change, Drafts, carried_out
 from syncd.beside import Beside
 from syncd.capture import iso
-from syncd.file_names import ending, linked, numbered
+from syncd.file_names import ending, home, linked, numbered
 from syncd.file_note import Facts, digest_of, revised, untouched
-from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
-from syncd.files import Files
+from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.handled import Handled
 from syncd.note import FrontmatterError, edit, encode
 from syncd.place import place
 from syncd.vault import Sum
-from syncd.worker import Work
 from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 
 class InPlace:
@@ -56,7 +54,7 @@ class InPlace:
         where = place(path, self._tools.inbox)
         if (where.scope, where.workspace) != ("captures", order.workspace):
             raise NotFound("the file lies in no folder of this workspace")
-        folder = folder_of(self._tools, where.workspace, where.namespace)
+        folder = home(path, self._tools.inbox)
         with self._beside.reserved(path) as ours:
             if not ours:
                 raise Unavailable("the file is being read already; it is looked at again", retryable=True)
@@ -164,14 +162,3 @@ class InPlace:
             raise Unavailable("the file is being written; it is looked at again", retryable=True) from error
         except OSError as error:
             raise Unavailable(f"the file can't be copied: {error.strerror}", retryable=True) from error
-
-
-def handler(files: Files, inplace: InPlace) -> Callable[[Work], str]:
-    """What carries the queue's jobs of kind `file` out. Only the owner's jobs name a file of the vault."""
-
-    def handled(work: Work) -> str:
-        job = work.job
-        order = Order(job.id, job.workspace, job.planned, job.given, work.staged, work.progress, work.stopping)
-        return inplace.read(order) if not job.key and "path" in job.given else files.store(order)
-
-    return handled

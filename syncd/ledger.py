@@ -132,6 +132,17 @@ SCHEMA: tuple[str, ...] = (
         document_id TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE edits (
+        path TEXT PRIMARY KEY,
+        id TEXT NOT NULL,
+        was TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER,
+        edited_at INTEGER NOT NULL
+    ) STRICT;
+    """,
 )
 
 

@@ -23,7 +23,7 @@ from syncd.worker import Work
 from syncd.writing import alone, created, known, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 
 def asked(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from index.errors import Conflict, NotFound
@@ -23,13 +24,14 @@ from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out
 from syncd.capture import free_name, iso, node_file
 from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties
-from syncd.note import PropertyValue, encode
+from syncd.note import PropertyValue, decode, encode
 from syncd.place import ENTITIES
 from syncd.redraft import Related, sized, typed, unknown
+from syncd.update import parsed, unread
 from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -240,12 +242,17 @@ class Nodes:
         """Make the changes that `decide` makes to the drafts, and return what it answers."""
 
         def decided(index: Index) -> tuple[list[Change], T]:
-            drafts = Drafts(self._tools.vault)
+            drafts = Drafts(self._tools.vault, partial(self._unread, index))
             answer = decide(index.graph(self.workspace), drafts, self._tools.now(), *args, **given)
             return drafts.changes(), answer
 
         with alone(self._tools, self.workspace):
             return carried_out(self._tools, decided, self._progress)
+
+    def _unread(self, index: Index, path: str, raw: bytes) -> None:
+        """Refuse to take the version of a note for what a person has made of it since it was read."""
+        if record := index.at(path):
+            unread(self._tools, parsed(self._tools, decode(raw), record), record, whole=True)
 
     def _told(self, answer: ObservationAnswer) -> ObservationAnswer:
         """The answer, saying what else kept it from being complete."""

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_audit, owner_exchange, owner_graph, owner_insight, owner_jobs, owner_perspectives, owner_queue
+from syncd import (
+    owner_audit,
+    owner_exchange,
+    owner_graph,
+    owner_insight,
+    owner_jobs,
+    owner_perspectives,
+    owner_queue,
+    owner_uploads,
+)
 from syncd.adopt import KEY_FILE
 from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
@@ -39,6 +48,7 @@ def operations(app: App) -> dict[str, Operation]:
         "capture": owner.capture,
         "get": owner.get,
         "recent": owner.recent,
+        "updatenote": owner.update,
         "delete": owner.delete,
         "status": owner.status,
         "index": owner.index,
@@ -57,6 +67,7 @@ def operations(app: App) -> dict[str, Operation]:
         "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
         **owner_queue.operations(app.queue, app.worker),
+        **owner_uploads.operations(app.desk, app.ledger, lambda: app.shelf.slots["captures"].index),
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
@@ -131,21 +142,29 @@ class _Owner:
         limit = given.get("limit") or 20
         if not 1 <= limit <= 1000:
             raise InvalidArgument("limit must be between 1 and 1000")
-        if name := given.get("workspace"):
-            return [
-                _record(record) for record in self._app.desk.workspace(name).recent(limit, before=given.get("before"))
-            ]
-        index = self._app.shelf.slots["captures"].index
-        return [_record(record) for record in index.recent(workspace=None, limit=limit, before=given.get("before"))]
+        asked = Filter(workspace=self._app.desk.workspace(name).name if (name := given.get("workspace")) else None)
+        found, _more = self._app.shelf.slots["captures"].index.latest(asked, limit)
+        return [_record(record) for record in found]
+
+    def update(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        record = self._capture(given)
+        wish = {name: given.get(name) for name in ("title", "tags", "collection", "version")}
+        found, changed = self._app.desk.workspace(record.workspace).update_note(record.id, given.get("text"), **wish)
+        return _record(found) | {"changed": changed}
 
     def delete(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        record = self._capture(given)
+        return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
+
+    def _capture(self, given: Arguments) -> Record:
+        """The capture of that id; NotFound for a note of the vault, and for one in another workspace than was named."""
         record = self._app.shelf.slots["captures"].index.record(given["id"])
         wanted = given.get("workspace")
         if record is None or (wanted and record.workspace != wanted):
             raise NotFound(
                 f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are yours to delete"
             )
-        return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
+        return record
 
     def status(self, given: Arguments, _: Progress) -> dict[str, Any]:
         told = self._app.health.status(None) | self._app.health.facts()

@@ -98,12 +98,10 @@ class Queue:
         staged: Path | None,
         *,
         id: str | None = None,
-        document_id: str | None = None,
     ) -> Job:
         """Queue a file: one that lies `staged` and is moved to the queue's own folder, or one of the vault (`given.path`).
 
-        With an `id` that was chosen before (`secrets.token_hex(16)`) the same call again is the same job. `document_id`
-        is that of a document that is to be made anew; else one is chosen."""
+        With an `id` that was chosen before (`secrets.token_hex(16)`) the same call again is the same job."""
         own = id or secrets.token_hex(16)
         if id and (again := self._row(id)):
             if (again.key, again.workspace) != (key, workspace):
@@ -113,7 +111,7 @@ class Queue:
         if staged is not None:
             self.staged.take(staged, own)
         size = int(given.get("size") or 0) if staged else 0
-        row = own, document_id or str(uuid.uuid4()), "file", key, workspace, size
+        row = own, str(uuid.uuid4()), "file", key, workspace, size
         try:
             return self._add(row, given, str(given.get("title") or given["name"]))
         except MemexError:
@@ -198,13 +196,11 @@ class Queue:
         )
         return dict.fromkeys(STATUSES, 0) | dict(rows)
 
-    def oldest(self) -> tuple[int | None, int | None]:
-        """Since when the job that waits longest has been due, and the one that runs longest has been running."""
-        rows = self._ledger.rows(
-            "SELECT (SELECT min(due_at) FROM queue WHERE status = 'queued'),"
-            " (SELECT min(started_at) FROM queue WHERE status = 'running')"
-        )
-        return rows[0][0], rows[0][1]
+    def due_since(self) -> int | None:
+        """Since when the job that waits longest has been due; None when none waits. One that is put off is due later."""
+        first = "(SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?)"
+        ((note, file),) = self._ledger.rows(f"SELECT {first}, {first}", ("note", "file"))
+        return min((due for due in (note, file) if due is not None), default=None)
 
     # By hand
 

@@ -41,18 +41,19 @@ class Staged:
 
     def sweep(self, needed: Collection[str], *, older_s: float) -> list[str]:
         """Remove what no job needs, once it is so old; the names."""
-        found = [name for name in strays(self.folder, needed) if _aged(self.folder / name, older_s)]
+        found = strays(self.folder, needed, older_s=older_s)
         for name in found:
             self.drop(name)
         return found
 
 
-def strays(folder: Path, needed: Collection[str]) -> list[str]:
-    """The names in the folder that no job needs."""
+def strays(folder: Path, needed: Collection[str], *, older_s: float) -> list[str]:
+    """The names in the folder that no job needs and that are so old."""
     try:
-        return sorted({entry.name for entry in folder.iterdir()} - set(needed))
+        names = {entry.name for entry in folder.iterdir()} - set(needed)
     except FileNotFoundError:
         return []
+    return sorted(name for name in names if _aged(folder / name, older_s))
 
 
 def _aged(path: Path, older_s: float) -> bool:

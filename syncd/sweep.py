@@ -21,6 +21,7 @@ from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso
 from syncd.collections import Filing, contested
+from syncd.edits import Edits
 from syncd.entity import settle
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
+BUSY = 10.0  # seconds until an edit is stamped that could not be just now
 TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
 POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
 # Defects of notes that are given no id.
@@ -87,12 +89,13 @@ class Sweep:
         vault: Vault,
         agenda: Agenda,
         absence: Absence,
+        edits: Edits,
         *,
         inbox: str,
         adopt_s: float,
         collections: Sequence[str],
     ) -> None:
-        self._vault, self._agenda, self._absence = vault, agenda, absence
+        self._vault, self._agenda, self._absence, self._edits = vault, agenda, absence, edits
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
         self._filing = Filing(collections)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
@@ -119,7 +122,9 @@ class Sweep:
                 index.review(self._collections)
             manifest = index.manifest.copy()
             found = survey(files, manifest, under=aim.under, embedded=embedding)
-            late = _owed(files.keys() - set(found.suspects), index) if scope == "captures" and aim.live else []
+            late = []
+            if scope == "captures" and aim.live:
+                late = _owed(files.keys() - set(found.suspects), index, self._edits.waiting)
             suspects += found.suspects + late
             missing += [path for path in found.missing if listing.gone(path)]
             outcome.unchanged += found.unchanged - len(late)
@@ -136,6 +141,7 @@ class Sweep:
             self.unseen = not listing.complete
             if listing.complete:
                 self._absence.listed()
+                self._edits.forget(aim.build.indexes["captures"].manifest)
         return outcome
 
     def _place(self, path: str) -> Place:
@@ -300,7 +306,9 @@ class Sweep:
         document = self._parsed(raw, path, stat)
         if aim.live:
             self._filing.look(document, raw, partial(_known, document, aim.build.indexes[document.scope]))
-        if aim.live and raw.strip() and _adoptable(document):
+        known = aim.build if aim.live else aim.beside
+        edited = known is not None and self._edits.noticed(document, stat, known.indexes["captures"])
+        if aim.live and raw.strip() and (edited or _adoptable(document)):
             if 0 <= age < self._adopt_s:
                 self._agenda.again(path, self._adopt_s - age)
             else:
@@ -310,25 +318,33 @@ class Sweep:
     def _adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
         """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, one collection.
 
-        Nothing else is changed."""
+        An edit gets its stamp; nothing else is changed."""
         text = decode(raw)
+        stamps = self._edits.stamps(document, raw, stat)
+        if stamps is None:
+            self._agenda.again(document.path, BUSY)
         try:
-            if document.claimed_id is None:
+            if document.claimed_id is None and _adoptable(document):
                 undated = document.created_at == stat.mtime_ns // 1_000_000
                 dated = {"created_at": iso(document.created_at)} if undated else {}
                 text = edit(text, {"id": str(uuid.uuid4()), **dated})
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
                     text = settle(text, now=int(time.time() * 1000))
-            text = self._filing.settled(document.path, text)
+            text = edit(self._filing.settled(document.path, text), stamps or {})
             if text == decode(raw):
                 return document, stat
             raw = encode(text)
             stat = self._vault.replace(document.path, raw, digest=document.digest)
         except FrontmatterError:
+            self._edits.settled(document.path)
             return document, stat  # it has its defect already
         except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
+            if stamps:
+                self._agenda.again(document.path, BUSY)
             return document, stat  # it is found all the same, and adopted at a later look
+        if stamps:
+            self._edits.settled(document.path)
         return self._parsed(raw, document.path, stat), stat
 
     def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
@@ -344,11 +360,11 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     return {path for path, entry in found if entry.stat in stats or entry.digest in digests}
 
 
-def _owed(paths: Iterable[str], index: Index) -> list[str]:
+def _owed(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
     """Those of these known notes of the inbox that were not quiet yet when they were read.
 
-    They lack an id or ordinals, or name several collections."""
-    manifest, several = index.manifest, index.contested()
+    They lack an id or ordinals, name several collections, or were `edited`."""
+    manifest, several = index.manifest, {*index.contested(), *edited}
     known = ((path, entry) for path in paths if (entry := manifest.get(path)))
     return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path) or path in several]
 

@@ -19,6 +19,7 @@ from syncd.agenda import Agenda
 from syncd.audit import ADOPTION, authored
 from syncd.beside import Beside
 from syncd.config import SyncSettings
+from syncd.edits import Edits
 from syncd.repo import Repo
 from syncd.shelf import Build, Shelf
 from syncd.sweep import Aim, Outcome, Progress, Sweep
@@ -45,19 +46,20 @@ class Sync:
         vault: Vault,
         shelf: Shelf,
         repo: Repo,
+        edits: Edits,
         settings: SyncSettings,
         *,
         inbox: str,
         state: Path,
         collections: Sequence[str],
     ) -> None:
-        self.vault, self.shelf = vault, shelf
+        self.vault, self.shelf, self.edits = vault, shelf, edits
         self.beside = Beside(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._agenda = Agenda(quiet=settings.quiet_s, patience=settings.patience_s)
         self._absence = Absence(repo, state / "head", share=settings.removal_share)
         self._sweep = Sweep(
-            vault, self._agenda, self._absence, inbox=inbox, adopt_s=settings.adopt_s, collections=collections
+            vault, self._agenda, self._absence, edits, inbox=inbox, adopt_s=settings.adopt_s, collections=collections
         )
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None

@@ -15,12 +15,12 @@ from syncd.batch import Change, Drafts, carried_out
 from syncd.capture import iso
 from syncd.collections import filed, retagged
 from syncd.newnode import checked_tags
-from syncd.note import FrontmatterError, edit, encode, split
-from syncd.sweep import UNADOPTED
+from syncd.note import FrontmatterError, edit, split
+from syncd.update import compared, read, unread
 from syncd.writing import alone, known
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 
 def set_tags(workspace: str, tools: Tools, id: str, tags: Sequence[str], version: int | None) -> Record:
@@ -33,18 +33,9 @@ def set_tags(workspace: str, tools: Tools, id: str, tags: Sequence[str], version
         if record is None:
             raise NotFound(f"no document {id[:64]!r} in workspace {workspace!r}")
         drafts = Drafts(tools.vault)
-        text = drafts.text(record.path)
-        document = tools.parsed(encode(text), record.path, mtime_ms=record.created_at)
-        if not document.writable:
-            raise Conflict("the properties can't be read just now; the owner may be editing them", retryable=True)
-        if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
-            raise Conflict("a person has just put this note here, and it gets an id soon; search again", retryable=True)
-        if version not in (None, document.version):
-            raise Conflict(
-                f"the document has version {document.version}, not {version}: read it again", version=document.version
-            )
-        if document.content_hash != record.content_hash:
-            raise Conflict("a person has just edited the document; read it again in a moment", retryable=True)
+        text, document = read(tools, drafts, record)
+        compared(document, version)
+        unread(tools, document, record, whole=version is not None)
         now = tools.now()
         try:
             changes = retagged(split(text)[0], wanted, collection)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from index.errors import NotFound, ResourceExhausted, Unavailable
+from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd import incoming
 from syncd.backup import synced
 from syncd.doors import KbSettings
@@ -23,6 +23,7 @@ from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, write
 from syncd.queue import Job, Queue
 
 FOLDER: Final = "uploads"  # in the state folder
+OWNER: Final = ""  # in place of a key's id
 LIVES_MS: Final = 600_000  # without a call
 SOON_S: Final = 5.0  # after which a key that has its share under way may try again
 NO_SUCH: Final = "no such upload: it was finished, or nobody went on with it for ten minutes; start again"
@@ -133,12 +134,16 @@ class Uploads:
         with self._lock:
             self._arriving.pop(arrival.path.name, None)
 
-    def queued(self, arrival: Arrival, *, filename: str, **said: Any) -> Job:
+    def queued(self, arrival: Arrival, said: Mapping[str, Any]) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        given = {"name": incoming.filename(filename), **incoming.described(self.settings.known, **said)}
-        given["size"] = incoming.sized(arrival.size, largest=self.settings.max_file)
-        given["media_type"] = kind(given["name"], arrival.path)
-        return self._queue.add_file(arrival.key, arrival.workspace, given, arrival.path)
+        return self._handed(arrival.key, arrival.workspace, arrival.path, arrival.size, said)
+
+    def adopted(self, name: str, workspace: str, **said: Any) -> Job:
+        """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share."""
+        path = self._root / name
+        if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
+            raise InvalidArgument("there is no such file among the uploads")
+        return self._handed(OWNER, workspace, path, path.stat().st_size, said)
 
     # What is left
 
@@ -183,6 +188,13 @@ class Uploads:
             return self._queue.job(_job_id(upload_id), key=key, workspace=workspace)
         except NotFound:
             return None
+
+    def _handed(self, key: str, workspace: str, path: Path, size: int, said: Mapping[str, Any]) -> Job:
+        rest = dict(said)
+        given = {"name": incoming.filename(rest.pop("filename")), **incoming.described(self.settings.known, **rest)}
+        given["size"] = incoming.sized(size, largest=self.settings.max_file)
+        given["media_type"] = kind(given["name"], path)
+        return self._queue.add_file(key, workspace, given, path)
 
     def _allow(self, key: str, size: int) -> None:
         """Raises ResourceExhausted when the key has too many uploads under way, or too many bytes."""
@@ -245,12 +257,12 @@ class Arrival:
         with disk():
             write(self._file, data)
 
-    def queued(self, *, filename: str, **said: Any) -> Job:
-        """Queue it, on disk. Raises InvalidArgument."""
+    def queued(self, **said: Any) -> Job:
+        """Queue it, on disk; `said` is its `filename` and what `incoming.described` takes. Raises InvalidArgument."""
         with disk():
             os.fsync(self._file)
             synced(self.path.parent)
-        return self._uploads.queued(self, filename=filename, **said)
+        return self._uploads.queued(self, said)
 
 
 def kind(name: str, file: Path) -> str:

@@ -140,6 +140,13 @@ class Vault:
             found = self._found(path)
         return durable.seen(found) if found is not None and stat.S_ISREG(found.st_mode) else None
 
+    def holds(self, path: str) -> bool:
+        """Whether anything is at `path`, be it a link or a folder. Unavailable when nobody knows."""
+        if objection(path, reading=True):
+            return False
+        with self._told(path):
+            return self._found(path) is not None
+
     def read(self, path: str) -> tuple[bytes, Stat]:
         """The bytes of one state of a file, and its stat: never half of one state and half of the next."""
         self._check(path, reading=True)

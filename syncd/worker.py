@@ -52,7 +52,7 @@ class Worker:
         self._queue, self._hindered = queue, hindered
         self._handlers: dict[Kind, tuple[Handler, int]] = {}
         self._threads: list[threading.Thread] = []
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, int] = {}  # id → when it was begun
         self._streak = 0
 
     def on(self, kind: Kind, handler: Handler, *, threads: int = 1) -> None:
@@ -113,7 +113,7 @@ class Worker:
         told = []
         if self._streak >= STREAK:
             told.append(f"queue: the last {self._streak} tries failed; memex job queue says why")
-        waiting, running = self._queue.oldest()
+        waiting, running = self._queue.due_since(), min([*self._under_way.values()], default=None)
         if waiting is not None and now - waiting > LATE_MS:
             told.append(
                 f"queue: a job has been waiting for {(now - waiting) // 60_000} minutes; memex job queue lists it"
@@ -154,14 +154,14 @@ class Worker:
             self._queue.report(job.id, done, total, stage)
             progress(done, total, stage)
 
-        self._under_way.add(job.id)
+        self._under_way[job.id] = job.started_at or 0
         try:
             outcome = self._outcome(job, report)
         except BaseException:
             self._queue.give_back(job.id)
             raise
         finally:
-            self._under_way.discard(job.id)
+            self._under_way.pop(job.id, None)
         self._record(outcome)
 
     def _outcome(self, job: Job, report: Callable[[int, int, str], None]) -> Callable[[], None]:

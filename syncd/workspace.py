@@ -6,24 +6,22 @@ reach a note outside the inbox. A call that returns has been made durable and fi
 from __future__ import annotations
 
 import hashlib
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from index.enrich import Enrichment
-from index.errors import Conflict, NotFound
+from index.errors import NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
-from index.model import COLLECTIONS, Answer, Document, Query, Record
-from index.rerank import Reranker
-from syncd.audit import Audit
+from index.model import COLLECTIONS, Answer, Query, Record
+from index.query import restriction
 from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
-from syncd.enrich import Enricher
-from syncd.file_removal import stored_file, without
+from syncd.file_removal import deleted
+from syncd.held import Held, held
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.names import note
@@ -31,12 +29,11 @@ from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
-from syncd.parse import parse
-from syncd.queue import Job, Queue, Status
-from syncd.shelf import Slot
+from syncd.queue import Job, Status
 from syncd.tagging import set_tags
+from syncd.tools import Tools
+from syncd.update import Wish, updated
 from syncd.uploads import Uploads
-from syncd.vault import Vault
 from syncd.writing import created, enriched, known, still, undoing, unnamed
 
 
@@ -55,43 +52,6 @@ class Kept:
     record: Record
     content: str  # byte for byte as it was given
     chunks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a workspace holds, in numbers, and how well it can be found."""
-
-    documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
-    chunks: int
-    words_only: int  # documents without vectors
-    listed: bool  # whether the vault has been read once
-    encoder: tuple[str, int, str]  # the model's name, dimensions, state
-    degraded: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What every workspace works with: the inbox's files and index, and the clock. Nothing of the vault proper."""
-
-    vault: Vault
-    audit: Audit
-    captures: Slot
-    inbox: str
-    taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
-    now: Callable[[], int]  # epoch milliseconds
-    degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
-    enricher: Enricher
-    queue: Queue
-    quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
-    uploads: Uploads
-    collections: tuple[str, ...]  # all that are known, the default one first
-    reranker: Reranker | None = None  # puts what was found into a better order, if one is set
-    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
-    drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
-
-    def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
-        """The document that a note of the inbox holds."""
-        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.collections)
 
 
 class Workspace:
@@ -229,17 +189,16 @@ class Workspace:
         """What is known of the document that answers to `id`."""
         return self._record(id)
 
+    def there(self, record: Record) -> bool:
+        """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
+        try:
+            return self._tools.vault.stat(record.path) is not None
+        except Unavailable:
+            return True
+
     def held(self) -> Held:
         """How much there is here."""
-        rows = self._index.tally(self.name)
-        return Held(
-            documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
-            chunks=sum(chunks for _, _, _, chunks, _ in rows),
-            words_only=sum(bare for *_, bare in rows),
-            listed=self._index.listed,
-            encoder=self._index.encoder,
-            degraded=tuple(self._tools.degraded()),
-        )
+        return held(self._index, self.name, self._tools.degraded())
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
@@ -252,16 +211,13 @@ class Workspace:
         """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
 
         The address of a stored file is that of the document which holds its text."""
-        found = self._at(address)
+        found = self._competing([base(address)]).get(address)
         if found is None and not note(address):
-            beside = self._at(f"{address}.md")
+            beside = self._competing([base(f"{address}.md")]).get(f"{address}.md")
             found = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
-
-    def _at(self, address: str) -> Record | None:
-        return self._competing([base(address)]).get(address)
 
     def _elsewhere(self, file: str) -> Record | None:
         """The document of a file that lies where a person put it, under the name that they gave it."""
@@ -308,9 +264,10 @@ class Workspace:
         """The documents by address whose addresses have one of these bases."""
         root, found = self._root, set[str]()
         for one in bases:
-            for row in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
-                if base(self._plain(*row)) == one:
-                    found.add(row[0][len(root) :])
+            for path, title, kind in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
+                record = self._index.at(path) if kind == "file" else None  # which may be named for more than its title
+                if base(self._plain(path, called(record) if record else title, kind)) == one:
+                    found.add(path[len(root) :])
         return self._addressed(found)
 
     def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
@@ -321,6 +278,27 @@ class Workspace:
     def recent(self, limit: int = 20, *, before: int | None = None) -> list[Record]:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
+
+    def documents(self, *, limit: int = 20, cursor: str | None = None, **where: Any) -> tuple[list[Record], str | None]:
+        """The documents that changed last, or were made, as `index.latest` pages them; `where` as a `restriction` takes it."""
+        asked = restriction(workspace=self.name, collections=self.collections, **where)
+        return self._index.latest(asked, limit, cursor)
+
+    def update_note(
+        self,
+        id: str,
+        text: str | None,
+        *,
+        title: str | None = None,
+        tags: Sequence[str] | None = None,
+        collection: str | None = None,
+        version: int | None = None,
+    ) -> tuple[Record, bool]:
+        """Give a note another text, title, tags or collection (None: as it is); the note, and whether that changed it.
+
+        Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
+        wish = Wish(text, title, tags, collection, version)
+        return updated(self._tools, self.name, partial(self._record, id), wish, self._progress)
 
     def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
         """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
@@ -335,19 +313,7 @@ class Workspace:
         if (node := self._record(id)).type == "entity":
             self.nodes.discard(node.path)
             return node
-        with unnamed(node.path):
-            raw, _ = self._tools.vault.read(node.path)
-        stored = stored_file(self._tools, node.path, raw)  # read before everybody waits
-        with still(self._tools.captures) as index:
-            record = self._record(id)
-            if record.path != node.path:
-                raise Conflict("the document was moved just now; try again", retryable=True)
-            with without(self._tools, stored):
-                with unnamed(record.path):
-                    self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-                with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
-                    index.commit([], [record.path])
-            return record
+        return deleted(self._tools, partial(self._record, id))
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)

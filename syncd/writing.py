@@ -25,7 +25,7 @@ from syncd.secrets import redacted
 from syncd.shelf import Slot
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 T = TypeVar("T")
 

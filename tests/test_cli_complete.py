@@ -19,6 +19,7 @@ from tests.test_cli import HEAVY
 
 ROOT = Path(__file__).parents[1]
 JOBS = [{"name": "listing"}, {"name": "deep check"}]
+QUEUED = [{"id": "4f0e", "status": "failed", "title": "a.pdf"}, {"id": "4a1b", "status": "done", "title": ""}]
 NODES = {"default": ["Ada Lovelace", "Charles"], "work": ["Bernoulli"]}
 KEYS = [
     {"name": "claude", "scopes": ["read"], "revoked_at": None},
@@ -47,6 +48,7 @@ def served(home):
         "node.names": lambda given, __: [{"name": name, "entity_type": "person"} for name in NODES[given["workspace"]]],
         "perspective.list": lambda _, __: {"perspectives": [{"name": "technical", "prompt": "how:"}]},
         "job.list": lambda _, __: JOBS,
+        "queue.list": lambda given, __: {"jobs": [one for one in QUEUED if given["status"] in (None, one["status"])]},
         "recent": lambda _, __: [
             {"id": "6f1c-1", "title": "Heat pump", "path": "x"},
             {"id": "7a", "title": "", "path": "P.md"},
@@ -108,6 +110,8 @@ def bash(home, *words):
         (("memex", "key", "revoke", "my"), ["'my $HOME key'"]),
         (("memex", "get", "6"), ["6f1c-1"]),
         (("memex", "job", "run", "d"), ["deep-check"]),
+        (("memex", "job", "show", "4"), ["4a1b", "4f0e"]),
+        (("memex", "job", "retry", "4"), ["4f0e"]),
         (("memex", "node", "show", "Charles", ""), ["'Ada Lovelace'", "Charles"]),
         (("memex", "relation", "add", "-w", "work", ""), ["Bernoulli"]),
         (("memex", "graph", "--path", "Ada", ""), ["'Ada Lovelace'", "Charles"]),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.model import COLLECTIONS
+from syncd.capture import composed, metadata_of, properties_of
 from syncd.collections import Mention, Named, filed, latest, retagged, texts, written
 from syncd.note import FrontmatterError, edit, properties, split
 from syncd.parse import parse
@@ -157,6 +158,43 @@ def test_other_tags_move_a_note_only_if_they_name_a_collection(text, tags, wante
     assert list(document.tags) == tags
     assert others(after) == others(text)
     assert retagged(split(after)[0], tags, wanted) == {}
+
+
+PIECES = st.sampled_from(
+    [
+        "collection:",
+        "Collection",
+        ":",
+        "memory",
+        "recipes",
+        "typo",
+        "#",
+        "-",
+        ",",
+        " ",
+        "\u2028",
+        "\u200b",
+        "İ",
+        "a",
+        "/",
+    ]
+)
+
+
+@given(st.lists(st.lists(PIECES, max_size=5).map("".join), max_size=4), st.none() | st.sampled_from(KNOWN))
+def test_whatever_tags_are_given_the_note_is_where_it_was_meant_to_be(tags, collection):
+    _, _, kept = metadata_of({"tags": tags})
+    try:
+        meant, plain = filed(collection, kept, KNOWN)
+    except InvalidArgument:
+        return
+    assert filed(None, plain, KNOWN) == (None, plain)
+    own = properties_of(id="a", created_at=0, source=None, collection=meant or "documents", tags=plain, metadata={})
+    document = parsed(composed(own, "body"))
+    assert document.collection == (meant or "documents")
+    assert collection in (None, meant)
+    assert not [tag for tag in document.tags if tag.casefold().startswith("collection:")]
+    assert not {"two-collections", "unknown-collection"} & {defect.name for defect in document.defects}
 
 
 OWN = {name: Mention(name, tag=False) for name in KNOWN}

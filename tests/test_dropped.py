@@ -28,12 +28,7 @@ def test_a_dropped_file_is_queued_once(filing):
     filing.world.write("Captures/default/papers/walrus.pdf", PDF)
     assert filing.noticed() == ["Captures/default/papers/walrus.pdf"]
     ((workspace, given),) = filing.queued
-    assert (workspace, given["name"], given["namespace"], given["source"]) == (
-        "default",
-        "walrus.pdf",
-        "papers",
-        "inbox",
-    )
+    assert (workspace, given["name"], given["source"]) == ("default", "walrus.pdf", "inbox")
     assert filing.noticed() == []
     filing.reopen()
     assert filing.noticed() == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from index.identity import fold
 from syncd.capture import CONFLICT_COPY
-from syncd.file_names import droppable, ending, last_name, linked, note_name, numbered, stored_name
+from syncd.file_names import droppable, ending, home, last_name, linked, note_name, numbered, stored_name
 from syncd.kinds import KNOWN, SUFFIXES
 from syncd.names import note, objection
 from tests.test_secrets import SECRETS
@@ -113,6 +113,24 @@ def test_what_an_uploaded_note_is_called(given_name, stem):
 )
 def test_a_title_is_the_last_name_in_a_line(given_name, name):
     assert last_name(given_name) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("Captures/default/a.pdf", "Captures/default/Files"),
+        ("Captures/default/x/y/a.pdf", "Captures/default/x/y/Files"),
+        ("Captures/default/Files/a.pdf", "Captures/default/Files"),
+        ("Captures/default/Files/2026/Q3/a.pdf", "Captures/default/Files"),
+        ("Captures/default/x/Files/y/a.pdf", "Captures/default/x/Files"),
+        ("Captures/default/Entities/a.pdf", "Captures/default/Files"),
+        ("Captures/Files/a.pdf", "Captures/Files/Files"),
+        ("Captures/default/Old: notes/[x]/a.pdf", "Captures/default/Old: notes/[x]/Files"),
+    ],
+)
+def test_where_the_note_of_a_dropped_file_goes(path, folder):
+    assert home(path) == folder
+    assert home(f"Deep/{path}", "Deep/Captures") == f"Deep/{folder}"
 
 
 @pytest.mark.parametrize(

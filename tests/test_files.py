@@ -285,6 +285,33 @@ def test_a_person_who_takes_the_name_meanwhile_keeps_it(filing):
     assert filing.workspace.get(id).record.file == "Captures/default/Files/a 2.pdf"
 
 
+def test_a_link_of_the_name_is_not_written_over(filing):
+    folder = filing.world.vault / "Captures/default/Files"
+    folder.mkdir()
+    (folder / "a.pdf").symlink_to("/etc/passwd")
+    id = filing.upload("a.pdf", PDF)
+    assert filing.workspace.get(id).record.file == "Captures/default/Files/a 2.pdf"
+    assert (folder / "a.pdf").is_symlink()
+
+
+def test_a_person_who_saves_a_file_of_the_name_meanwhile_keeps_it(filing):
+    order = filing.order("a.pdf", PDF)
+    vault = filing.world.app.vault
+
+    def take_first(real, *arguments, **named):
+        filing.world.write("Captures/default/Files/a.pdf", b"theirs")
+        return real(*arguments, **named)
+
+    good, vault._calls = vault._calls, Fault("rename", 1, take_first).calls
+    with pytest.raises(Unavailable) as told:
+        filing.files.store(order)
+    assert told.value.retryable
+    vault._calls = good
+    filing.beside._looked = float("-inf")
+    assert filing.files.store(order) == order.planned
+    assert filing.stored() == {"Captures/default/Files/a.pdf": b"theirs", "Captures/default/Files/a 2.pdf": PDF}
+
+
 def test_a_large_file_does_not_fill_the_memory(filing):
     order = filing.order("big.txt", b"")
     with order.staged.open("wb") as file:

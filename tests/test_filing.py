@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ class Thing:
     word: str  # that no other has
     collection: str
     kind: str
+    edited: bool = False  # by a person, a moment ago: tools leave it alone
 
 
 class Filing(RuleBasedStateMachine):
@@ -107,6 +109,16 @@ class Filing(RuleBasedStateMachine):
     def word(self) -> str:
         return f"{WORDS[len(self.things) % len(WORDS)]}{len(self.things)}"
 
+    def done(self, thing: Thing, call: Callable[[], object]) -> bool:
+        """Whether a tool did it; it does not while a person's edit is fresh."""
+        try:
+            call()
+        except Conflict as refused:
+            assert refused.retryable
+            assert thing.edited
+            return False
+        return True
+
     # Agents
 
     @initialize()
@@ -137,9 +149,9 @@ class Filing(RuleBasedStateMachine):
     @rule(at=st.integers(0, 9), tags=st.lists(st.sampled_from(["a", "b", *(f"collection:{name}" for name in KNOWN)])))
     def set_tags(self, at: int, tags: list[str]) -> None:
         thing = self.pick(at)
-        self.space.set_tags(thing.id, tags)
         named = [tag[11:] for tag in tags if tag.startswith("collection:")]
-        thing.collection = named[-1] if named else thing.collection
+        if self.done(thing, lambda: self.space.set_tags(thing.id, tags)) and named:
+            thing.collection = named[-1]
 
     @rule(
         at=st.integers(0, 9),
@@ -148,12 +160,14 @@ class Filing(RuleBasedStateMachine):
     def save(self, at: int, tags: list[str] | None) -> None:
         thing = self.pick(at)
         if thing.kind == "node":
-            self.space.nodes.set_tags(thing.word, [tag for tag in tags or () if ":" not in tag])
+            own = [tag for tag in tags or () if ":" not in tag]
+            self.done(thing, lambda: self.space.nodes.set_tags(thing.word, own))
             return
         given = {"n": at} | ({} if tags is None else {"tags": tags})
-        self.space.memos.save(self.space.get(thing.id).content, memo_id=thing.id, metadata=given)
+        content = self.space.get(thing.id).content
         named = [tag[11:] for tag in tags or () if tag.startswith("collection:")]
-        thing.collection = named[-1] if named else thing.collection
+        if self.done(thing, lambda: self.space.memos.save(content, memo_id=thing.id, metadata=given)) and named:
+            thing.collection = named[-1]
 
     @rule(at=st.integers(0, 9), wrong=st.sampled_from(["collection:typo", "collection:", "Collection:Docs"]))
     def mistake(self, at: int, wrong: str) -> None:
@@ -172,7 +186,7 @@ class Filing(RuleBasedStateMachine):
         if front_of(file).get("collection") == name:
             return
         put(file, "collection", f"collection: {name}\n")
-        thing.collection = name
+        thing.collection, thing.edited = name, True
         self.look()
 
     @rule(at=st.integers(0, 9), name=st.sampled_from([*KNOWN, "typo"]), way=st.sampled_from(["block", "flow", "text"]))
@@ -190,6 +204,7 @@ class Filing(RuleBasedStateMachine):
             "text": f"tags: {', '.join(tags)}\n",
         }
         put(file, "tags", told[way])
+        thing.edited = True
         if name in KNOWN:
             thing.collection = name
         self.look()
@@ -200,7 +215,7 @@ class Filing(RuleBasedStateMachine):
         thing = self.pick(at)
         put(self.file(thing), "tags", "")
         put(self.file(thing), "collection", "")
-        thing.collection = "documents"
+        thing.collection, thing.edited = "documents", True
         self.look()
 
     @rule(at=st.integers(0, 9))
@@ -232,6 +247,7 @@ class Filing(RuleBasedStateMachine):
         self.look()
         self.look()
         for thing in self.things:
+            thing.edited = False
             self.settled(thing)
 
     def settled(self, thing: Thing) -> None:
@@ -250,7 +266,7 @@ class Filing(RuleBasedStateMachine):
 
 
 def test_each_document_is_in_one_collection_whoever_put_it_there():
-    run_machine(Filing, Filing.last, examples=6, steps=14)
+    run_machine(Filing, Filing.last, examples=5, steps=12)
 
 
 @pytest.mark.slow
@@ -296,9 +312,8 @@ def test_a_note_that_names_two_is_left_alone_until_it_is_quiet(world):
     aged(file)
     world.run()
     wanted = edited.replace(b"documents # mine", b"memory # mine").replace(b"[collection:memory, 'x y']", b"['x y']")
-    assert file.read_bytes() == wanted
-    assert (known(world, id).collection, known(world, id).tags) == ("memory", ("x y",))
-    assert (known(world, id).version, known(world, id).updated_at) == (1, None)
+    assert re.sub(rb"updated_at: .*\nversion: 2\n", b"", file.read_bytes()) == wanted
+    assert (known(world, id).collection, known(world, id).tags, known(world, id).version) == ("memory", ("x y",), 2)
     assert world.run().changes == 0
 
 
@@ -423,7 +438,7 @@ def test_what_somebody_is_editing_is_not_written(world):
         assert refused.value.retryable
         assert file.read_bytes() == edited
     file.unlink()
-    with pytest.raises(NotFound):
+    with pytest.raises(Conflict, match="removed a moment ago"):
         space.set_tags(id, ["a"])
     world.app.desk.create_workspace("other")
     with pytest.raises(NotFound):

@@ -47,6 +47,15 @@ def test_the_file_stays_where_it_is_and_its_note_goes_to_the_files_of_its_namesp
     assert not list(filing.staged.iterdir())
 
 
+@pytest.mark.parametrize("folder", ["Files/2026", "Q3 (final); draft", "a/b/c/d/e/f/g/h/i/j", "Entities"])
+def test_a_folder_of_any_name_will_do(filing, folder):
+    path = f"Captures/default/{folder}/walrus.pdf"
+    filing.world.write(path, PDF)
+    id = read(filing, path)
+    assert filing.workspace.get(id).record.file == path
+    assert filing.world.found("walrus sleeps") == filing.notes()
+
+
 def test_a_second_run_makes_nothing_twice(filing):
     filing.world.write(PATH, PDF)
     assert read(filing) == read(filing)

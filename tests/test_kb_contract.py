@@ -6,13 +6,14 @@ import json
 from base64 import b64encode, urlsafe_b64encode
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from index.encoders import Bundled, Endpoint, Local, called
 from mcp_server.tools import FAMILIES
 from tests.agent import agent, member
 from tests.counted import counted
 from tests.rim import client, run, running
-from tests.shapes import KB, differences
+from tests.shapes import KB, KB_REST, differences
 from tests.world import until
 
 DIALECTS = ("legacy", "2026-07-28")
@@ -197,6 +198,17 @@ def test_a_passage_is_cut_around_what_was_asked_for_and_whole_when_there_is_room
     assert sum(hit["snippet"].startswith("…") for hit in hits) == 9
 
 
+def test_a_document_whose_file_has_just_gone_is_left_out(rim):
+    space = rim.space()
+    gone, stays = space.capture("a vanishing heron"), space.capture("a staying heron")
+    with member(space) as one:
+        assert len(one.good("kb_search", query="heron")["results"]) == 2
+        space.file_of(gone["id"]).unlink()  # the index believes an absence only two seconds later
+        hits = one.good("kb_search", query="heron")["results"]
+        assert [hit["document_id"] for hit in hits] == [stays["id"]]
+        assert one.refused("kb_get", id=gone["id"]) == "NOT_FOUND"
+
+
 def test_a_search_without_an_encoder_says_so(tmp_path):
     with running(tmp_path) as rim:
         space = rim.space()
@@ -368,10 +380,10 @@ def base64_of(data, kind):
 @pytest.mark.parametrize("kind", ["standard", "url", "standard, bare", "url, bare"])
 def test_a_file_is_uploaded_in_three_steps_in_any_order(rim, kind):
     space = rim.space()
-    data = ("# Report\n\nThe heron stands. ÿþ ~~~ ???\n\n" * 40).encode()
+    data = ("Report\n\nThe heron stands. ÿþ ~~~ ???\n\n" * 40).encode()
     with member(space) as one:
         begun = one.good(
-            "kb_upload_start", filename="report.md", total_size=len(data), tags=["birds"], collection="workspace"
+            "kb_upload_start", filename="report.txt", total_size=len(data), tags=["birds"], collection="workspace"
         )
         assert begun["chunk_bytes"] == 1_048_576
         id = begun["upload_id"]
@@ -382,14 +394,28 @@ def test_a_file_is_uploaded_in_three_steps_in_any_order(rim, kind):
         assert (told["received_bytes"], told["total_size"], told["chunks"]) == (len(data), len(data), len(pieces))
         made = one.good("kb_upload_finish", upload_id=id)
         assert one.good("kb_upload_finish", upload_id=id)["job_id"] == made["job_id"]
-        job = ended(one, made["job_id"], status="done", kind="file", title="report.md")
+        job = ended(one, made["job_id"], status="done", kind="file", title="report.txt")
         whole = one.good("kb_get", id=job["document_id"], max_tokens=50_000)
         assert (whole["doc_type"], whole["collection"]) == ("file", "workspace")
         assert "birds" in whole["tags"]
         assert whole["content"].count("The heron stands.") == 40
-        by_note, by_file = (one.good("kb_get", source_path=f"Files/report.md{end}") for end in (".md", ""))
+        by_note, by_file = (one.good("kb_get", source_path=f"Files/report.txt{end}") for end in (".md", ""))
         assert by_note["document_id"] == by_file["document_id"] == job["document_id"]
-        assert [hit["doc_type"] for hit in one.good("kb_search", query="heron", doc_type="file")["results"]] == ["file"]
+        (hit,) = one.good("kb_search", query="heron", doc_type="file")["results"]
+        assert (hit["title"], hit["source_path"]) == ("report.txt", "Files/report.txt.md")
+
+
+def test_a_file_is_known_by_the_name_it_was_given_whatever_its_title_and_where_it_had_to_go(rim):
+    space, other = rim.space(), rim.space()
+    for place in (other, space):
+        with member(place) as one:
+            begun = one.good("kb_upload_start", filename="plan.txt", total_size=9, title="The plan of the year")
+            one.good("kb_upload_chunk", upload_id=begun["upload_id"], chunk_index=0, data=base64_of(b"the plan\n", ""))
+            job = ended(one, one.good("kb_upload_finish", upload_id=begun["upload_id"])["job_id"], status="done")
+            (hit,) = one.good("kb_search", query="plan")["results"]
+            assert (hit["title"], hit["source_path"]) == ("The plan of the year", "Files/plan.txt.md")
+            assert one.good("kb_get", source_path="Files/plan.txt")["document_id"] == job["document_id"]
+    assert sorted(path.name for path in (space.folder / "Files").iterdir()) == ["plan 2.txt", "plan 2.txt.md"]
 
 
 def test_what_can_not_be_a_chunk_is_refused_and_what_is_missing_is_told(rim):
@@ -450,3 +476,249 @@ def test_the_status_tells_a_model_by_name_and_not_where_it_is():
     assert called(Local("/home/owner/models/e5-small/")) == "e5-small"
     assert called(Local("intfloat/e5-small")) == "e5-small"
     assert called(Endpoint("http://secret:4711/v1", "nomic-embed-text")) == "nomic-embed-text"
+
+
+# kb_update_note, documents and tags
+
+
+def test_a_note_is_changed_in_place(one, space):
+    made = space[0].capture("# Pump\n\nThe filter is due in May.", metadata={"tags": ["home"]})
+    told = one.good("kb_update_note", id=made["id"], text="The filter is due in June.", version=1)
+    assert (told["document_id"], told["changed"], told["version"]) == (made["id"], True, 2)
+    assert told["updated_at"] > told["created_at"]
+    whole = one.good("kb_get", id=made["id"])
+    assert (whole["content"], whole["tags"], whole["version"]) == ("The filter is due in June.", ["home"], 2)
+    assert whole["created_at"] == told["created_at"]
+    assert one.good("kb_search", query="June", mode="text")["results"][0]["document_id"] == made["id"]
+    assert one.good("kb_search", query="May", mode="text")["results"] == []
+    again = one.good("kb_update_note", id=made["id"], text="The filter is due in June.")
+    assert (again["changed"], again["version"], again["updated_at"]) == (False, 2, told["updated_at"])
+    code, error = one.ask("kb_update_note", id=made["id"], text="x", version=1)
+    assert (code, error["details"]["version"]) == ("CONFLICT", 2)
+    more = {"title": "Heat pump", "tags": ["a", "b"], "collection": "memory"}
+    one.good("kb_update_note", id=made["id"], text="The filter is due in June.", **more)
+    whole = one.good("kb_get", id=made["id"])
+    assert (whole["title"], whole["tags"], whole["collection"]) == ("Heat pump", ["a", "b"], "memory")
+    assert one.refused("kb_update_note", id="nope", text="x") == "NOT_FOUND"
+    assert one.refused("kb_update_note", id=made["id"], text="x", collection="memeory") == "INVALID_ARGUMENT"
+    assert one.refused("kb_update_note", id=made["id"], text="") == "INVALID_ARGUMENT"
+
+
+def test_what_is_no_note_is_not_changed_as_one(one, space):
+    written(
+        space[0], "Entities/Walrus.md", "---\ntype: entity\nentity_type: animal\n---\n## Observations\n- a walrus\n"
+    )
+    (hit,) = one.good("kb_search", query="walrus", doc_type="entity")["results"]
+    assert one.refused("kb_update_note", id=hit["document_id"], text="x") == "INVALID_ARGUMENT"
+
+
+def test_a_note_is_changed_over_rest_by_what_path_and_body_say(rim):
+    space = rim.space()
+    id = space.capture("before")["id"]
+    code, told = rest(space, "PATCH", f"/notes/{id}", json={"text": "after", "version": 1})
+    assert (code, told["document_id"], told["version"]) == (200, id, 2)
+    code, told = rest(space, "PATCH", f"/notes/{id}", json={"text": "later", "version": 1})
+    assert (code, told["error"]["code"], told["error"]["details"]["version"]) == (409, "CONFLICT", 2)
+    for body in ({"text": "x", "id": id}, {"text": "x", "colour": 1}, {}, {"text": None}, {"text": 1}, []):
+        code, told = rest(space, "PATCH", f"/notes/{id}", json=body)
+        assert (code, told["error"]["code"]) == (400, "INVALID_ARGUMENT"), body
+    for raw in (b"", b"{", b"nan", b'{"text": "\\ud800"}', b"[" * 100_000):
+        answer = space.rest("PATCH", f"/api/v1/notes/{id}", content=raw, headers={"content-type": "application/json"})
+        assert answer.status_code == 400, raw[:20]
+    for method, path in (("PATCH", f"/notes/{id}"), ("PUT", f"/documents/{id}/tags"), ("POST", "/search")):
+        answer = space.rest(method, f"/api/v1{path}", content=b"text=x", headers={"content-type": "text/plain"})
+        assert answer.status_code == 415
+    assert space.rest("GET", f"/api/v1/documents/{id}").json()["content"] == "after"
+
+
+def test_tags_are_set_over_rest_and_move_a_document_to_a_collection(rim):
+    space = rim.space()
+    id = space.capture("tagged", metadata={"tags": ["old"]})["id"]
+    code, told = rest(space, "PUT", f"/documents/{id}/tags", json={"tags": ["new", "collection:workspace"]})
+    assert (code, told["tags"], told["collection"], told["changed"], told["version"]) == (
+        200, ["new"], "workspace", True, 2,
+    )  # fmt: skip
+    code, told = rest(space, "PUT", f"/documents/{id}/tags", json={"tags": ["new"]})
+    assert (code, told["collection"], told["changed"], told["version"]) == (200, "workspace", False, 2)
+    code, told = rest(space, "PUT", f"/documents/{id}/tags", json={"tags": [], "version": 1})
+    assert (code, told["error"]["code"]) == (409, "CONFLICT")
+    for body in ({"tags": ["collection:memeory"]}, {"tags": ["#"]}, {"tags": "new"}, {}):
+        assert rest(space, "PUT", f"/documents/{id}/tags", json=body)[0] == 400, body
+    assert rest(space, "PUT", "/documents/nope/tags", json={"tags": []})[0] == 404
+
+
+def test_documents_are_listed_by_their_last_change_page_by_page(rim):
+    space = rim.space()
+    ids = [space.capture(f"number {n}", metadata={"tags": ["even" if n % 2 == 0 else "odd"]})["id"] for n in range(5)]
+    rest(space, "PATCH", f"/notes/{ids[1]}", json={"text": "number one", "collection": "memory"})
+    order = [ids[1], *(ids[n] for n in (4, 3, 2, 0))]
+    code, told = rest(space, "GET", "/documents")
+    assert (code, [one["document_id"] for one in told["documents"]], told["next_cursor"]) == (200, order, None)
+    assert "content" not in told["documents"][0]
+    seen, cursor = [], {}
+    while cursor is not None:
+        _, told = rest(space, "GET", "/documents", params={"limit": 2, **cursor})
+        seen += [one["document_id"] for one in told["documents"]]
+        cursor = {"cursor": told["next_cursor"]} if told["next_cursor"] else None
+    assert seen == order
+    for query, wanted in (
+        ("tags=even", [4, 2, 0]),
+        ("tags=even&tags=odd", []),
+        ("collection=memory", [1]),
+        ("type=note&limit=1", [1]),
+        ("type=file", []),
+    ):
+        _, told = rest(space, "GET", f"/documents?{query}")
+        assert [one["document_id"] for one in told["documents"]] == [ids[n] for n in wanted], query
+    for query in ("limit=0", "limit=201", "type=folder", "collection=memeory", "cursor=x", "colour=1", "tags=%23"):
+        code, told = rest(space, "GET", f"/documents?{query}")
+        assert (code, told["error"]["code"]) == (400, "INVALID_ARGUMENT"), query
+
+
+# REST
+
+
+def test_what_rest_answers_is_as_its_description_and_the_seed_have_it(rim):
+    space = rim.space()
+    id = space.capture("described")["id"]
+    described = space.rest("GET", "/openapi.json").json()
+    job = rest(space, "POST", "/jobs", json={"text": "queued"})[1]["job_id"]
+    for method, path, sent in (
+        ("GET", "/documents", {}),
+        ("GET", "/documents/{id}", {}),
+        ("GET", "/jobs", {}),
+        ("GET", "/jobs/{id}", {}),
+        ("PUT", "/documents/{id}/tags", {"json": {"tags": ["x"]}}),
+        ("POST", "/search", {"json": {"query": "described"}}),
+        ("PATCH", "/notes/{id}", {"json": {"text": "described anew"}}),
+        ("GET", "/status", {}),
+    ):
+        code, told = rest(space, method, path.replace("{id}", job if "jobs" in path else id), **sent)
+        operation = described["paths"][f"/api/v1{path}"][method.lower()]
+        answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        assert code == 200
+        Draft202012Validator(answer).validate(told)
+        name = operation["operationId"]
+        Draft202012Validator((KB | KB_REST)[name]).validate(told)
+
+
+def test_a_note_is_queued_over_rest_with_202_and_its_job_is_told(rim):
+    space = rim.space()
+    code, told = rest(space, "POST", "/jobs", json={"text": "by rest", "tags": ["x"], "collection": "memory"})
+    assert (code, set(told)) == (202, {"job_id", "status"})
+    path = f"/jobs/{told['job_id']}"
+    until(lambda: rest(space, "GET", path)[1]["status"] == "done")
+    job = rest(space, "GET", path)[1]
+    assert rest(space, "GET", "/jobs", params={"status": "done"})[1] == {"jobs": [job]}
+    assert rest(space, "GET", f"/documents/{job['document_id']}")[1]["collection"] == "memory"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("DELETE", "/api/v1/jobs", "GET, HEAD, POST"),
+        ("PUT", "/api/v1/notes/x", "PATCH"),
+        ("GET", "/api/v1/notes/x", "PATCH"),
+        ("POST", "/api/v1/documents/x/tags", "PUT"),
+        ("PATCH", "/api/v1/documents/x", "GET, HEAD"),
+        ("TRACE", "/api/v1/status", "GET, HEAD"),
+        ("OPTIONS", "/api/v1/search", "POST"),
+        ("GET", "/capture", "POST"),
+    ],
+)
+@pytest.mark.parametrize("key", ["full", None])
+def test_a_method_that_is_not_served_is_told_which_are(rim, method, path, allow, key):
+    answer = rim.rest(method, path, key=key, **({"json": {}} if method in ("POST", "PUT", "PATCH") else {}))
+    assert (answer.status_code, answer.headers["allow"]) == (405, allow)
+    assert answer.json()["error"]["code"] == "INVALID_ARGUMENT"
+
+
+# The wall between workspaces, and keys
+
+
+def everything(id="x", job="x", upload="x"):
+    """Every tool of the family with arguments that could work."""
+    return {
+        "kb_search": {"query": "x"},
+        "kb_addnote": {"text": "x"},
+        "kb_upload_start": {"filename": "x.md", "total_size": 1},
+        "kb_upload_chunk": {"upload_id": upload, "data": "eA==", "chunk_index": 0},
+        "kb_upload_finish": {"upload_id": upload},
+        "kb_update_note": {"id": id, "text": "y"},
+        "kb_get": {"id": id},
+        "kb_status": {},
+        "kb_jobs": {},
+    }
+
+
+@pytest.mark.parametrize("mode", DIALECTS)
+def test_a_key_does_what_its_scopes_and_workspaces_allow(rim, mode):
+    before = rim.files()
+    for key, lacks in (("reader", "write"), ("writer", "read")):
+        with agent(rim, key=key, mode=mode) as one:
+            for tool, given in everything().items():
+                if (tool in READS) == (lacks == "read"):
+                    assert one.refused(tool, **given) == "PERMISSION_DENIED", (key, tool)
+    for key, workspace in (("work", "secret"), ("full", "no such space"), ("gone", "nowhere"), ("full", "Reports")):
+        with agent(rim, key=key, workspace=workspace, mode=mode) as one:
+            told = {json.dumps(one.ask(tool, **given)[1]) for tool, given in everything().items()}
+            assert len(told) == 1
+            assert "no such workspace" in told.pop()
+    assert rim.files() == before
+
+
+def test_nothing_of_another_workspace_is_told(rim):
+    mine, theirs = rim.space(), rim.space()
+    secret = theirs.capture("# Quokka plan\n\nthe word is xqotherzy", metadata={"tags": ["xqtagzy"]})["id"]
+    with member(theirs) as two:
+        job = two.good("kb_addnote", text="queued xqjobzy")["job_id"]
+    unknown = "0" * 8 + secret[8:]
+    heard = []
+    with member(mine) as one:
+        for mode in ("hybrid", "vector", "text"):
+            heard += [
+                one.good("kb_search", query="quokka xqotherzy", mode=mode, top_n=50, **more)
+                for more in ({}, {"tags": ["xqtagzy"]}, {"tags": ["xqtagzy"], "tags_match": "any"})
+            ]
+        for tool, name in (("kb_get", "id"), ("kb_update_note", "id"), ("kb_jobs", "job_id")):
+            more = {"text": "x"} if tool == "kb_update_note" else {}
+            own = job if name == "job_id" else secret
+            forbidden, missing = one.ask(tool, **{name: own}, **more), one.ask(tool, **{name: unknown}, **more)
+            assert forbidden[0] == missing[0] == "NOT_FOUND"
+            assert json.dumps(forbidden).replace(own, "ID") == json.dumps(missing).replace(unknown, "ID")
+        for path in ("Quokka plan.md", f"../{theirs.name}/Quokka plan.md"):
+            assert one.refused("kb_get", source_path=path) == "NOT_FOUND"
+        heard += [one.good("kb_status"), one.good("kb_jobs"), rest(mine, "GET", "/documents")]
+    for method, path, sent in (
+        ("GET", f"/documents/{secret}", {}),
+        ("PUT", f"/documents/{secret}/tags", {"json": {"tags": []}}),
+        ("PATCH", f"/notes/{secret}", {"json": {"text": "x"}}),
+        ("GET", f"/jobs/{job}", {}),
+    ):
+        code, told = rest(mine, method, path, **sent)
+        assert code == 404
+        heard.append(told)
+    assert not [word for word in ("xqotherzy", "xqtagzy", "xqjobzy", "Quokka") if word in json.dumps(heard)]
+    assert heard[9]["documents"]["total"] == 0
+    assert heard[10] == {"jobs": []}
+    assert heard[11][1]["documents"] == []
+
+
+@pytest.mark.parametrize("mode", DIALECTS)
+def test_prompts_name_the_tools_of_the_family_where_no_other_stands_for_them(rim, mode):
+    space = rim.space()
+
+    async def asked(path):
+        async with client(rim, key=space.name, mode=mode, path=path) as mcp:
+            given = {"recall": {"question": "who?"}, "capture-session": {}, "consolidate": {}}
+            told = [await mcp.get_prompt(name, arguments) for name, arguments in given.items()]
+            return [one.messages[0].content.text for one in told], mcp.instructions
+
+    texts, instructions = run(asked("/mcp/kb"))
+    for text, tool in zip(texts, ("kb_search", "kb_addnote", "kb_update_note"), strict=True):
+        assert tool in text
+        assert "semantic_search" not in text
+        steps = [line for line in text.splitlines() if line[:1].isdigit()]
+        assert [line.partition(".")[0] for line in steps] == [str(n) for n in range(1, len(steps) + 1)]
+    assert "kb_" not in "".join(run(asked("/mcp"))[0])
+    assert mode != "legacy" or "kb_jobs" in instructions

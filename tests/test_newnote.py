@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from index.errors import InvalidArgument, NotFound, ResourceExhausted
+from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.audit import Author, authored
 from tests.world import World, until
 
@@ -147,6 +147,21 @@ def test_jobs_of_another_key_or_workspace_are_as_if_they_were_not_there(world):
     assert len(set(told)) == 1
     assert [one.id for one in home(world).jobs("a")] == [job.id]
     assert home(world).jobs("b") == home(world, "work").jobs("a") == []
+
+
+def test_a_ledger_that_can_t_be_written_does_not_keep_the_daemon_from_starting(world, monkeypatch):
+    job = home(world).add_note("a greenshank", key="k")
+    world.app.queue.begin(job.id)
+
+    def full(*_):
+        raise Unavailable("the ledger could not be written (disk full); nothing was changed")
+
+    monkeypatch.setattr("syncd.queue.Queue.put_off", full)
+    world.reopen()
+    assert world.app.queue.job(job.id).status == "running"
+    monkeypatch.undo()
+    world.reopen()
+    assert world.app.queue.job(job.id).status == "queued"
 
 
 def test_a_daemon_carries_out_what_is_queued_at_once_and_what_was_queued_before(world):

@@ -200,3 +200,19 @@ def test_the_page_has_the_way_out_that_others_say_it_has():
     assert text.count("`rm '/my notes/.git/index.lock'`\n") == 2
     assert "has the way out" not in text
     assert verdict(WELL | told).problems == (f"git: {advice}",)
+
+
+@pytest.mark.parametrize(
+    ("told", "row"),
+    [
+        ({"known": 0, "waiting": 0, "unread": [], "missing": []}, None),
+        ({"known": 1, "waiting": 0, "unread": [], "missing": []}, "1 file"),
+        (
+            {"known": 1200, "waiting": 3, "unread": [{"path": "a", "reason": "b"}], "missing": ["c", "d"]},
+            "1,200 files, 3 waiting to be read, 2 gone, whose notes are left, 1 can't be read just now",
+        ),
+    ],
+)
+def test_files_are_counted_where_there_are_any(told, row):
+    lines = page(WELL | {"files": told}, at=AT, width=120).splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("files")] == ([row] if row else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import json
@@ -13,14 +14,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from index.errors import NotFound
 from syncd.uploads import LIVES_MS
+from tests.agent import Agent, agent, member
 from tests.dying import PARTS, WHOLE, opened
+from tests.rim import Rim, running
 from tests.swift import ROOT, Daemon
 from tests.world import until
 
@@ -159,10 +164,11 @@ def test_a_daemon_killed_during_uploads_has_every_file_that_it_acknowledged(tmp_
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_large_file_does_not_grow_the_daemon(tmp_path):
-    """500 MB by REST, and 500 MB in chunks: what the process holds stays as it was."""
+    """500 MB by REST and into the vault, and 500 MB in chunks: what the process holds stays as it was."""
     with Daemon(tmp_path) as daemon:
         process, sender = psutil.Process(daemon.process.pid), Sender(daemon)
-        assert sender.send(b"warm up " * MIB)
+        warm = sender.send(b"%PDF-" + b"." * MIB, name="warm.pdf")
+        until(lambda: daemon.ask("queue.show", id=warm)["status"] == "failed", 120)
         before = process.memory_info().rss
         most, done = [before], threading.Event()
 
@@ -175,16 +181,15 @@ def test_a_large_file_does_not_grow_the_daemon(tmp_path):
         begun = time.monotonic()
         job = sender.send(b"%PDF-" + b"." * (MIB - 5), length=500 * MIB, name="a.pdf")
         took = time.monotonic() - begun
+        until(lambda: daemon.ask("queue.show", id=job)["status"] == "failed", 300)  # it is no PDF, and kept
         done.set()
         watching.join()
-        assert job
+        assert (daemon.vault / "Captures/default/Files/a.pdf").stat().st_size == 500 * MIB
         assert daemon.stop() == 0
     grown = (max(most) - before) / MIB
     print(f"500 MB by REST: {took:.1f} s, grown by {grown:.1f} MiB")  # noqa: T201 - what -s shows
     assert grown < 32
     ledger, queue, uploads = opened(tmp_path / "state")
-    if (file := queue.staged.find(job)) is not None:
-        assert file.stat().st_size == 500 * MIB
     own = psutil.Process()
     piece = b"." * MIB
     id = uploads.start("k", "default", filename="b.txt", total_size=500 * MIB).upload_id
@@ -229,3 +234,116 @@ def test_eight_clients_upload_fifty_files_each_at_once(tmp_path):
         if queue.job(job).status != "done":
             assert queue.staged.find(job).read_bytes() == text
     ledger.close()
+
+
+# Agents
+
+
+FILES = 50
+AGENTS = 8
+
+
+def uploaded(one: Agent, name: str, data: bytes, size: int, order: random.Random) -> str:
+    """The id of the job that a file became, its chunks in any order and some of them twice."""
+    id = one.good("kb_upload_start", filename=name, total_size=len(data))["upload_id"]
+    pieces = [(index, data[at : at + size]) for index, at in enumerate(range(0, len(data), size))]
+    order.shuffle(pieces)
+    for index, piece in [*pieces, *pieces[:1]]:
+        one.good("kb_upload_chunk", upload_id=id, chunk_index=index, data=base64.b64encode(piece).decode())
+    return str(one.good("kb_upload_finish", upload_id=id)["job_id"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_eight_agents_upload_fifty_files_each_at_once_and_find_each(tmp_path):
+    """Real MCP clients over HTTP; nothing is lost, nothing doubled, and each agent finds its own."""
+    with running(tmp_path / "state") as rim:
+        spaces = [rim.space() for _ in range(AGENTS)]
+        found: dict[int, list[tuple[str, bytes]]] = {}
+        errors: list[BaseException] = []
+
+        def work(number: int) -> None:
+            order, jobs = random.Random(number), []
+            try:
+                with member(spaces[number]) as one:
+                    for count in range(FILES):
+                        line = f"word{number}x{count} of agent {number}\n".encode()
+                        data = line * order.randrange(1, 400)
+                        jobs.append((uploaded(one, f"file {count}.txt", data, 4_000, order), data))
+                    found[number] = jobs
+            except BaseException as error:
+                errors.append(error)
+
+        begun = time.monotonic()
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(AGENTS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(600)
+        took = time.monotonic() - begun
+        assert errors == []
+        assert sum(map(len, found.values())) == AGENTS * FILES
+        until(lambda: rim.world.app.queue.counts()["done"] == AGENTS * FILES, 600)
+        print(f"400 files of 8 agents: taken in {took:.1f} s, read in {time.monotonic() - begun:.1f} s")  # noqa: T201 - what -s shows
+        for number, jobs in found.items():
+            with member(spaces[number]) as one:
+                assert one.good("kb_status")["documents"]["by_type"]["file"] == FILES
+                for job, data in jobs[::7]:
+                    (told,) = one.good("kb_jobs", job_id=job)["jobs"]
+                    assert one.good("kb_get", id=told["document_id"], max_tokens=50_000)["content"] == data.decode()
+            stored = sorted((spaces[number].folder / "Files").glob("*.txt"))
+            assert sorted(file.read_bytes() for file in stored) == sorted(data for _, data in jobs)
+        assert list((rim.world.state / "uploads").iterdir()) == []
+        assert list((rim.world.state / "staged").iterdir()) == []
+
+
+@contextlib.contextmanager
+def connected(daemon: Daemon) -> Iterator[Agent]:
+    """An agent of a daemon."""
+    url = json.loads((daemon.state / "daemon.json").read_text())["url"]
+    key = (daemon.state / "key").read_text().strip()
+    with agent(Rim(url, None, None, {"full": key})) as one:  # type: ignore[arg-type]  # as far as a client sees it
+        yield one
+
+
+def cut_short(daemon: Daemon, seconds: float, tool: str, **given: Any) -> None:
+    """kill -9 of the daemon so long after a call has begun."""
+    begun = threading.Event()
+
+    def work() -> None:
+        with contextlib.suppress(Exception), connected(daemon) as one:  # its daemon dies
+            begun.set()
+            one.ask(tool, **given)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert begun.wait(60)
+    time.sleep(seconds)
+    daemon.kill()
+    thread.join(60)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(900)
+def test_an_agent_s_upload_goes_on_after_a_kill_during_and_after_every_call(tmp_path):
+    chance = random.Random(3)
+    parts = [f"part {n} ".encode() * 90_000 for n in range(3)]
+    with Daemon(tmp_path) as daemon, connected(daemon) as one:
+        id = one.good("kb_upload_start", filename="long.txt", total_size=sum(map(len, parts)))["upload_id"]
+    for index, part in enumerate(parts):
+        given = {"upload_id": id, "chunk_index": index, "data": base64.b64encode(part).decode()}
+        with Daemon(tmp_path) as daemon:
+            cut_short(daemon, chance.uniform(0, 0.06), "kb_upload_chunk", **given)
+        with Daemon(tmp_path) as daemon, connected(daemon) as one:
+            told = one.good("kb_upload_chunk", **given)
+            assert told["received_bytes"] == sum(map(len, parts[: index + 1]))
+    with Daemon(tmp_path) as daemon:
+        cut_short(daemon, chance.uniform(0, 0.06), "kb_upload_finish", upload_id=id)
+    with Daemon(tmp_path) as daemon, connected(daemon) as one:
+        job = one.good("kb_upload_finish", upload_id=id)["job_id"]
+        assert one.good("kb_upload_finish", upload_id=id)["job_id"] == job
+        until(lambda: one.good("kb_jobs", job_id=job)["jobs"][0]["status"] == "done", 120)
+        assert len(one.good("kb_jobs")["jobs"]) == 1
+        assert list((daemon.state / "uploads").iterdir()) == []
+        stored = list((tmp_path / "vault/Captures/default/Files").glob("*.txt"))
+        assert [file.read_bytes() for file in stored] == [b"".join(parts)]

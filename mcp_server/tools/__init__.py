@@ -9,7 +9,7 @@ from mcp_server.tools import graph, kb, memory, thoughts
 
 FAMILIES: Final[dict[str, tuple[Operation, ...]]] = {
     "thoughts": thoughts.OPERATIONS,
-    "kb": tuple(one for one in kb.OPERATIONS if one.name != "kb_update_note"),
+    "kb": kb.OPERATIONS,
     "memory": memory.OPERATIONS,
     "graph": graph.OPERATIONS,
 }

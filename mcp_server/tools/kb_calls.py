@@ -5,10 +5,9 @@ Law: whatever a call is told of jobs and uploads is its own key's, in its own wo
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from index.errors import NotFound
 from index.model import Hit, Record
 from index.query import request
 from mcp_server.caller import CALLER
@@ -53,7 +52,7 @@ def search(workspace: Workspace, given: shape.Search, settings: Settings) -> sha
             collections=workspace.collections,
         )
     )
-    where = workspace.addresses([hit.record for hit in answer.hits])
+    where = _addresses(workspace, [hit.record for hit in answer.hits])
     bare = [_passage(hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
     texts = [hit.chunk for hit in answer.hits if hit.record.id in where]
     spare = HIT * len(bare) - sum(tokens(one.model_dump_json()) for one in bare)
@@ -134,7 +133,8 @@ def set_tags(workspace: Workspace, given: shape.SetTags, _: Settings) -> shape.C
 
 def get(workspace: Workspace, given: shape.GetDocument | shape.OneDocument, _: Settings) -> shape.WholeDocument:
     """A document, or the part of it that was asked for and fits."""
-    record = _named(workspace, given)
+    path = given.source_path if isinstance(given, shape.GetDocument) else None
+    record = workspace.record(given.id) if given.id is not None else workspace.at(path or "")
     content = workspace.content(record)
     text = Text.of(content)
     first, last = 1, max(1, len(text.lines))
@@ -174,7 +174,7 @@ def documents(workspace: Workspace, given: shape.ListDocuments, _: Settings) -> 
         collection=given.collection,
         tags=given.tags or (),
     )
-    where = workspace.addresses(records)
+    where = _addresses(workspace, records)
     told = [shape.Document(**_document(record, where[record.id])) for record in records if record.id in where]
     return shape.DocumentList(documents=told, next_cursor=cursor)
 
@@ -219,15 +219,9 @@ def _standard(data: str) -> str:
     return plain if "=" in plain else plain + "=" * (-len(plain) % 4)
 
 
-def _named(workspace: Workspace, given: shape.GetDocument | shape.OneDocument) -> Record:
-    """The document of that id, or at that path; a stored file's path is its document's too."""
-    if given.id is not None:
-        return workspace.record(given.id)
-    path = given.source_path or ""
-    for address in (path, f"{path}.md"):
-        with suppress(NotFound):
-            return workspace.at(address)
-    raise NotFound("no document at this source_path in the workspace; kb_search finds documents")
+def _addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
+    """The address of each document whose file has not gone since the index was asked."""
+    return workspace.addresses([record for record in records if workspace.there(record)])
 
 
 def _key() -> str:

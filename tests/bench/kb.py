@@ -23,7 +23,6 @@ from tests.bench.measure import ROOT, Daemon, Row, daemon, p50, p95, timed
 from tests.bench.speed import fresh
 
 FILES = ROOT / "tests/files"  # made by the usual programs
-LARGE = 500 * 1_000_000
 CHUNK = 1 << 20
 CLIENTS = 4
 
@@ -42,19 +41,22 @@ def kb(work: Path) -> Iterator[Row]:
         ids = [hit["document_id"] for text in asked[:15] for hit in one.tool("kb_search", query=text)["results"]]
         spent = timed([lambda doc=doc: one.tool("kb_get", id=doc) for doc in ids[:150]])
         yield Row("kb_get over MCP", "", *_held(spent))
+        texts = [f"Captured at once, number {n}: the chimney was swept." for n in range(60)]
+        spent = timed([lambda text=text: one.tool("capture_thought", content=text) for text in texts])
+        yield Row("capture_thought, to compare", "", *_held(spent))
         spent = [_note(one, f"A note of its own, number {n}: the pump on the roof was replaced.") for n in range(60)]
         yield Row("kb_addnote -> done, one after the other", "", *_held(spent))
         with ThreadPoolExecutor(8) as pool:
             texts = [f"Sent with seven others, number {n}: the boiler hums again." for n in range(120)]
-            spent = list(pool.map(lambda text: _note(one, text), texts))
+            spent = list(pool.map(lambda text: _note(one, text, 0.05), texts))
         yield Row("kb_addnote -> done, 8 clients at once", "", *_held(spent))
 
 
-def files(work: Path) -> Iterator[Row]:
-    """1,000 files of all types, while others search."""
+def files(work: Path, count: int = 1_000) -> Iterator[Row]:
+    """Files of all types, while others search."""
     vault, state = fresh(work, "kb-files")
     vaults.make(vault, 1_000, words=150, captures=True)
-    made = list(mixed(1_000))
+    made = list(mixed(count))
     with daemon(vault, state) as one:
         one.settled()
         one.quiet()
@@ -69,7 +71,7 @@ def files(work: Path) -> Iterator[Row]:
             seconds = time.perf_counter() - begun
         note = f"{ended['done']} done, {ended['failed']} failed; accepted in {accepted:.0f} s"
         yield Row(
-            "1,000 mixed files -> all done", "", f"{seconds:.0f} s, {len(made) / seconds:.1f} a second", None, note
+            f"{count:,} mixed files -> all done", "", f"{seconds:.0f} s, {len(made) / seconds:.1f} a second", None, note
         )
         figure = f"{peak.own:.0f} MB, converters {peak.children:.0f} MB"
         yield Row("peak memory meanwhile", "<= 600 MB", figure, peak.own <= 600, f"{peak.start:.0f} MB before")
@@ -82,8 +84,8 @@ def files(work: Path) -> Iterator[Row]:
         )
 
 
-def large(work: Path) -> Iterator[Row]:
-    """A file of 500 MB in one piece, and chunk by chunk."""
+def large(work: Path, size: int = 500_000_000) -> Iterator[Row]:
+    """A large file in one piece, and chunk by chunk."""
     vault, state = fresh(work, "kb-large")
     with daemon(vault, state) as one:
         one.settled()
@@ -92,14 +94,14 @@ def large(work: Path) -> Iterator[Row]:
         for way, send in (("in one piece", _whole), ("in chunks", _chunked)):
             with watched(one) as peak:
                 begun = time.perf_counter()
-                job = send(one)
+                job = send(one, size)
                 seconds = time.perf_counter() - begun
             grown = peak.own - peak.start
-            figure = f"{grown:.0f} MB more, {LARGE / 1e6 / seconds:.0f} MB/s"
+            figure = f"{grown:.0f} MB more, {size / 1e6 / seconds:.0f} MB/s"
             with watched(one) as peak:
                 status = _done(one, job)
             note = f"then {status['status']}, at most {peak.own - peak.start:.0f} MB more, converter {peak.children:.0f} MB"
-            yield Row(f"500 MB {way}", "<= 50 MB", figure, grown <= 50, note)
+            yield Row(f"{size // 1_000_000} MB {way}", "<= 50 MB", figure, grown <= 50, note)
 
 
 def _held(spent: list[float], most50: float = 0, most95: float = 0) -> tuple[str, bool | None]:
@@ -107,20 +109,20 @@ def _held(spent: list[float], most50: float = 0, most95: float = 0) -> tuple[str
     return f"p50 {p50(spent):.0f}, p95 {p95(spent):.0f} ms", met
 
 
-def _note(one: Daemon, text: str) -> float:
+def _note(one: Daemon, text: str, pause: float = 0.005) -> float:
     """Milliseconds from the call until its job is done."""
     begun = time.perf_counter()
-    _done(one, one.tool("kb_addnote", text=text)["job_id"])
+    _done(one, one.tool("kb_addnote", text=text)["job_id"], pause)
     return (time.perf_counter() - begun) * 1000
 
 
-def _done(one: Daemon, job: str) -> dict[str, Any]:
+def _done(one: Daemon, job: str, pause: float = 0.005) -> dict[str, Any]:
     """A job that has ended."""
     while True:
         (told,) = one.tool("kb_jobs", job_id=job)["jobs"]
         if told["status"] in ("done", "failed"):
             return dict(told)
-        time.sleep(0.005)
+        time.sleep(pause)
 
 
 def _ended(one: Daemon, jobs: int) -> dict[str, int]:
@@ -154,13 +156,13 @@ class Endless(io.RawIOBase):
 LINE = b"The water level of the reservoir was read at noon and written into the book.\n"
 
 
-def _whole(one: Daemon) -> str:
-    return str(one.rest("POST", "/api/v1/jobs", files={"file": ("level.txt", Endless(LARGE))})["job_id"])
+def _whole(one: Daemon, size: int) -> str:
+    return str(one.rest("POST", "/api/v1/jobs", files={"file": ("level.txt", Endless(size))})["job_id"])
 
 
-def _chunked(one: Daemon) -> str:
-    upload = one.tool("kb_upload_start", filename="level 2.txt", total_size=LARGE)["upload_id"]
-    source = Endless(LARGE)
+def _chunked(one: Daemon, size: int) -> str:
+    upload = one.tool("kb_upload_start", filename="level 2.txt", total_size=size)["upload_id"]
+    source = Endless(size)
     index = 0
     while data := source.read(CHUNK):
         one.tool("kb_upload_chunk", upload_id=upload, chunk_index=index, data=base64.b64encode(data).decode())
