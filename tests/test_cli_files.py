@@ -17,7 +17,7 @@ from syncd.cli import code
 from syncd.control import ControlServer
 from syncd.doors import KbSettings
 from tests.process import daemon
-from tests.world import World, settings_of
+from tests.world import World, settings_of, until
 
 TEXT = b"The filter is due in May.\n"
 
@@ -168,6 +168,35 @@ def test_the_same_bytes_under_another_name_are_told_and_left_out(door, here, ran
     assert statuses(told) == {"a.md": "done", "b.txt": "same"}
     assert "b.txt: the same file as a.md" in err
     assert door.left == []
+
+
+def test_a_file_that_waits_already_is_waited_for_and_not_added_a_second_time(door, here, ran):
+    (here / "a.md").write_bytes(TEXT)
+    (here / "b.md").write_bytes(TEXT[::-1])
+    worker = door.world.app.worker
+    go = threading.Event()
+    worker.on("file", lambda work: go.wait(60) and door._file(work))
+    _, first, _ = ran("a.md", "--no-wait")  # as one that was broken off leaves it
+
+    def release():
+        until(lambda: len(door.world.app.queue.jobs()) > 1)  # b.md, which comes after a.md
+        go.set()
+
+    threading.Thread(target=release, daemon=True).start()
+    number, told, _ = ran(".")
+    assert number == 0
+    assert statuses(told) == {"a.md": "done", "b.md": "done"}
+    assert told["files"][0]["job_id"] == first["files"][0]["job_id"]
+    assert len(door.world.app.queue.jobs()) == 2
+    assert door.left == []
+
+
+def test_a_file_that_waits_in_another_workspace_is_another_one(door, here, ran):
+    (here / "a.md").write_bytes(TEXT)
+    (door.world.vault / "Captures/work").mkdir()
+    for workspace in ("default", "work"):
+        assert ran("a.md", "--no-wait", "--workspace", workspace)[0] == 0
+    assert sorted(job.workspace for job in door.world.app.queue.jobs()) == ["default", "work"]
 
 
 def test_stdin_needs_a_name_and_stands_alone(door, here, ran, monkeypatch):
