@@ -20,7 +20,8 @@ from syncd.backup import synced
 from syncd.doors import KbSettings
 from syncd.kinds import HEAD, KNOWN, kind_of, suffix
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, write
-from syncd.queue import Job, Queue
+from syncd.queue import Queue
+from syncd.queued import Job
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
