@@ -136,7 +136,7 @@ class Uploads:
 
     def queued(self, arrival: Arrival, said: Mapping[str, Any]) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        return self._handed(arrival.key, arrival.workspace, arrival.path, arrival.size, said)
+        return self._handed(arrival.key, arrival.workspace, arrival.path, said)
 
     def adopted(self, name: str, workspace: str, *, sha256: str | None = None, **said: Any) -> Job:
         """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share.
@@ -145,7 +145,7 @@ class Uploads:
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")
-        return self._handed(OWNER, workspace, path, path.stat().st_size, said, incoming.sha256(sha256))
+        return self._handed(OWNER, workspace, path, said, incoming.sha256(sha256))
 
     # What is left
 
@@ -191,12 +191,10 @@ class Uploads:
         except NotFound:
             return None
 
-    def _handed(
-        self, key: str, workspace: str, path: Path, size: int, said: Mapping[str, Any], digest: str | None = None
-    ) -> Job:
+    def _handed(self, key: str, workspace: str, path: Path, said: Mapping[str, Any], digest: str | None = None) -> Job:
         rest = dict(said)
         given = {"name": incoming.filename(rest.pop("filename")), **incoming.described(self.settings.known, **rest)}
-        given["size"] = incoming.sized(size, largest=self.settings.max_file)
+        given["size"] = incoming.sized(path.stat().st_size, largest=self.settings.max_file)
         given |= {"sha256": digest} if digest else {}
         taken(given["name"], path)
         return self._queue.add_file(key, workspace, given, path)
