@@ -213,19 +213,21 @@ def queue(patient: Patient) -> Iterator[Finding]:
     path = patient.state / LEDGER
     if mine(path) is None or examined(path):
         return  # and that is a finding already
-    rows = list(peeked(path, "SELECT id, kind, status, given FROM queue WHERE status != 'done'"))
+    rows = list(
+        peeked(path, "SELECT id, kind, status, given, status = 'failed' AND size = 0 FROM queue WHERE status != 'done'")
+    )
     staged = Staged(patient.state / STAGED)
-    files = [(id, json.loads(given)["given"]) for id, kind, _, given in rows if kind == "file"]
-    lost = [id for id, given in files if not given.get("path") and staged.find(id) is None]
+    files = [(id, json.loads(given)["given"], shed) for id, kind, _, given, shed in rows if kind == "file"]
+    lost = [id for id, given, shed in files if not (shed or given.get("path") or staged.find(id))]
     for id in lost:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
-    old = strays(staged.folder, [id for id, _ in files], older_s=STRAY_S)
+    old = strays(staged.folder, [id for id, *_ in files], older_s=STRAY_S)
     if old:
         says = f"{len(old)} staged files belong to no job"
         yield Finding(
             "queue", "wrong", says, "memex job run leftovers", partial(gone, *(staged.folder / name for name in old))
         )
-    failed = sum(status == "failed" for *_, status, _ in rows)
+    failed = sum(status == "failed" for _, _, status, *_ in rows)
     if failed:
         yield Finding(
             "queue",

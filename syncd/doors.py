@@ -41,7 +41,9 @@ class KbSettings:
     collections: tuple[str, ...] = setting((), "Collections besides `documents`, `memory` and `workspace`.")
     max_file: int = setting(1_073_741_824, "The largest file that is taken, in bytes.", least=1)
     staged: int = setting(
-        2_147_483_648, "Bytes that one key may have uploaded and not turned into documents yet.", least=1
+        2_147_483_648,
+        "Bytes that one key may have uploaded and not turned into documents yet; as many of files that failed are kept.",
+        least=1,
     )
     uploads: int = setting(64, "Uploads that one key may have under way.", least=1)
     queued: int = setting(10_000, "Jobs of one key that may wait.", least=1)

@@ -143,6 +143,9 @@ SCHEMA: tuple[str, ...] = (
         edited_at INTEGER NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE INDEX queue_failed ON queue (key, seq) WHERE kind = 'file' AND status = 'failed' AND size > 0;
+    """,
 )
 
 

@@ -217,10 +217,12 @@ class Memos:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
 
     def _standing(self, memo_id: str, namespace: str) -> Record | None:
-        """The memo to change, if there is one. Raises Conflict when its id is another note's."""
+        """The memo to change, if there is one. Raises Conflict when its id is another note's, InvalidArgument for a file's."""
         record = self.index.record(memo_id, self.workspace)
         if record is not None and not self._here(record, namespace):
             raise Conflict(f"the id {memo_id!r} is in use; leave memo_id out, or choose another")
+        if record is not None and record.type in update.ELSEWHERE:
+            raise InvalidArgument(f"this is no memo to change: {update.ELSEWHERE[record.type]}", type=record.type)
         return record
 
     def _revision(self, wish: _Wish, _: Index) -> tuple[list[Change], str]:
@@ -228,8 +230,6 @@ class Memos:
         record = self._standing(wish.memo_id, wish.namespace)
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
-        if why := update.ELSEWHERE.get(record.type):
-            raise InvalidArgument(f"this is no memo to change: {why}", field="memo_id")
 
         def changes(front: str, document: Document) -> dict[str, PropertyValue]:
             filed = {} if wish.tags is None else retagged(front, wish.tags, wish.collection)

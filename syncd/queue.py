@@ -91,13 +91,7 @@ class Queue:
         return self._add((*own, "note", key, workspace, size), given, title)
 
     def add_file(
-        self,
-        key: str,
-        workspace: str,
-        given: Mapping[str, Any],
-        staged: Path | None,
-        *,
-        id: str | None = None,
+        self, key: str, workspace: str, given: Mapping[str, Any], staged: Path | None, *, id: str | None = None
     ) -> Job:
         """Queue a file: one that lies `staged` and is moved to the queue's own folder, or one of the vault (`given.path`).
 
@@ -176,8 +170,7 @@ class Queue:
             terms.append("seq < (SELECT seq FROM queue WHERE id = :before)")
         which = f" WHERE {' AND '.join(terms)}" if terms else ""
         rows = self._ledger.rows(
-            f"{_SELECT}{which} ORDER BY seq DESC LIMIT :limit",
-            asked | {"before": before, "limit": limit},
+            f"{_SELECT}{which} ORDER BY seq DESC LIMIT :limit", asked | {"before": before, "limit": limit}
         )
         return [self._job(row) for row in rows]
 
@@ -281,7 +274,7 @@ class Queue:
             self.staged.drop(id)
 
     def fail(self, id: str, error: MemexError) -> None:
-        """The job came to nothing. Its staged file stays, for whoever tries again."""
+        """The job came to nothing. Its staged file stays, for whoever tries again, while its key's have room."""
         stage = self._stages.get(id, (0.0, ""))[1]
         self._set(id, "running", status="failed", stage=stage, error=_told(error), finished_at=self._now())
 
@@ -352,7 +345,19 @@ class Queue:
             )
         if columns.get("status"):
             self._ended(id)
+        if changed and columns.get("status") == "failed":
+            self._shed(id)
         return bool(changed)
+
+    def _shed(self, id: str) -> None:
+        """Of a key's failed jobs, the owner's aside, remove the oldest staged files that are more than its share."""
+        for (old,) in self._ledger.rows(
+            "SELECT id FROM (SELECT id, sum(size) OVER (ORDER BY seq DESC) AS held FROM queue WHERE kind = 'file'"
+            " AND status = 'failed' AND size > 0 AND key != '' AND key = (SELECT key FROM queue WHERE id = ?)) WHERE held > ?",
+            (id, self._settings.staged),
+        ):
+            if self._set(old, "failed", size=0):
+                self.staged.drop(old)
 
     def _ended(self, id: str) -> None:
         self._stages.pop(id, None)

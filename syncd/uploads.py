@@ -107,7 +107,11 @@ class Uploads:
                 job = self._queue.add_file(key, workspace, given, file, id=_job_id(upload_id))
             self._drop(parts)
             return job
-        if OURS.fullmatch(upload_id) and (job := self._job(key, workspace, upload_id)):
+        if (
+            OURS.fullmatch(upload_id)
+            and not upload_id.endswith(ALONE)
+            and (job := self._job(key, workspace, upload_id))
+        ):
             return job
         raise NotFound(NO_SUCH)
 
@@ -136,7 +140,7 @@ class Uploads:
 
     def queued(self, arrival: Arrival, said: Mapping[str, Any]) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        return self._handed(arrival.key, arrival.workspace, arrival.path, said)
+        return self._handed(arrival.key, arrival.workspace, arrival.path, size=arrival.size, said=said)
 
     def adopted(self, name: str, workspace: str, *, sha256: str | None = None, **said: Any) -> Job:
         """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share.
@@ -145,7 +149,7 @@ class Uploads:
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")
-        return self._handed(OWNER, workspace, path, said, incoming.sha256(sha256))
+        return self._handed(OWNER, workspace, path, size=path.stat().st_size, said=said, digest=incoming.sha256(sha256))
 
     # What is left
 
@@ -191,10 +195,12 @@ class Uploads:
         except NotFound:
             return None
 
-    def _handed(self, key: str, workspace: str, path: Path, said: Mapping[str, Any], digest: str | None = None) -> Job:
+    def _handed(
+        self, key: str, workspace: str, path: Path, *, size: int, said: Mapping[str, Any], digest: str | None = None
+    ) -> Job:
         rest = dict(said)
         given = {"name": incoming.filename(rest.pop("filename")), **incoming.described(self.settings.known, **rest)}
-        given["size"] = incoming.sized(path.stat().st_size, largest=self.settings.max_file)
+        given["size"] = incoming.sized(size, largest=self.settings.max_file)
         given |= {"sha256": digest} if digest else {}
         taken(given["name"], path)
         return self._queue.add_file(key, workspace, given, path)
@@ -230,42 +236,75 @@ class Uploads:
 
 
 class Arrival:
-    """A file that comes in one go. What was not queued at the end of its block leaves nothing."""
+    """A file that comes in one go. What was not queued at the end of its block leaves nothing.
+
+    Who leaves the block while a thread is at work on the file leaves the closing to it: the number of a closed file is
+    soon that of another."""
 
     def __init__(self, uploads: Uploads, key: str, workspace: str, path: Path) -> None:
         self.key, self.workspace, self.path = key, workspace, path
         self.size = self.reserved = 0
         self._uploads = uploads
         self._file = -1
+        self._lock = threading.Lock()  # for the file
+        self._left = False
 
     def __enter__(self) -> Self:
-        with disk():
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file = os.open(self.path, flags, 0o600)
+        try:
+            with disk():
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._file = os.open(self.path, flags, 0o600)
+        except Unavailable:
+            self._uploads.forget(self)  # else it would count against its key until the next start
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._file)
-        with suppress(OSError):
-            self.path.unlink(missing_ok=True)
-        self._uploads.forget(self)
+        self._left = True
+        self._close()
 
     def write(self, data: bytes) -> None:
         """Keep the next bytes. Raises ResourceExhausted, Unavailable."""
-        self.size += len(data)
-        incoming.sized(max(self.size, 1), largest=self._uploads.settings.max_file)
-        if self.size > self.reserved:
-            self._uploads.reserve(self, self.size - self.reserved)
-        self._uploads.room(len(data))
-        with disk():
-            write(self._file, data)
+        with self._open() as file:
+            self.size += len(data)
+            incoming.sized(max(self.size, 1), largest=self._uploads.settings.max_file)
+            if self.size > self.reserved:
+                self._uploads.reserve(self, self.size - self.reserved)
+            self._uploads.room(len(data))
+            with disk():
+                write(file, data)
 
     def queued(self, **said: Any) -> Job:
         """Queue it, on disk; `said` is its `filename` and what `incoming.described` takes. Raises InvalidArgument."""
-        with disk():
-            os.fsync(self._file)
-            synced(self.path.parent)
-        return self._uploads.queued(self, said)
+        with self._open() as file:
+            with disk():
+                os.fsync(file)
+                synced(self.path.parent)
+            return self._uploads.queued(self, said)
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        """The file, which stays open during the block. Raises Unavailable once its own block was left."""
+        try:
+            with self._lock:
+                if self._left:
+                    raise Unavailable("the upload was broken off; nothing was kept, send it again")
+                yield self._file
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Close the file and remove what is left of it, once its block was left and nobody is at work on it."""
+        if self._left and self._lock.acquire(blocking=False):
+            try:
+                if self._file >= 0:
+                    os.close(self._file)
+                    self._file = -1
+                    with suppress(OSError):
+                        self.path.unlink(missing_ok=True)
+                    self._uploads.forget(self)
+            finally:
+                self._lock.release()
 
 
 def taken(name: str, file: Path) -> None:

@@ -607,11 +607,15 @@ def test_a_queue_that_is_well_tells_what_waits(clinic):
 
 def test_a_job_whose_file_is_missing_is_named(clinic, tmp_path):
     (tmp_path / "in").write_bytes(b"data")
+    (tmp_path / "big").write_bytes(b"data")
     with clinic.opened() as app:
         job = app.queue.add_file("k", "default", {"name": "a.pdf"}, tmp_path / "in")
         app.queue.add_file("k", "default", {"name": "b.pdf", "path": "Captures/default/b.pdf"}, None)
+        shed = app.queue.add_file("k", "default", {"name": "c.pdf", "size": 1 << 40}, tmp_path / "big")
+        app.queue.cancel(shed.id)  # more than may be kept of failed ones
+        assert app.queue.staged.find(shed.id) is None
     (clinic.state / "staged" / job.id).unlink()
-    found = only(clinic.look(doctor_state.queue))
+    found = clinic.look(doctor_state.queue)[0]
     assert (found.is_, job.id in found.says, found.mend) == ("wrong", True, f"memex job show {job.id}")
 
 

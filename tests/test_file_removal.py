@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
-from index.errors import Unavailable
+from index.errors import InvalidArgument, Unavailable
 from syncd.note import decode, edit, encode
 from tests.filing import Filing
 from tests.test_durable import Fault, failing
@@ -151,3 +153,16 @@ def test_a_deletion_that_cannot_be_committed_changed_nothing(filing, tool):
     assert (filing.stored(), filing.notes()) == ({}, [])
     outcomes = [entry.outcome for entry in filing.world.app.audit.entries() if entry.kind == "undone"]
     assert len(outcomes) == 2
+
+
+def test_an_agent_cannot_say_which_file_a_document_is_the_text_of(filing):
+    id = filing.upload("a.pdf", PDF)
+    filing.world.write("Captures/default/mine.png", b"a person's")
+    claim = {"file": "[[Captures/default/mine.png]]", "file_sha256": hashlib.sha256(b"a person's").hexdigest()}
+    before = (filing.world.vault / f"{FILE}.md").read_bytes()
+    for more in ({"metadata": claim}, {"metadata": {}, "replace": True}, {}):
+        with pytest.raises(InvalidArgument, match="text of a file"):
+            filing.workspace.memos.save("The walrus sleeps.", memo_id=id, **more)
+    assert (filing.world.vault / f"{FILE}.md").read_bytes() == before
+    filing.workspace.delete(id)
+    assert filing.stored() == {"Captures/default/mine.png": b"a person's"}

@@ -283,6 +283,27 @@ def test_jobs_are_forgotten_some_time_after_they_have_ended(queue, clock, tmp_pa
     assert queue.staged.find(old.id) is None
 
 
+def test_failed_files_of_a_key_take_no_more_than_its_share(opened, tmp_path):
+    queue = opened(staged=10)
+
+    def failed(name, key="k"):
+        job = queue.add_file(key, "w", {"name": name, "size": 4}, dropped(tmp_path / "in" / name))
+        queue.begin(job.id)
+        queue.fail(job.id, InvalidArgument("unreadable"))
+        return job.id
+
+    owners, others = [failed(f"{n}.own", "") for n in range(4)], failed("x", "other")
+    ids = [failed(f"{n}.pdf") for n in range(5)]
+    kept = [bool(queue.staged.find(id)) for id in ids]
+    assert kept == [False, False, False, True, True]
+    assert all(map(queue.staged.find, [*owners, others]))
+    again = queue.add_file("k", "w", {"name": "new", "size": 4}, dropped(tmp_path / "in" / "new"))
+    queue.cancel(again.id)
+    assert [bool(queue.staged.find(id)) for id in (*ids[3:], again.id)] == [False, True, True]
+    queue.retry(ids[0])
+    assert queue.held("k", "file") == (1, 0)
+
+
 def test_staged_files_that_no_job_needs_are_swept_once_they_are_old(queue, tmp_path):
     needed = queue.add_file("k", "w", {"name": "a"}, dropped(tmp_path / "in" / "a"))
     stray = dropped(queue.staged.folder / ("0" * 32))

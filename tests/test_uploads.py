@@ -374,6 +374,47 @@ def test_a_file_in_one_piece_is_queued_or_leaves_nothing(place):
     assert place.uploads._arriving == {}
 
 
+def test_what_no_upload_can_be_called_is_no_upload(place):
+    for id in ("", "..", f"{uuid.uuid4()}.file", f"{uuid.uuid4()}\n", "A" * 200):
+        with refused(NotFound, "no such upload"):
+            place.finish(id)
+
+
+def test_files_that_could_not_be_begun_are_not_counted(place):
+    shutil.rmtree(place.state / "uploads")
+    for _ in range(SMALL.uploads + 1):
+        with refused(Unavailable, "the disk failed"), place.uploads.receive("k1", "default", 30_000):
+            pytest.fail("there is nowhere to put it")
+    (place.state / "uploads").mkdir()
+    with place.uploads.receive("k1", "default", 30_000) as arrival:
+        arrival.write(b"It is.")
+        assert arrival.queued(filename="a.md")
+
+
+def test_a_caller_who_leaves_closes_no_file_under_whoever_writes_it(place):
+    began, go_on = threading.Event(), threading.Event()
+
+    class Slow(Uploads):
+        def room(self, size, **_):
+            if size == len(b"stray"):
+                began.set()
+                assert go_on.wait(30)
+
+    uploads = Slow(place.state, place.queue, SMALL, vault=place.vault, now=lambda: place.now)
+    with uploads.receive("k1", "default") as arrival:
+        arrival.write(b"once")
+        thread = threading.Thread(target=arrival.write, args=(b"stray",))
+        thread.start()
+        assert began.wait(30)
+    with (place.vault / "other").open("wb", buffering=0) as other:  # gets the lowest number that is free
+        go_on.set()
+        thread.join(30)
+        assert other.tell() == 0
+    assert (place.left, uploads._arriving) == ([], {})
+    with refused(Unavailable, "broken off"):
+        arrival.write(b"more")
+
+
 def test_files_in_one_piece_share_the_bytes_of_their_key(place):
     with place.uploads.receive("k1", "work", 50_000), place.uploads.receive("k1", "work", 40_000) as second:
         with refused(ResourceExhausted):
