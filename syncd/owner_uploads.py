@@ -38,12 +38,16 @@ def operations(desk: Desk, ledger: Ledger, index: Callable[[], Index]) -> dict[s
         return owner_queue.told(job)
 
     def _same(workspace: str, digest: str) -> dict[str, Any] | None:
-        """The document of a file with these very bytes."""
+        """The document of a file with these very bytes, or the note that a Markdown file of them became."""
         rows = ledger.rows("SELECT path, document_id FROM handled WHERE digest = ?", (digest,))
         for path, id in rows:
             record = index().record(id, workspace)
             if record is not None and record.file == path:
                 return {"id": record.id, "path": path}
+        for id in desk.queue.became(workspace, digest):
+            record = index().record(id, workspace)
+            if record is not None and record.file is None:
+                return {"id": record.id, "path": record.path}
         return None
 
     def _waiting(workspace: str, digest: str, size: int) -> dict[str, Any] | None:

@@ -156,6 +156,15 @@ class Queue:
         )
         return self._job(rows[0]) if rows else None
 
+    def became(self, workspace: str, digest: str) -> list[str]:
+        """The documents that jobs of the owner's have made of staged files with these bytes; some may be gone by now."""
+        rows = self._ledger.rows(
+            "SELECT document_id FROM queue WHERE key = '' AND workspace = ? AND kind = 'file' AND status = 'done'"
+            " AND instr(given, ?) AND json_extract(given, '$.given.sha256') = ?",  # the first is quick
+            (workspace, digest, digest),
+        )
+        return [id for (id,) in rows]
+
     def beginning(self, id: str) -> list[str]:
         """At most two ids of jobs that begin so."""
         return [

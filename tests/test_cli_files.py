@@ -199,6 +199,26 @@ def test_a_file_that_waits_in_another_workspace_is_another_one(door, here, ran):
     assert sorted(job.workspace for job in door.world.app.queue.jobs()) == ["default", "work"]
 
 
+def test_a_markdown_file_that_became_a_note_is_not_added_again_while_there_is_the_note(door, here, ran):
+    (here / "a.md").write_bytes(TEXT)
+    note = door.world.vault / "Captures/default/Files/a.md"
+
+    def becomes(work):
+        note.parent.mkdir(exist_ok=True)
+        note.write_text(f"---\nid: {work.job.planned}\n---\n{TEXT.decode()}")
+        door.world.run()
+        return work.job.planned
+
+    door.world.app.worker.on("file", becomes)
+    assert statuses(ran("a.md")[1]) == {"a.md": "done"}
+    number, told, err = ran("a.md")
+    assert (number, statuses(told)) == (0, {"a.md": "same"})
+    assert "the same file as Captures/default/Files/a.md" in err
+    note.unlink()
+    door.world.run()
+    assert statuses(ran("a.md")[1]) == {"a.md": "done"}
+
+
 def test_stdin_needs_a_name_and_stands_alone(door, here, ran, monkeypatch):
     for words in (("-",), ("-", "a.md", "--name", "x.md"), ("a.md", "--name", "x.md")):
         assert ran(*words)[0] == 2
@@ -360,13 +380,14 @@ def test_files_are_read_with_a_daemon_and_without_one(tmp_path, models, bundled)
         folder.mkdir()
         (folder / "one.html").write_text("<html><body><h1>Boiler</h1><p>The pressure valve hisses.</p></body></html>")
         (folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        (folder / "plain.md").write_text("# Kettle\n\nIt whistles.\n")
         told = memex.json("addfile", str(folder))
-        assert told["counts"] == {"skipped": 1, "done": 1}
+        assert told["counts"] == {"skipped": 1, "done": 2}
         assert "valve hisses" in memex.run("get", told["files"][1]["document_id"])
         memex.serve()
         (folder / "two.csv").write_text("part,price\ngasket,4\n")
         told = memex.json("addfile", str(folder))
-        assert told["counts"] == {"skipped": 1, "same": 1, "done": 1}
+        assert told["counts"] == {"skipped": 1, "same": 2, "done": 1}
         assert memex.found("gasket", "--mode", "text") == ["Captures/default/Files/two.csv.md"]
-        assert memex.json("addfile", str(folder))["counts"] == {"skipped": 1, "same": 2}
+        assert memex.json("addfile", str(folder))["counts"] == {"skipped": 1, "same": 3}
         assert (memex.vault / "Captures/default/Files/two.csv").read_text() == "part,price\ngasket,4\n"
