@@ -80,6 +80,11 @@ def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[Comp
     return _fitting(((name, "") for name in (chosen.kb.known if chosen else COLLECTIONS)), typed)
 
 
+def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+    """What the shell itself offers: files and folders."""
+    return [CompletionItem(typed, type="file")]
+
+
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of jobs, as one word each."""
     found = _asked(ctx, "job.list", {}) or []

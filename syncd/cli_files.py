@@ -13,7 +13,7 @@ import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable, from_dict
 from syncd import render
-from syncd.cli_complete import workspaces
+from syncd.cli_complete import collections, files, workspaces
 from syncd.cli_frame import Command, Event, answer, asking, settings, shown, talk
 from syncd.cli_queue import waited
 
@@ -29,12 +29,12 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 
 
 @click.command("addfile", cls=Command)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=files)
 @click.option(
     "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Where they go."
 )
 @click.option("--namespace", help="A folder of the workspace.")
-@click.option("--collection", help="The collection they are in.")
+@click.option("--collection", shell_complete=collections, help="The collection they are in.")
 @click.option("--tag", "-t", "tags", multiple=True, help="A tag; repeat for several.")
 @click.option("--title", help="The title of the one file.")
 @click.option("--name", help="The name of what stdin gives, such as report.pdf.")
@@ -164,19 +164,22 @@ class Adding:
             self.show({"done": (before + size) >> 10, "total": total >> 10, "stage": f"{name} (KiB)"})
 
         with copied(source, chosen.state, largest=self.largest, free=chosen.kb.free, show=show) as copy:
-            if same := self._same(copy):
+            same, job = self._there(copy)
+            if same:
                 self._put(path, "same", f"the same file as {same}")
                 return
-            job = self.ask("file.add", {**self.said, "staged": copy.name, "name": name})
+            if job is None:
+                job = self.ask("file.add", {**self.said, "staged": copy.name, "name": name, "sha256": copy.digest})
         self._known[copy.digest] = str(path)
         self._jobs[job["id"]] = self._put(path, "queued", job_id=job["id"])
 
-    def _same(self, copy: Copy) -> str:
-        """The file that has these very bytes, of those that were added now or before; "" if none has."""
+    def _there(self, copy: Copy) -> tuple[str, Mapping[str, Any] | None]:
+        """The file that has these very bytes, of those that were added now or before ("" if none has); or the job that waits to."""
         if first := self._known.get(copy.digest):
-            return first
-        found = self.ask("file.check", {**self.said, "sha256": copy.digest})["document"]
-        return f"{found['path']} ({found['id']})" if found else ""
+            return first, None
+        found = self.ask("file.check", {**self.said, "sha256": copy.digest, "size": copy.size})
+        known = found["document"]
+        return (f"{known['path']} ({known['id']})", None) if known else ("", found.get("job"))
 
     def _put(self, path: Path | str, status: str, why: str = "", *, job_id: str | None = None) -> dict[str, Any]:
         one = {"path": str(path), "status": status, "reason": why or None, "job_id": job_id, "document_id": None}

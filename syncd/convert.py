@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
-from syncd.doors import KbSettings
 from syncd.kinds import HEAD, KNOWN, NAMED, kind_of
 
 __all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "converted", "kind_of"]
@@ -51,17 +50,6 @@ class Limits:
     pages: int = 2_000  # pages, slides or sheets
     inflated: int = 1 << 30  # bytes that a compressed file may unpack to
     text: int = 4_000_000  # bytes of text that are kept, as UTF-8
-
-    @staticmethod
-    def of(settings: KbSettings) -> Limits:
-        """The limits that the settings state."""
-        return Limits(
-            seconds=settings.convert_s,
-            memory=settings.convert_mb << 20,
-            pages=settings.pages,
-            inflated=settings.inflated_mb << 20,
-            text=settings.text_kb * 1_000,
-        )
 
 
 @dataclass(frozen=True, slots=True)

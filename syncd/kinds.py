@@ -73,7 +73,7 @@ def kind_of(name: str, head: bytes) -> str:
     if (what := next((what for start, what in _FOREIGN if head.startswith(start)), None)) and named not in TEXTUAL:
         raise InvalidArgument(f"the file is {what}, which is not read; {_taken()}")
     if stray(head) and not head.startswith(_UNICODE) and not wide(head):
-        raise InvalidArgument(f"the file holds bytes that are no text{_although(named)}; {_taken()}")
+        raise InvalidArgument(f"the file holds bytes that are no text{_whatever(named)}; {_taken()}")
     if named in TEXTUAL:
         return HTML if named == TEXT and _HTML.match(head) else named
     if named is not None:
@@ -96,7 +96,7 @@ def _package(named: str | None, head: bytes) -> str:
         return named or ""
     if len(held) == 1:
         return held[0]
-    raise InvalidArgument(f"the file is a ZIP archive{_although(named)}; {_taken()}")
+    raise InvalidArgument(f"the file is a ZIP archive, which is not read{_whatever(named)}; {_taken()}")
 
 
 def _compound(head: bytes) -> str:
@@ -118,9 +118,9 @@ def wide(head: bytes) -> str | None:
     return None
 
 
-def _although(named: str | None) -> str:
-    return f", not {NAMED[named]}" if named else ""
+def _whatever(named: str | None) -> str:
+    return f", although its name says {NAMED[named]}" if named else ""
 
 
 def _taken() -> str:
-    return f"those that are: {', '.join(NAMED.values())}"
+    return f"what is read: {', '.join(NAMED.values())}"

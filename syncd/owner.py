@@ -162,7 +162,7 @@ class _Owner:
         wanted = given.get("workspace")
         if record is None or (wanted and record.workspace != wanted):
             raise NotFound(
-                f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are yours to delete"
+                f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
             )
         return record
 

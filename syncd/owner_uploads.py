@@ -26,22 +26,34 @@ def operations(desk: Desk, ledger: Ledger, index: Callable[[], Index]) -> dict[s
         digest = given.get("sha256")
         return {
             "document": _same(workspace, str(digest)) if digest else None,
+            "job": _waiting(workspace, str(digest), int(given.get("size") or 0)) if digest else None,
             "largest": desk.uploads.settings.max_file,
         }
 
     def add(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = desk.workspace(given["workspace"]).name
-        job = desk.uploads.adopted(given["staged"], workspace, filename=given["name"], **_said(given))
+        job = desk.uploads.adopted(
+            given["staged"], workspace, filename=given["name"], sha256=given.get("sha256"), **_said(given)
+        )
         return owner_queue.told(job)
 
     def _same(workspace: str, digest: str) -> dict[str, Any] | None:
-        """The document of a file with these very bytes."""
+        """The document of a file with these very bytes, or the note that a Markdown file of them became."""
         rows = ledger.rows("SELECT path, document_id FROM handled WHERE digest = ?", (digest,))
         for path, id in rows:
             record = index().record(id, workspace)
             if record is not None and record.file == path:
                 return {"id": record.id, "path": path}
+        for id in desk.queue.became(workspace, digest):
+            record = index().record(id, workspace)
+            if record is not None and record.file is None:
+                return {"id": record.id, "path": record.path}
         return None
+
+    def _waiting(workspace: str, digest: str, size: int) -> dict[str, Any] | None:
+        """The job that is to make that document, of a call that was broken off or does not wait."""
+        job = desk.queue.awaited(workspace, digest, size)
+        return None if job is None else owner_queue.told(job)
 
     return {"file.check": check, "file.add": add}
 

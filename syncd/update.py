@@ -67,10 +67,8 @@ def updated(
 
     def decide(_: Index) -> tuple[list[Change], tuple[str, bool]]:
         found = find()
-        if found.type in ELSEWHERE:
-            raise InvalidArgument(
-                f"this document can't be given another text: {ELSEWHERE[found.type]}", type=found.type
-            )
+        if found.type == "entity" or (found.type in ELSEWHERE and wish.text is not None):
+            raise InvalidArgument(f"this document is not changed so: {ELSEWHERE[found.type]}", type=found.type)
         written = revised(tools, found, changes, content=wish.text, version=wish.version)
         return written, (found.path, bool(written))
 

@@ -20,7 +20,8 @@ from syncd.backup import synced
 from syncd.doors import KbSettings
 from syncd.kinds import HEAD, KNOWN, kind_of, suffix
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
-from syncd.queue import Job, Queue
+from syncd.queue import Queue
+from syncd.queued import Job
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
@@ -140,14 +141,16 @@ class Uploads:
 
     def queued(self, arrival: Arrival, said: Mapping[str, Any]) -> Job:
         """Queue a file that has arrived. Raises InvalidArgument."""
-        return self._handed(arrival.key, arrival.workspace, arrival.path, arrival.size, said)
+        return self._handed(arrival.key, arrival.workspace, arrival.path, size=arrival.size, said=said)
 
-    def adopted(self, name: str, workspace: str, **said: Any) -> Job:
-        """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share."""
+    def adopted(self, name: str, workspace: str, *, sha256: str | None = None, **said: Any) -> Job:
+        """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share.
+
+        `sha256`, the digest of its bytes, lets `Queue.awaited` find it."""
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")
-        return self._handed(OWNER, workspace, path, path.stat().st_size, said)
+        return self._handed(OWNER, workspace, path, size=path.stat().st_size, said=said, digest=incoming.sha256(sha256))
 
     # What is left
 
@@ -192,10 +195,13 @@ class Uploads:
         except NotFound:
             return None
 
-    def _handed(self, key: str, workspace: str, path: Path, size: int, said: Mapping[str, Any]) -> Job:
+    def _handed(
+        self, key: str, workspace: str, path: Path, *, size: int, said: Mapping[str, Any], digest: str | None = None
+    ) -> Job:
         rest = dict(said)
         given = {"name": incoming.filename(rest.pop("filename")), **incoming.described(self.settings.known, **rest)}
         given["size"] = incoming.sized(size, largest=self.settings.max_file)
+        given |= {"sha256": digest} if digest else {}
         taken(given["name"], path)
         return self._queue.add_file(key, workspace, given, path)
 

@@ -67,5 +67,24 @@ def docx(body: str = "", **parts: str | bytes) -> bytes:
     return out.getvalue()
 
 
+def xlsx(rows: Sequence[Sequence[str]]) -> bytes:
+    """An Excel workbook of one sheet of texts."""
+    main, base = "application/vnd.openxmlformats-officedocument.spreadsheetml", "http://schemas.openxmlformats.org"
+    one = '<c t="inlineStr"><is><t>{}</t></is></c>'
+    cells = "".join(f"<row>{''.join(map(one.format, row))}</row>" for row in rows)
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{base}/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType="{main}.sheet.main+xml"/><Override PartName="/xl/sheet1.xml" ContentType="{main}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{base}/package/2006/relationships"><Relationship Id="r1" Type="{base}/officeDocument/2006/relationships/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{base}/spreadsheetml/2006/main" xmlns:r="{base}/officeDocument/2006/relationships"><sheets><sheet name="One" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{base}/package/2006/relationships"><Relationship Id="r1" Type="{base}/officeDocument/2006/relationships/worksheet" Target="sheet1.xml"/></Relationships>',
+        "xl/sheet1.xml": f'<worksheet xmlns="{base}/spreadsheetml/2006/main"><sheetData>{cells}</sheetData></worksheet>',
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return out.getvalue()
+
+
 def paragraph(text: str) -> str:
     return f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>"

@@ -186,7 +186,7 @@ KB: Final[dict[str, Schema]] = {
         queue=OPEN,
         degraded=TEXTS,
     ),
-    "kb_jobs": of(jobs=many(JOB)),
+    "kb_jobs": of(jobs=many(JOB), next_cursor=some(TEXT)),
 }
 KB_REST: Final[dict[str, Schema]] = {  # what REST has beside them
     "list_documents": of(documents=many(of(**DOCUMENT)), next_cursor=some(TEXT)),

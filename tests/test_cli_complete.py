@@ -119,11 +119,17 @@ def bash(home, *words):
         (("memex", "perspective", "remove", "t"), ["technical"]),
         (("memex", "search", "--collection", ""), ["documents", "memory", "workspace"]),
         (("memex", "capture", "--collection", "m"), ["memory"]),
+        (("memex", "addfile", "--collection", "m"), ["memory"]),
         (("memex", "completion", "f"), ["fish"]),
     ],
 )
 def test_bash_completes_commands_options_and_names(served, words, found):
     assert bash(served, *words) == found
+
+
+def test_files_to_be_added_are_left_to_the_shell(home):
+    asked = "COMP_WORDS='memex addfile a re' COMP_CWORD=3 _MEMEX_COMPLETE=bash_complete memex"
+    assert shell(home, "bash", asked) == ["file,re"]
 
 
 def test_without_a_daemon_workspaces_are_the_folders(home):

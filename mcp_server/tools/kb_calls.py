@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from index.errors import InvalidArgument, NotFound
 from index.model import Hit, Record
 from index.query import request
 from mcp_server.caller import CALLER
@@ -24,7 +25,7 @@ from syncd.markdown import outline
 from syncd.secrets import DEFECT
 
 if TYPE_CHECKING:
-    from syncd.queue import Job
+    from syncd.queued import Job
     from syncd.workspace import Workspace
 
 HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
@@ -204,8 +205,15 @@ def jobs(workspace: Workspace, given: shape.Jobs | shape.ListJobs, _: Settings) 
     """The key's own jobs, or one of them."""
     if isinstance(given, shape.Jobs) and given.job_id is not None:
         found = [workspace.job(_key(), given.job_id)]
-        return shape.JobList(jobs=[_job(one) for one in found if given.status in (None, one.status)])
-    return shape.JobList(jobs=[_job(one) for one in workspace.jobs(_key(), status=given.status, limit=given.limit)])
+        return shape.JobList(jobs=[_job(one) for one in found if given.status in (None, one.status)], next_cursor=None)
+    if given.cursor is not None:
+        try:
+            workspace.job(_key(), given.cursor)
+        except NotFound:
+            raise InvalidArgument("cursor must be the next_cursor of the page before", field="cursor") from None
+    found = workspace.jobs(_key(), status=given.status, limit=given.limit + 1, before=given.cursor)
+    told = found[: given.limit]
+    return shape.JobList(jobs=[_job(one) for one in told], next_cursor=told[-1].id if len(found) > len(told) else None)
 
 
 def job(workspace: Workspace, given: shape.OneJob, _: Settings) -> shape.Job:

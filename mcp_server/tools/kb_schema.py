@@ -129,6 +129,7 @@ class ListJobs(Given):
 
     status: Status | None = None
     limit: Annotated[int, _Whole] = Field(20, ge=1, le=200)
+    cursor: str | None = Field(None, min_length=1, max_length=200, description="The last answer's next_cursor")
 
 
 class Jobs(ListJobs):
@@ -322,6 +323,7 @@ class JobList(Returned):
     """Jobs, the latest first."""
 
     jobs: list[Job]
+    next_cursor: str | None = Field(description="Pass as cursor for older ones; null: no more")
 
 
 class DocumentList(Returned):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from syncd.convert import HEAD, Limits, converted, kind_of
 from tests.bench.measure import ROOT, Row
-from tests.papers import docx, paragraph, pdf
+from tests.papers import docx, paragraph, pdf, xlsx
 
 FILES = ROOT / "tests" / "files"
 SENTENCE = "The harbour master writes each reading into a ledger which is kept in the tower and nobody may leave before it is done."
@@ -84,6 +84,7 @@ def _large() -> dict[str, Callable[[], bytes]]:
         "2,000 pages.pdf": lambda: pdf([page] * 2_000),
         "20,000 paragraphs.docx": lambda: docx("".join(paragraph(SENTENCE) for _ in range(20_000))),
         "40,000 rows.csv": lambda: _csv(rows),
+        "40,000 rows.xlsx": lambda: xlsx(rows),
         "4 MB.html": lambda: ("<html><body>" + f"<h2>Head</h2><p>{SENTENCE} <b>bold</b></p>\n" * 26_000).encode(),
         "4 MB.json": lambda: json.dumps([{"name": row[0], "note": row[3]} for row in rows]).encode(),
         "4 MB.md": lambda: f"## Head\n\n{SENTENCE}\n\n".encode() * 30_000,
