@@ -42,7 +42,6 @@ DERIVED = frozenset(
         "index",
         "models",
         "bells",
-        "uploads",
         "lock",
         "vault",
         "head",

@@ -142,7 +142,7 @@ class InPlace:
     @contextmanager
     def _copied(self, order: Order, path: str) -> Iterator[tuple[Path, Sum]]:
         """The file as it is at one moment: what is read is what was measured, and no link can take its place."""
-        copy = self._scratch / f"{order.id}.copy"
+        copy = self._scratch / f".{order.id}.copy"  # hidden: no truth that a backup would take along
         try:
             yield copy, self._copy(path, copy)
         finally:

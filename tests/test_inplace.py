@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Query
+from syncd.backup import truth
 from syncd.convert import Unreadable
 from syncd.note import properties, split
 from tests.filing import Filing
@@ -124,6 +126,22 @@ def test_a_failure_keeps_the_old_note_whole(filing):
     assert (filing.world.vault / NOTE).read_bytes() == before
     assert filing.workspace.get(id).content == "The walrus sleeps."
     assert read(filing) == id
+
+
+def test_a_copy_that_is_being_read_is_in_no_backup(filing):
+    """It may grow while the backup is made, which could not be put back then."""
+    filing.world.write(PATH, PDF)
+    (filing.world.state / "kept").write_bytes(b"")
+    held = []
+
+    def looking(path, *rest):
+        held.extend(truth(filing.world.state))
+        assert path.is_file()
+        return filing.reader(path, *rest)
+
+    filing.inplace._converter = replace(filing.inplace._converter, read=looking)
+    read(filing)
+    assert held == ["kept"]
 
 
 def test_a_moved_file_keeps_its_document(filing):
