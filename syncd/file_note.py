@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from index.identity import fold
 from syncd.file_names import linked
-from syncd.note import OWNED, FrontmatterError, PropertyValue, decode, edit, encode, properties, split
+from syncd.note import OWNED, FrontmatterError, PropertyValue, decode, edit, encode, properties, rewritten, split
 
 # What Memex writes of the file beside the properties of any note.
 ABOUT: Final = (
@@ -113,7 +113,7 @@ def revised(raw: bytes, facts: Facts, path: str, *, updated_at: str, version: in
     changes = dict.fromkeys(ABOUT) | about(facts, path) | {"updated_at": updated_at, "version": version}
     for kept in ("file", "file_name"):
         del changes[kept]
-    return split(edit(text, changes))[0] + facts.text
+    return rewritten(edit(text, changes), facts.text)
 
 
 def _said(text: str) -> Mapping[str, Any]:

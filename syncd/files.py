@@ -20,6 +20,7 @@ from syncd.file_names import ending, note_name, numbered, stored_name
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
 from syncd.handled import Handled
 from syncd.kinds import MARKDOWN
+from syncd.parts import spare
 from syncd.vault import Sum
 from syncd.writing import unnamed
 
@@ -31,11 +32,13 @@ UNPUT: Final = 0  # nanoseconds: in place of the time of a file that is still to
 
 
 class Files:
-    """Takes uploaded files in, for all workspaces. Safe from any thread."""
+    """Takes uploaded files in, for all workspaces. Safe from any thread. `free` bytes of the vault's disk stay free."""
 
-    def __init__(self, tools: Tools, handled: Handled, beside: Beside, converter: Converter, taken: Noted) -> None:
+    def __init__(
+        self, tools: Tools, handled: Handled, beside: Beside, converter: Converter, taken: Noted, *, free: int
+    ) -> None:
         self._tools, self._handled, self._beside, self._converter = tools, handled, beside, converter
-        self._taken = taken
+        self._taken, self._free = taken, free
 
     def store(self, order: Order) -> str:
         """Carry a job out; the id of its document. Raises what kept it from that; a file that can't be read is kept."""
@@ -91,6 +94,11 @@ class Files:
 
     def _put(self, path: str, order: Order, source: Path, found: Sum) -> None:
         """Store the file; whoever looks for files to read knows of it before it is there."""
+        with suppress(OSError):  # the vault is away, and says so itself
+            if not spare(self._tools.vault.root, found.stat.size, free=self._free):
+                raise Unavailable(
+                    "the vault's disk is almost full; the file is stored once there is room", retryable=True
+                )
         self._handled.put(path, found, order.planned)
         try:
             with unnamed(path):

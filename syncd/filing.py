@@ -50,7 +50,7 @@ def filing(tools: Tools, sync: Sync, queue: Queue, handled: Handled, settings: S
     converter = Converter(KNOWN, kind_of, lambda path, kind, stopping: converted(path, kind, limits, stopping))
     staged.mkdir(mode=0o700, exist_ok=True)
     parts = tools, handled, sync.beside, converter, sync.noted
-    files = Files(*parts)
+    files = Files(*parts, free=settings.kb.free)
     inplace = InPlace(*parts, scratch=staged, free=settings.kb.free)
     dropped = Dropped(
         tools.vault,

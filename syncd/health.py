@@ -18,7 +18,7 @@ from syncd.dropped import MISSING
 from syncd.hooks import HOOKS, find
 from syncd.oddities import Twins, oddities, tally
 from syncd.place import place
-from syncd.queue import STATUSES
+from syncd.queued import STATUSES
 from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
 from syncd.version import installed

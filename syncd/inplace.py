@@ -5,7 +5,6 @@ moved keeps its document."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -23,6 +22,7 @@ from syncd.file_note import Facts, digest_of, revised, untouched
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.handled import Handled
 from syncd.note import FrontmatterError, edit, encode
+from syncd.parts import spare
 from syncd.place import place
 from syncd.vault import Sum
 from syncd.writing import alone, unnamed
@@ -153,8 +153,7 @@ class InPlace:
         if stat is None:
             raise NotFound("the file is no longer there")
         try:
-            room = os.statvfs(self._scratch)
-            if room.f_bavail * room.f_frsize < stat.size + self._free:
+            if not spare(self._scratch, stat.size, free=self._free):
                 raise Unavailable("the disk is full; free some space and try again", retryable=True)
             with target.open("wb") as file:
                 return self._tools.vault.measured(path, file.write)

@@ -18,7 +18,7 @@ from syncd.batch import Change, Drafts, carried_out
 from syncd.capture import checked, checked_source, composed, iso, namespace_path, properties_of, tag_of, title_of
 from syncd.collections import filed, texts
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
-from syncd.queue import Job
+from syncd.queued import Job
 from syncd.worker import Work
 from syncd.writing import alone, created, known, unnamed
 

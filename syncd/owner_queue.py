@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
-from syncd.queue import STATUSES, Job, Queue
+from syncd.queue import Queue
+from syncd.queued import STATUSES, Job
 from syncd.worker import Worker
 
 MOST: Final = 1_000  # jobs of one answer

@@ -6,6 +6,7 @@ it, and no text is left out of the search without one (comments, which are hidde
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -185,9 +186,13 @@ class _Owned:
         return (self.text("name") if entity else None) or self.text("title") or stem
 
     def file(self, path: str, inbox: str) -> str | None:
-        """The stored file that the note is the text of: a bare name stands beside it, a path must stay in its workspace."""
+        """The stored file that the note is the text of: a bare name stands beside it, a path must stay in its workspace.
+
+        What begins with a dot leads on from the note's folder, as Obsidian writes links where it is set to."""
         target = next((link.target for link in wikilinks(self.text("file") or "")), "")
-        where = target if "/" in target else f"{path.rpartition('/')[0]}/{target}"
+        beside = "/" not in target or target.startswith(("./", "../"))
+        named = target.rpartition("/")[2] not in ("", ".", "..")
+        where = posixpath.normpath(f"{path.rpartition('/')[0]}/{target}") if beside and named else target
         inside = where.startswith(f"{inbox}/{self.where.workspace}/") and not {"", ".", ".."} & set(where.split("/"))
         if inside and not where.lower().endswith(".md"):
             return where

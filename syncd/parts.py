@@ -156,6 +156,12 @@ def disk() -> Iterator[None]:
         raise Unavailable(f"{said}; what was uploaded before is kept, try again") from error
 
 
+def spare(folder: Path, size: int, *, free: int) -> bool:
+    """Whether the disk of a folder has room for `size` bytes beside those that are to stay free. Raises OSError."""
+    there = os.statvfs(folder)
+    return there.f_bavail * there.f_frsize - size >= free
+
+
 @contextmanager
 def fresh(path: Path) -> Iterator[int]:
     """A new file, open for writing; removed unless all goes well."""

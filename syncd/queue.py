@@ -11,19 +11,17 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
-from syncd.audit import AUTHOR, Author
+from syncd.audit import AUTHOR
 from syncd.doors import KbSettings
 from syncd.ledger import Ledger
+from syncd.queued import STATUSES, Job, Kind, Status, read
 from syncd.staged import Staged
 
-Kind: TypeAlias = Literal["note", "file"]
-Status: TypeAlias = Literal["queued", "running", "done", "failed"]
-STATUSES: Final[tuple[Status, ...]] = ("queued", "running", "done", "failed")
 STAGED: Final = "staged"  # in the state folder: the files of jobs, each under its job's id
 TRIES: Final = 10
 BACKOFF_S: Final = 2.0, 300.0  # after the first try, doubling, and at most
@@ -33,31 +31,6 @@ _SELECT: Final = (
     "SELECT seq, id, key, workspace, kind, given, document_id, status, stage, error, tries, due_at, created_at,"
     " started_at, finished_at FROM queue"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One piece of work. Times are epoch milliseconds; `progress` goes from 0 to 1."""
-
-    id: str
-    kind: Kind
-    status: Status
-    key: str  # the public id of the key that queued it; "" = the owner
-    workspace: str
-    title: str  # what it is about, in a line
-    stage: str  # what is being done to it just now
-    progress: float
-    document_id: str | None  # once there is the document
-    error: Mapping[str, Any] | None  # why it failed, or is put off; as `MemexError.as_dict` has it
-    tries: int
-    due_at: int
-    created_at: int
-    started_at: int | None
-    finished_at: int | None
-    planned: str = field(repr=False)  # the id that its document is to have
-    given: Mapping[str, Any] = field(repr=False)  # what was asked for; the text of a note goes once it is done
-    author: Author = field(repr=False)
-    seq: int = field(repr=False)
 
 
 class Queue:
@@ -364,30 +337,7 @@ class Queue:
         return found
 
     def _job(self, row: Sequence[Any]) -> Job:
-        seq, id, key, workspace, kind, said, planned, status, stage, error, tries, due_at, *times = row
-        about = json.loads(said)
-        progress, now = self._stages.get(id, (0.0, stage)) if status == "running" else (float(status == "done"), stage)
-        return Job(
-            id=id,
-            kind=kind,
-            status=status,
-            key=key,
-            workspace=workspace,
-            title=about["title"],
-            stage=now,
-            progress=progress,
-            document_id=planned if status == "done" else None,
-            error=json.loads(error) if error else None,
-            tries=tries,
-            due_at=due_at,
-            created_at=times[0],
-            started_at=times[1],
-            finished_at=times[2],
-            planned=planned,
-            given=about["given"],
-            author=Author(**about["author"]),
-            seq=seq,
-        )
+        return read(row, self._stages.get(row[1]))
 
 
 def backoff(tries: int) -> float:

@@ -17,7 +17,7 @@ from syncd.capture import checked, iso
 from syncd.collections import filed, names_one, retagged, texts
 from syncd.edits import said
 from syncd.newnode import checked_tags
-from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
 from syncd.properties import LARGEST
 from syncd.sweep import UNADOPTED
 from syncd.writing import alone, known
@@ -112,7 +112,7 @@ def revised(
         content = split(text)[1]
     try:
         changes = dict(wanted(split(text)[0], document))
-        written = _with(edit(text, changes), content)
+        written = rewritten(edit(text, changes), content)
         if written == text:
             return []
         unread(tools, document, record, whole=version is not None, content=content)
@@ -120,18 +120,10 @@ def revised(
         stamps: dict[str, PropertyValue] = {"updated_at": iso(tools.now()), "version": document.version + 1}
         if tools.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
             stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
-        drafts.put(record.path, _with(edit(text, {**changes, **stamps}), content))
+        drafts.put(record.path, rewritten(edit(text, {**changes, **stamps}), content))
     except FrontmatterError as error:
         raise refused(error) from error
     return drafts.changes()
-
-
-def _with(text: str, content: str) -> str:
-    """`text` with another body. The line end that its properties may lack at the end of the file is added."""
-    front = split(text)[0]
-    if front and content and front[-1] not in "\r\n":
-        front += "\r\n" if "\r\n" in front else "\n"
-    return front + content
 
 
 def read(tools: Tools, drafts: Drafts, record: Record) -> tuple[str, Document]:

@@ -19,8 +19,9 @@ from syncd import incoming
 from syncd.backup import synced
 from syncd.doors import KbSettings
 from syncd.kinds import HEAD, KNOWN, kind_of, suffix
-from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, write
-from syncd.queue import Job, Queue
+from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
+from syncd.queue import Queue
+from syncd.queued import Job
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
@@ -174,8 +175,7 @@ class Uploads:
         """Raises Unavailable unless this disk has `size` bytes, and the vault's what will be `stored`, beside those that stay free."""
         for folder, wanted in ((self._root, size), (self._vault, stored)):
             with suppress(OSError):  # the vault is away, and its jobs wait for it
-                there = os.statvfs(folder)
-                if wanted and there.f_bavail * there.f_frsize - wanted < self.settings.free:
+                if wanted and not spare(folder, wanted, free=self.settings.free):
                     raise Unavailable("the disk is almost full; nothing was kept, try again when there is room")
 
     @contextmanager

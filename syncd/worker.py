@@ -19,7 +19,8 @@ from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError, Unavailable
 from syncd.audit import authored
-from syncd.queue import TRIES, Job, Kind, Queue
+from syncd.queue import TRIES, Queue
+from syncd.queued import Job, Kind
 
 LOOK_S: Final = 5.0  # between two looks at whether anything can be done again
 STREAK: Final = 3  # tries in a row that failed for no fault of their own: then it is told

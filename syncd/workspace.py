@@ -30,7 +30,7 @@ from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
-from syncd.queue import Job, Status
+from syncd.queued import Job, Status
 from syncd.tagging import set_tags
 from syncd.tools import Tools
 from syncd.update import Wish, updated

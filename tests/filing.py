@@ -48,7 +48,7 @@ class Filing:
         self.queued: list[tuple[str, dict[str, Any]]] = []
         self._open()
 
-    def _open(self) -> None:
+    def _open(self, free: int = 0) -> None:
         app = self.world.app
         tools = app.desk._tools
         app.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
@@ -57,7 +57,7 @@ class Filing:
         self.handled = Handled(app.ledger)
         self.beside: Beside = app.sync.beside
         parts = tools, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.sync.noted
-        self.files, self.inplace = Files(*parts), InPlace(*parts, scratch=self.staged, free=0)
+        self.files, self.inplace = Files(*parts, free=free), InPlace(*parts, scratch=self.staged, free=free)
         self.dropped = Dropped(
             app.vault,
             app.shelf.slots["captures"],
@@ -69,9 +69,9 @@ class Filing:
         )
         app.sync.on_listing(self.dropped.seen)
 
-    def reopen(self) -> None:
+    def reopen(self, *, free: int = 0) -> None:
         self.world.reopen()
-        self._open()
+        self._open(free)
 
     def close(self) -> None:
         self.world.close()

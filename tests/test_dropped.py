@@ -146,6 +146,23 @@ def test_files_that_came_with_their_notes_are_not_read_again(filing, tmp_path):
         other.close()
 
 
+@pytest.mark.parametrize("form", ["[[Captures/default/sea cow.pdf]]", "[[sea cow.pdf]]", "[[../sea cow.pdf]]"])
+def test_a_move_in_obsidian_keeps_the_note_however_it_writes_links(filing, form):
+    """Absolute, the shortest, or relative: as the person has set it."""
+    filing.world.write(PATH, PDF)
+    filing.noticed()
+    (id,) = filing.take()
+    new = "Captures/default/sea cow.pdf"
+    (filing.world.vault / PATH).rename(filing.world.vault / new)
+    note = filing.world.vault / filing.notes()[0]
+    note.write_text(note.read_text().replace(f"[[{PATH}]]", form))
+    if filing.noticed():
+        assert filing.take() == [id]
+    assert filing.workspace.get(id).record.file == new
+    assert len(filing.notes()) == 1
+    assert filing.dropped.facts()["missing"] == []
+
+
 def test_a_move_in_obsidian_keeps_the_note(filing):
     """Obsidian moves the file and then writes its new path into the note's property."""
     filing.world.write(PATH, PDF)

@@ -56,6 +56,18 @@ def test_what_no_note_can_hold_is_replaced(text, held):
     assert clean(text) == held
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_that_gets_its_first_text_never_writes_into_the_properties(end):
+    """An editor has taken the line end away with which the note of an empty text ended."""
+    raw = encode(note(Facts("application/pdf", 7, "ab" * 32, "")).rstrip("\n").replace("\n", end))
+    assert untouched(raw)
+    text = "promote: true\n---\nThe text."
+    after = revised(raw, Facts("application/pdf", 9, "cd" * 32, text), PATH, updated_at="2026-01-01", version=2)
+    document = parse(encode(after), f"{PATH}.md", mtime_ms=0)
+    assert (document.claimed_id, document.content, document.file) == ("x", text, PATH)
+    assert "promote" not in properties(split(after)[0])
+
+
 def test_a_changed_file_changes_the_lines_about_it_and_the_text_alone():
     raw = encode(note(tags=["mine"], project="  alpha ").replace("type: file", "type: file  # mine"))
     new = Facts("application/pdf", 9, "cd" * 32, "Another text.\n", cut=True)

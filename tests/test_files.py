@@ -241,6 +241,17 @@ def test_a_full_disk_is_told(filing):
     assert filing.stored() == {}
 
 
+@pytest.mark.parametrize("data", [PDF, b"%PDF-BROKEN"])
+def test_what_is_to_stay_free_of_the_vaults_disk_is_left_to_its_owner(filing, data):
+    """There was room for each of many uploads when it began, but not for all of them."""
+    filing.reopen(free=1 << 60)
+    order = filing.order("a.pdf", data)
+    with pytest.raises(Unavailable, match="almost full") as raised:
+        filing.files.store(order)
+    assert raised.value.retryable
+    assert (filing.stored(), filing.handled.paths(), order.staged.read_bytes()) == ({}, [], data)
+
+
 def test_a_staged_file_that_is_gone_is_told(filing):
     order = filing.order("a.pdf", PDF)
     order.staged.unlink()

@@ -25,7 +25,7 @@ from syncd.markdown import outline
 from syncd.secrets import DEFECT
 
 if TYPE_CHECKING:
-    from syncd.queue import Job
+    from syncd.queued import Job
     from syncd.workspace import Workspace
 
 HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
