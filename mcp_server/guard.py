@@ -240,7 +240,10 @@ class Guard:
         if _streamed(scope, headers):
             return None
         if scope["method"] in WRITING and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
-            return Refusal(415, InvalidArgument.code, "the body must be JSON: send `Content-Type: application/json`")
+            form = ", or a file as `multipart/form-data`" if scope["path"] == multipart.PATH else ""
+            return Refusal(
+                415, InvalidArgument.code, f"the body must be JSON: send `Content-Type: application/json`{form}"
+            )
         return None
 
     def _largest(self, scope: Scope, headers: dict[bytes, bytes]) -> int:

@@ -44,7 +44,12 @@ def operations(desk: Desk, ledger: Ledger, index: Callable[[], Index]) -> dict[s
             record = index().record(id, workspace)
             if record is not None and record.file == path:
                 return {"id": record.id, "path": path}
-        for id in desk.queue.became(workspace, digest):
+        jobs = ledger.rows(
+            "SELECT document_id FROM queue WHERE key = '' AND workspace = ? AND kind = 'file' AND status = 'done'"
+            " AND instr(given, ?) AND json_extract(given, '$.given.sha256') = ?",  # the first is quick
+            (workspace, digest, digest),
+        )
+        for (id,) in jobs:
             record = index().record(id, workspace)
             if record is not None and record.file is None:
                 return {"id": record.id, "path": record.path}
@@ -52,8 +57,12 @@ def operations(desk: Desk, ledger: Ledger, index: Callable[[], Index]) -> dict[s
 
     def _waiting(workspace: str, digest: str, size: int) -> dict[str, Any] | None:
         """The job that is to make that document, of a call that was broken off or does not wait."""
-        job = desk.queue.awaited(workspace, digest, size)
-        return None if job is None else owner_queue.told(job)
+        rows = ledger.rows(
+            "SELECT id FROM queue WHERE key = '' AND kind = 'file' AND status IN ('queued', 'running') AND size = ?"
+            " AND workspace = ? AND json_extract(given, '$.given.sha256') = ? ORDER BY seq LIMIT 1",
+            (size, workspace, digest),
+        )
+        return owner_queue.told(desk.queue.job(rows[0][0])) if rows else None
 
     return {"file.check": check, "file.add": add}
 

@@ -218,6 +218,7 @@ def _enrichment(told: Mapping[str, Any]) -> list[str]:
 def _queue(told: Mapping[str, Any]) -> list[str]:
     jobs = told.get("jobs", {})
     shown = [f"{jobs[status]:,} {status}" for status in ("queued", "running", "failed") if jobs.get(status)]
+    shown[-1:] = [f"{shown[-1]}: `memex job queue --status failed`"] if jobs.get("failed") else shown[-1:]
     return [*shown, str(told.get("hindrance") or "")] if shown else []
 
 

@@ -147,24 +147,6 @@ class Queue:
         )
         return [self._job(row) for row in rows]
 
-    def awaited(self, workspace: str, digest: str, size: int) -> Job | None:
-        """The job of the owner's that has not ended and whose staged file has these bytes, if it was told their sha256."""
-        rows = self._ledger.rows(
-            f"{_SELECT} WHERE key = '' AND kind = 'file' AND status IN ('queued', 'running') AND size = ?"
-            " AND workspace = ? AND json_extract(given, '$.given.sha256') = ? ORDER BY seq LIMIT 1",
-            (size, workspace, digest),
-        )
-        return self._job(rows[0]) if rows else None
-
-    def became(self, workspace: str, digest: str) -> list[str]:
-        """The documents that jobs of the owner's have made of staged files with these bytes; some may be gone by now."""
-        rows = self._ledger.rows(
-            "SELECT document_id FROM queue WHERE key = '' AND workspace = ? AND kind = 'file' AND status = 'done'"
-            " AND instr(given, ?) AND json_extract(given, '$.given.sha256') = ?",  # the first is quick
-            (workspace, digest, digest),
-        )
-        return [id for (id,) in rows]
-
     def beginning(self, id: str) -> list[str]:
         """At most two ids of jobs that begin so."""
         return [

@@ -146,7 +146,7 @@ class Uploads:
     def adopted(self, name: str, workspace: str, *, sha256: str | None = None, **said: Any) -> Job:
         """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share.
 
-        `sha256`, the digest of its bytes, lets `Queue.awaited` find it."""
+        `sha256`, the digest of its bytes, lets `memex addfile` know it again."""
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")

@@ -147,7 +147,7 @@ def test_sheets_have_a_heading_and_a_table_each(name):
 def test_a_hidden_sheet_is_left_out_and_told():
     found = read(FILES / "sheet.xlsx")
     assert "nobody should read this" not in found.text
-    assert found.warnings == ("1 hidden sheets were left out",)
+    assert found.warnings == ("one hidden sheet was left out",)
 
 
 def test_rows_parted_by_semicolons_are_a_table():

@@ -241,6 +241,9 @@ def test_only_this_route_takes_a_form_and_a_large_body(rim):
     for path in ("/capture", "/search", "/api/v1/jobs/", "/api/v1/search", "/mcp"):
         answer = rim.rest("POST", path, files={"file": ("a.md", b"x")})
         assert error_of(answer)[:2] == (415, "INVALID_ARGUMENT"), path
+        assert "multipart" not in answer.text
+    answer = rim.rest("POST", PATH, content=b"x", headers={"content-type": "application/pdf"})
+    assert "or a file as `multipart/form-data`" in answer.json()["error"]["message"]
     assert rim.rest("POST", PATH, json={"text": "a note"}).status_code == 202
     body = b"x" * 200_000
     for kind in ("application/json", "text/plain", "multipart/mixed; boundary=x"):

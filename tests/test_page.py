@@ -108,6 +108,11 @@ def test_every_problem_is_told_with_its_way_out():
     assert "jobs       x failed (boom) 0 s ago, took 1.0 s" in page(WELL | {"jobs": jobs}, at=AT)
 
 
+def test_jobs_that_failed_have_their_way_out():
+    queue = {"jobs": {"queued": 2, "running": 0, "done": 9, "failed": 1}}
+    assert "queue      2 queued, 1 failed: `memex job queue --status failed`\n" in page(WELL | {"queue": queue}, at=AT)
+
+
 def test_a_daemon_that_tells_less_has_a_shorter_page():
     least = {name: WELL[name] for name in ("ready", "pending", "captures", "vault", "degraded", "defects")}
     text = page(least | {"git": "detached", "watch": "ok", "jobs": {}}, at=AT)

@@ -57,7 +57,9 @@ def read_xlsx(file: BinaryIO, bounds: Bounds) -> Reading:
         book = python_calamine.CalamineWorkbook.from_filelike(file)
         metadata = [sheet for sheet in book.sheets_metadata if sheet.typ == python_calamine.SheetTypeEnum.WorkSheet]
         shown = [sheet.name for sheet in metadata if sheet.visible == python_calamine.SheetVisibleEnum.Visible]
-        warnings = (f"{len(metadata) - len(shown)} hidden sheets were left out",) if len(shown) < len(metadata) else ()
+        hidden = len(metadata) - len(shown)
+        told = "one hidden sheet was left out" if hidden == 1 else f"{hidden} hidden sheets were left out"
+        warnings = (told,) if hidden else ()
         text, size = [], 0
         for name in shown[: bounds.pages]:
             if size > bounds.text:
