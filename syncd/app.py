@@ -48,10 +48,12 @@ from syncd.lock import Lock, sole
 from syncd.names import note as is_note
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
+from syncd.parts import spare
 from syncd.perspectives import Perspectives
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.queue import Queue
+from syncd.queued import Kind
 from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.shelf import Shelf, ShelfSettings
@@ -67,6 +69,8 @@ from syncd.worker import Work, Worker
 log = logging.getLogger(__name__)
 
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
+HOUR_S = 3600.0
+LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
@@ -277,6 +281,7 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("ended jobs", HOUR_S, self._forget)
         jobs.every("dropped files", EVERY_S, self.filing.dropped.look)
         jobs.every("uploads", 60.0, self.desk.uploads.collect)
         jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
@@ -294,9 +299,12 @@ class App:
     def _working(self, tools: Tools) -> Worker:
         """What carries out the queue, not started."""
 
-        def hindered() -> str:
+        def hindered(kind: Kind) -> str:
             if not self.vault.present():
                 return "the vault is missing"
+            with suppress(OSError):  # of a vault that went away just now
+                if not spare(self.vault.root, 0, free=self.settings.kb.free if kind == "file" else LEAST_FREE):
+                    return "the vault's disk is almost full"
             return "" if tools.captures.index.comparable else self.embedder.problem or "the encoder is not ready yet"
 
         def note(work: Work) -> str:
@@ -329,9 +337,10 @@ class App:
         if not self.vault.present():
             self.sync.want_listing()
 
+    def _forget(self) -> None:
+        self.queue.prune(time.time_ns() // 1_000_000 - int(self.settings.kb.keep_days * DAY_S * 1000))
+
     def _collect(self) -> None:
-        keep_ms = int(self.settings.kb.keep_days * DAY_S * 1000)
-        self.queue.prune(time.time_ns() // 1_000_000 - keep_ms)
         self.queue.sweep(older_s=LEFT_S)
         gone = self.vault.sweep(older_s=LEFT_S) + collect(self.settings.state, older_s=LEFT_S)
         gone += self.shelf.clear(older_s=DAY_S)

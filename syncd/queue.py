@@ -25,6 +25,7 @@ from syncd.staged import Staged
 STAGED: Final = "staged"  # in the state folder: the files of jobs, each under its job's id
 TRIES: Final = 10
 BACKOFF_S: Final = 2.0, 300.0  # after the first try, doubling, and at most
+ENDED: Final = 10_000  # jobs of one key that are remembered after they have ended
 NOTES: Final = 64 << 20  # bytes of text that the waiting notes of one key may have
 
 _SELECT: Final = (
@@ -282,15 +283,22 @@ class Queue:
 
     # Forgetting
 
-    def prune(self, before: int) -> int:
-        """Forget the jobs that ended before then, with what is staged for them; how many."""
-        old = "status IN ('done', 'failed') AND finished_at < ?"
-        rows = self._ledger.rows(f"SELECT id FROM queue WHERE {old}", (before,))  # noqa: S608 - words of ours
-        with self._ledger.writing():
-            self._ledger.run(f"DELETE FROM queue WHERE {old}", (before,))  # noqa: S608 - words of ours
-        for (id,) in rows:
-            self.staged.drop(id)
-        return len(rows)
+    def prune(self, before: int, *, most: int = ENDED) -> int:
+        """Forget the jobs that ended before then, and of each key all but the newest `most`, with what is staged for them."""
+        ended = "status IN ('done', 'failed')"
+        many = self._ledger.rows(f"SELECT key FROM queue WHERE {ended} GROUP BY key HAVING count(*) > ?", (most,))  # noqa: S608 - words of ours
+        asked: list[tuple[str, Sequence[Any]]] = [(f"{ended} AND finished_at < ?", (before,))]
+        newest = f"SELECT seq FROM queue WHERE {ended} AND key = ? ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608 - words of ours
+        asked += [(f"{ended} AND key = ? AND seq <= ({newest})", (key, key, most)) for (key,) in many]
+        gone = 0
+        for which, values in asked:
+            rows = self._ledger.rows(f"SELECT id FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
+            with self._ledger.writing():
+                self._ledger.run(f"DELETE FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
+            for (id,) in rows:
+                self.staged.drop(id)
+            gone += len(rows)
+        return gone
 
     def sweep(self, *, older_s: float) -> list[str]:
         """Remove staged files that no job needs, once they are so old; their names."""

@@ -44,9 +44,9 @@ Handler: TypeAlias = Callable[[Work], str]
 
 
 class Worker:
-    """Works from `start` to `stop`; without, only `drain` does. `hindered` says why nothing could succeed now, or ""."""
+    """Works from `start` to `stop`; without, only `drain` does. `hindered` says why no job of a kind could succeed now, or ""."""
 
-    def __init__(self, queue: Queue, hindered: Callable[[], str] = lambda: "") -> None:
+    def __init__(self, queue: Queue, hindered: Callable[[Kind], str] = lambda _: "") -> None:
         self.stopping = threading.Event()
         self.tries = dict.fromkeys(("done", "failed", "put off"), 0)  # since the start, by how they went
         self.hindrance = ""
@@ -101,7 +101,7 @@ class Worker:
 
         for id in ids:
             while (job := self._queue.job(id)).status == "queued":
-                if hindered := self._hindered():
+                if hindered := self._hindered(job.kind):
                     raise Unavailable(f"{hindered}; the jobs stay queued")
                 self.stopping.wait(max(0.0, (job.due_at - time.time_ns() // 1_000_000) / 1000))
                 if begun := self._queue.begin(id):
@@ -143,7 +143,7 @@ class Worker:
         due_in = self._queue.due_in(kind)
         if due_in is None or due_in > 0:
             return due_in
-        self.hindrance = self._hindered()
+        self.hindrance = self._hindered(kind)
         if self.hindrance:
             self.stopping.wait(LOOK_S)
         elif job := self._queue.take(kind):

@@ -321,3 +321,22 @@ def test_who_waits_hears_of_each_change(queue):
     add(queue)
     assert woken.wait(20)
     thread.join()
+
+
+def test_of_the_jobs_that_ended_the_old_ones_and_all_but_the_latest_of_a_key_are_forgotten(queue, clock, tmp_path):
+    def ended(key, name):
+        job = queue.add_file(key, "w", {"name": name, "size": 4}, dropped(tmp_path / "in" / name))
+        queue.begin(job.id)
+        queue.fail(job.id, InvalidArgument("it can't be read"))
+        return job.id
+
+    first = ended("k", "first")
+    clock.pass_s(100)
+    mine, theirs = [ended("k", f"{n}") for n in range(4)], ended("l", "theirs")
+    waits = add(queue).id
+    assert queue.prune(clock.ms - 50_000) == 1
+    assert [job.id for job in queue.jobs()] == [waits, theirs, *reversed(mine)]
+    assert queue.staged.find(first) is None
+    assert queue.prune(0, most=2) == 2
+    assert [job.id for job in queue.jobs()] == [waits, theirs, *reversed(mine[2:])]
+    assert [queue.staged.find(id) is None for id in (*mine, theirs)] == [True, True, False, False, False]

@@ -31,7 +31,7 @@ def working(queue):
     """Starts workers, and stops them in the end."""
     started = []
 
-    def start(handler, *, threads=1, hindered=lambda: ""):
+    def start(handler, *, threads=1, hindered=lambda _: ""):
         worker = Worker(queue, hindered)
         worker.on("note", handler, threads=threads)
         worker.start()
@@ -140,7 +140,7 @@ def test_files_that_are_themselves_at_fault_are_no_trouble(queue, working):
 def test_nothing_is_tried_while_nothing_could_succeed(queue, working):
     why = ["the vault is missing"]
     tried = []
-    worker = working(lambda work: tried.append(work) or work.job.planned, hindered=lambda: why[0])
+    worker = working(lambda work: tried.append(work) or work.job.planned, hindered=lambda _: why[0])
     job = add(queue)
     until(lambda: worker.hindrance)
     assert (tried, queue.job(job.id).tries) == ([], 0)
