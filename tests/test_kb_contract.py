@@ -719,7 +719,7 @@ def test_nothing_of_another_workspace_is_told(rim):
         heard.append(told)
     assert not [word for word in ("xqotherzy", "xqtagzy", "xqjobzy", "Quokka") if word in json.dumps(heard)]
     assert heard[9]["documents"]["total"] == 0
-    assert heard[10] == {"jobs": []}
+    assert heard[10] == {"jobs": [], "next_cursor": None}
     assert heard[11][1]["documents"] == []
 
 
