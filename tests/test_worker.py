@@ -214,7 +214,7 @@ def test_jobs_are_done_where_they_are_waited_for_when_no_daemon_runs(queue):
 
 
 def test_jobs_stay_queued_when_they_can_t_be_done_where_they_are_waited_for(queue):
-    worker = Worker(queue, lambda: "the encoder is broken")
+    worker = Worker(queue, lambda _: "the encoder is broken")
     worker.on("note", lambda work: work.job.planned)
     job = add(queue)
     with pytest.raises(Unavailable, match="the encoder is broken; the jobs stay queued"):
