@@ -1,7 +1,7 @@
 """Which stored file goes when a document is deleted.
 
 Law, tested: a file goes only with the one document that it was stored for, as long as it is what was read, and only inside
-that document's own workspace; whatever a note claims, nothing else goes."""
+that document's own workspace; whatever a note claims, nothing else goes. A file that a person put there is theirs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from index.errors import Conflict, NotFound
 from index.model import Record
+from syncd.dropped import SOURCE
 from syncd.file_note import digest_of
 from syncd.vault import Sum
 from syncd.writing import still, undoing, unnamed
@@ -24,8 +25,13 @@ def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
     """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
-    path = tools.parsed(raw, note, mtime_ms=0).file  # leads nowhere but into its own workspace
-    if path is None or {record.path for record in tools.captures.index.of_file(path)} - {note}:
+    document = tools.parsed(raw, note, mtime_ms=0)
+    path = document.file  # leads nowhere but into its own workspace
+    if (
+        path is None
+        or document.source == SOURCE
+        or {record.path for record in tools.captures.index.of_file(path)} - {note}
+    ):
         return None
     try:
         with unnamed(path):

@@ -55,12 +55,14 @@ def test_a_file_that_was_changed_since_stays(filing, tool):
     assert filing.notes() == []
 
 
-def test_a_dropped_file_goes_with_its_document_too(filing):
+def test_a_file_that_a_person_dropped_stays_when_its_document_is_deleted(filing):
     filing.world.write("Captures/default/x.pdf", PDF)
     filing.noticed()
     (id,) = filing.take()
     filing.workspace.delete(id)
-    assert filing.stored() == {}
+    assert (filing.world.vault / "Captures/default/x.pdf").read_bytes() == PDF
+    assert filing.notes() == []
+    assert filing.noticed() == []  # and is not read again
 
 
 def test_a_document_whose_file_is_gone_can_be_deleted(filing):
