@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -112,8 +113,9 @@ def test_in_an_editor_the_bytes_are_the_person_s(world, note, monkeypatch, tmp_p
 
 
 def test_what_was_typed_is_kept_when_an_agent_was_faster(world, note, monkeypatch, tmp_path, capfd):
-    faster = f"{sys.executable} -m syncd.cli updatenote {note.id} 'an agent was here'"
-    editor(monkeypatch, tmp_path, f"cd {Path(__file__).parents[1]} && {faster}; printf 'typed' >> \"$1\"")
+    python, root = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).parents[1]))
+    faster = f"{python} -m syncd.cli updatenote {note.id} 'an agent was here'"
+    editor(monkeypatch, tmp_path, f"cd {root} && {faster}; printf 'typed' >> \"$1\"")
     assert code(["updatenote", note.id]) == 5
     assert content(world, note) == "an agent was here"
     assert drafts(tmp_path) == [b"old text\r\ntyped"]
