@@ -195,6 +195,7 @@ def audit(folder: Path, known: Known, http: httpx2.Client, queue: dict[str, int]
     assert not list((folder / "vault").rglob(".memex-*"))
 
 
+@pytest.mark.faults
 def test_killed_amid_jobs_each_ends_once_and_nothing_is_lost(tmp_path):
     killed_amid_jobs(tmp_path, 1)
 

@@ -369,5 +369,6 @@ def test_law_1_captures_only(tmp_path):
         assert one == other
 
 
+@pytest.mark.slow
 def test_law_1_captures_only_whatever_workspaces_a_key_sees(tmp_path):
     assert probed(tmp_path, "full", secrets=True).leaks() == []
