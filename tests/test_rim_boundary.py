@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.identity import path_id
