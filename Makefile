@@ -51,7 +51,7 @@ format: setup
 
 # One file's tests stay in one process: they share what is slow to make.
 test: lint
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not faults" $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow and not faults" $(ARGS)
 
 test-all: lint
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)

@@ -17,7 +17,7 @@ from index.database import Database
 from index.errors import InvalidArgument
 from index.identity import path_id
 from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
-from index.schema import RECORD, inserts, record, signed, unsigned
+from index.schema import CONTESTED, FILED, RECORD, inserts, record, signed, unsigned
 from index.vertex import Vertex
 
 RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
@@ -63,16 +63,33 @@ class Catalog:
         """The document at `path`."""
         return self._one("path = ?", path)
 
+    def of_file(self, path: str) -> list[Record]:
+        """The documents whose stored file lies at `path`, the first by path first."""
+        return [record(values) for values in self._db.rows(f"{RECORDS} where file = ? order by path", path)]
+
+    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
+        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
+        query = "select file, path from documents where file is not null"
+        if workspace is None:
+            return [(file, path) for file, path in self._db.rows(f"{query} order by file, path")]
+        return [
+            (file, path) for file, path in self._db.rows(f"{query} and workspace = ? order by file, path", workspace)
+        ]
+
     def records(self, keys: Collection[str]) -> dict[str, Record]:
         """The documents with these keys (`path_id` of their paths), by key."""
         return {path_id(found.path): found for found in map(record, self._db.among(f"{RECORDS} where key in", keys))}
 
-    def captured(self, workspace: str, content_hash: str) -> Record | None:
-        """The document of `workspace` with exactly this content that is no node; the oldest, if there are several."""
+    def captured(
+        self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
+    ) -> Record | None:
+        """The document of `workspace`, or of one collection of it, with exactly this content that is no node; the oldest.
+
+        `notes_of`: only a note of this namespace."""
         return self._one(
-            "workspace = ? and content_hash = ? and type <> 'entity' order by created_at, path limit 1",
-            workspace,
-            content_hash,
+            "workspace = ? and content_hash = ? and type <> 'entity' and coalesce(collection = ?, 1) "
+            "and coalesce(namespace || type = ? || 'note', 1) order by created_at, path limit 1",
+            *(workspace, content_hash, collection, notes_of),
         )
 
     def recent(
@@ -134,6 +151,10 @@ class Catalog:
             workspace,
         )
         return [path for (path,) in rows]
+
+    def contested(self) -> set[str]:
+        """The paths of the documents that name several collections and can be written to."""
+        return {path for (path,) in self._db.rows(CONTESTED)}
 
     def vertices(self) -> Iterator[tuple[str, Vertex]]:
         """The workspace and the node of every note of one."""
@@ -312,6 +333,18 @@ class Catalog:
                 writer.execute(unknown)
             else:
                 writer.executemany(f"{unknown} where key = ?", [(key,) for key in keys])
+
+    def refiled(self, known: Sequence[str]) -> list[str]:
+        """Take the digests of the documents as unknown whose collection depends on which are `known`; their paths.
+
+        None, if these are the same as at the last call."""
+        names = json.dumps(list(known))
+        if self._meta("collections", "") == names:
+            return []
+        paths = [path for (path,) in self._db.rows(FILED)]
+        self.forget(map(path_id, paths))  # first: after a crash in between it is done again
+        self._note("collections", names)
+        return paths
 
     @property
     def generation(self) -> int:

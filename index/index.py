@@ -22,7 +22,7 @@ from index.graph import Graph, Graphs
 from index.identity import path_id, stem
 from index.memory import give_back
 from index.memos import MemoRows
-from index.model import Document, Entry, Scope, Stat
+from index.model import COLLECTIONS, Document, Entry, Scope, Stat
 from index.observations import Observations
 from index.perspectives import DEFAULTS, mark
 from index.prepared import Prepared, prepared, rows_of
@@ -262,9 +262,12 @@ class Index(Reader):
             )
             return "; ".join(filter(None, told))
 
-    def review(self) -> None:
-        """Doubt the nodes that are stored under other perspectives than their workspace has now."""
+    def review(self, collections: Sequence[str] = COLLECTIONS) -> None:
+        """Doubt the nodes that are stored under other perspectives than their workspace has now.
+
+        And the documents whose collection was found while others than these were known."""
         with self.lock:
+            self._doubt(self._catalog.refiled(collections))
             for workspace, perspectives in self._catalog.tables():
                 if perspectives != mark(self.perspectives(workspace)):
                     self._doubt(self._catalog.under(workspace, perspectives))

@@ -16,7 +16,11 @@ BlockKind: TypeAlias = Literal[
     "heading", "paragraph", "list", "code", "table", "quote", "callout", "html", "math", "rule"
 ]
 
+FILE_NAME = "file_name"  # of the metadata of a stored file's document: the name that it was given with
 COLLECTIONS = ("documents", "memory", "workspace")
+COLLECTION_TAG = "collection:"  # how a tag that names a collection begins
+# The defects of a note whose collection another setting, or its owner's next look, may change.
+SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION = "two-collections", "unknown-collection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +246,7 @@ class Filter:
     source: str | None = None
     since: int | None = None  # created at or after
     until: int | None = None  # created before
+    any_tags: tuple[str, ...] = ()  # at least one of them, compared as `tags` are
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,3 +297,9 @@ class ObservationAnswer:
     hits: tuple[ObservationHit, ...]
     mode: ObservationMode  # the mode that was used
     degraded: tuple[str, ...] = ()
+
+
+def given_name(title: str, metadata: Mapping[str, Any]) -> str:
+    """The name that the stored file of a document was given with: its title, unless that says something else."""
+    own = metadata.get(FILE_NAME)
+    return own if isinstance(own, str) else title

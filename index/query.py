@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from index.errors import InvalidArgument
-from index.model import COLLECTIONS, Filter, Mode, Query
+from index.identity import fold
+from index.model import COLLECTION_TAG, COLLECTIONS, Filter, Mode, Query
 
 TEXT, LIMIT, TAGS, WORD = 2_000, 50, 32, 200  # most characters of a query, hits, tags, characters of any other field
 TYPES = ("note", "file", "entity")
@@ -41,36 +43,72 @@ def request(
     *,
     limit: Any = None,
     mode: Any = None,
-    workspace: Any = None,
-    namespace: Any = None,
-    collection: Any = None,
-    tags: Any = None,
-    type: Any = None,  # the field's name on every surface
-    source: Any = None,
     since: Any = None,
     until: Any = None,
+    collections: Sequence[str] = COLLECTIONS,
+    **where: Any,
 ) -> Query:
     """The query that a caller's fields ask for; `None` leaves a field at its default or unrestricted.
 
-    `since` and `until` are epoch milliseconds or ISO 8601 text; a time without a zone is UTC, a day is its first moment."""
+    `since` and `until` are epoch milliseconds or ISO 8601 text; a time without a zone is UTC, a day is its first moment.
+    The rest is a `restriction`."""
     words = unicodedata.normalize("NFC", _text("query", text, TEXT))
     most = 10 if limit is None else limit
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= LIMIT:
         raise InvalidArgument(f"limit must be a whole number from 1 to {LIMIT}", field="limit")
-    where = Filter(
-        workspace=None if workspace is None else _text("workspace", workspace, WORD),
-        namespace=None if namespace is None else _text("namespace", namespace, WORD),
-        collection=None if collection is None else _one_of("collection", collection, COLLECTIONS),
-        tags=_tags(tags),
-        type=None if type is None else _one_of("type", type, TYPES),
-        source=None if source is None else _text("source", source, TEXT),
+    found = replace(
+        restriction(collections=collections, **where),
         since=None if since is None else _time("since", since),
         until=None if until is None else _time("until", until),
     )
-    if where.since is not None and where.until is not None and where.since >= where.until:
+    if found.since is not None and found.until is not None and found.since >= found.until:
         raise InvalidArgument("since must be earlier than until", field="since")
     chosen: Mode = _one_of("mode", "hybrid" if mode is None else mode, MODES)
-    return Query(words, most, chosen, where)
+    return Query(words, most, chosen, found)
+
+
+def restriction(
+    *,
+    workspace: Any = None,
+    namespace: Any = None,
+    collection: Any = None,
+    tags: Any = None,
+    any_tags: Any = None,
+    type: Any = None,  # the field's name on every surface
+    source: Any = None,
+    collections: Sequence[str] = COLLECTIONS,
+) -> Filter:
+    """Which documents a caller's fields ask for. `collections` are those known; a tag `collection:x` names one too."""
+    every, some = _tags("tags", tags), _tags("any_tags", any_tags)
+    if any(tag.startswith(COLLECTION_TAG) for tag in some):
+        raise InvalidArgument("any_tags can't name a collection: give it as collection", field="any_tags")
+    return Filter(
+        workspace=None if workspace is None else _text("workspace", workspace, WORD),
+        namespace=None if namespace is None else _text("namespace", namespace, WORD),
+        collection=_collection(collection, every, collections),
+        tags=tuple(tag for tag in every if not tag.startswith(COLLECTION_TAG)),
+        type=None if type is None else _one_of("type", type, TYPES),
+        source=None if source is None else _text("source", source, TEXT),
+        any_tags=some,
+    )
+
+
+def collection_of(value: Any, known: Sequence[str]) -> str:
+    """The collection that `value` names, whatever its letter case. InvalidArgument tells those that are `known`."""
+    name = fold(value.strip()) if isinstance(value, str) else ""
+    if name not in known:
+        raise InvalidArgument(
+            f"collection must be one of {', '.join(known)}", field="collection", collections=list(known)
+        )
+    return name
+
+
+def _collection(value: Any, tags: Sequence[str], known: Sequence[str]) -> str | None:
+    named = [tag.removeprefix(COLLECTION_TAG) for tag in tags if tag.startswith(COLLECTION_TAG)]
+    found = {collection_of(name, known) for name in (*named, *([] if value is None else [value]))}
+    if len(found) > 1:
+        raise InvalidArgument("a note is in one collection, and several are asked for", field="collection")
+    return next(iter(found), None)
 
 
 def _text(field: str, value: Any, most: int) -> str:
@@ -87,14 +125,14 @@ def _one_of(field: str, value: Any, known: tuple[Any, ...]) -> Any:
     return value
 
 
-def _tags(value: Any) -> tuple[str, ...]:
+def _tags(field: str, value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or len(value) > TAGS:
-        raise InvalidArgument(f"tags must be a list of at most {TAGS} tags", field="tags")
-    keys = [tag_key(_text("tags", tag, WORD)) for tag in value]
+        raise InvalidArgument(f"{field} must be a list of at most {TAGS} tags", field=field)
+    keys = [tag_key(_text(field, tag, WORD)) for tag in value]
     if "" in keys:
-        raise InvalidArgument("tags must not hold an empty tag", field="tags")
+        raise InvalidArgument(f"{field} must not hold an empty tag", field=field)
     return tuple(dict.fromkeys(keys))
 
 

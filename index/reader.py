@@ -4,6 +4,7 @@ Law: asking changes nothing, and waits for no write."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
@@ -13,9 +14,11 @@ from numpy.typing import NDArray
 from index.catalog import Catalog
 from index.chunk import Sizes
 from index.embed import Embedder
+from index.encoders import called
 from index.find import Place, find
 from index.identity import path_id
-from index.model import Answer, Observation, ObservationAnswer, ObservationMode, Query, Record
+from index.latest import latest
+from index.model import Answer, Filter, Observation, ObservationAnswer, ObservationMode, Query, Record, given_name
 from index.observations import Observations
 from index.perspectives import Perspective, mark
 from index.prepared import fingerprint
@@ -73,17 +76,63 @@ class Reader:
         """The document of `workspace` that answers to `id`; None = of any, by the shortest path."""
         return self._catalog.get(id, workspace)
 
-    def captured(self, workspace: str, content_hash: str) -> Record | None:
-        """The note of `workspace` that holds exactly this content."""
-        return self._catalog.captured(workspace, content_hash)
+    def captured(
+        self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
+    ) -> Record | None:
+        """The document of `workspace`, or of one collection of it, that holds exactly this content.
+
+        `notes_of`: only a note of this namespace."""
+        return self._catalog.captured(workspace, content_hash, collection, notes_of=notes_of)
+
+    def contested(self) -> set[str]:
+        """The paths of the documents that name several collections and can be written to."""
+        return self._catalog.contested()
 
     def at(self, path: str) -> Record | None:
         """The document at `path`."""
         return self._catalog.at(path)
 
+    def of_file(self, path: str) -> list[Record]:
+        """The documents whose stored file lies at `path`."""
+        return self._catalog.of_file(path)
+
+    def files(self, workspace: str | None = None) -> list[tuple[str, str]]:
+        """The stored files that documents name, each with the path of its note; of a workspace, or of all."""
+        return self._catalog.files(workspace)
+
+    def titled(self, stem: str) -> list[tuple[str, str, str]]:
+        """Path, name and type of the notes at `stem`, and at `stem` with more behind a blank; quick however many there are.
+
+        The name is the title, or of a stored file's document the name that the file was given with."""
+        rows = self._catalog.rows(
+            "select path, title, type, case type when 'file' then metadata end from documents "
+            "where path in (?1 || '.md', ?1 || '.MD', ?1 || '.Md', ?1 || '.mD') "
+            "or (path > ?1 || ' ' and path < ?1 || '!')",
+            stem,
+        )
+        return [(path, given_name(title, json.loads(said or "{}")), kind) for path, title, kind, said in rows]
+
+    def tally(self, workspace: str) -> list[tuple[str, str, int, int, int]]:
+        """By type and collection: documents of `workspace`, their chunks, and how many of them have no vectors."""
+        return self._catalog.rows(
+            """select type, collection, count(*), coalesce(sum(chunks), 0), sum(not embedded) from documents
+            where workspace = ? group by type, collection order by type, collection""",
+            workspace,
+        )
+
+    @property
+    def encoder(self) -> tuple[str, int, str]:
+        """The encoder in use: its model's name, the dimensions of the index's vectors, and its state."""
+        name = called(self._embedder.chosen or self._embedder.configured[0])
+        return name, self._store.dimensions, self._embedder.state
+
     def recent(self, *, workspace: str | None, limit: int, before: int | None = None) -> list[Record]:
         """The newest documents by creation, strictly older than `before`."""
         return self._catalog.recent(workspace=workspace, limit=limit, before=before)
+
+    def latest(self, restriction: Filter, limit: int, cursor: str | None = None) -> tuple[list[Record], str | None]:
+        """The documents that changed last, or those behind `cursor`; and the cursor of what follows, None at the end."""
+        return latest(self._catalog, restriction, limit, cursor)
 
     def vocabulary(self, workspace: str, limit: int) -> list[tuple[str, int]]:
         """The tags most used in `workspace`, with the number of documents that have each."""

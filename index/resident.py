@@ -156,10 +156,9 @@ class Rows:
         for name, value in asked.equal.items():
             number = EQUAL.index(name)
             passing &= memory.codes[number, :count] == memory.values[number].get(value, -1)
-        if asked.tags is not None:
+        if asked.tags is not None or asked.any_tags is not None:
             known = list(memory.tags)  # in one step: a writer may be adding to it
-            held = np.array([bool(asked.tags) and asked.tags.issubset(tags) for tags in known], np.bool_)
-            passing &= held[memory.codes[TAGS, :count]]
+            passing &= np.array(list(map(asked.tagged, known)), np.bool_)[memory.codes[TAGS, :count]]
         if asked.since is not None:
             passing &= memory.created[:count] >= asked.since
         if asked.until is not None:

@@ -79,8 +79,14 @@ class Wanted:
 
     equal: Mapping[str, str]  # field → its value
     tags: frozenset[str] | None  # all of them; empty = no row has what was asked for
+    any_tags: frozenset[str] | None  # at least one of them, likewise
     since: int | None
     until: int | None
+
+    def tagged(self, tags: Sequence[str]) -> bool:
+        """Whether a row with these tags has those that are asked for."""
+        every = self.tags is None or (bool(self.tags) and self.tags.issubset(tags))
+        return every and (self.any_tags is None or not self.any_tags.isdisjoint(tags))
 
 
 def wanted(restriction: Filter) -> Wanted:
@@ -93,23 +99,28 @@ def wanted(restriction: Filter) -> Wanted:
         "source": restriction.source,
     }
     equal = {name: value for name, value in given.items() if value is not None}
-    tags = frozenset(map(tag_key, restriction.tags)) - {""} if restriction.tags else None
-    encodable("the filter", *equal.values(), *sorted(tags or ()))
+    tags, any_tags = _keys(restriction.tags), _keys(restriction.any_tags)
+    encodable("the filter", *equal.values(), *sorted(tags or ()), *sorted(any_tags or ()))
     since, until = (None if time is None else _bounded(time) for time in (restriction.since, restriction.until))
-    return Wanted(equal, tags, since, until)
+    return Wanted(equal, tags, any_tags, since, until)
 
 
 def where(restriction: Filter, quote: Callable[[Any], str]) -> str | None:
     """The condition of `restriction`, each value of it made by `quote`; None when it restricts nothing."""
     asked = wanted(restriction)
     parts = [f"{column} = {quote(value)}" for column, value in asked.equal.items()]
-    if asked.tags is not None:
-        parts.append(f"array_has_all(tags, {quote(sorted(asked.tags))})" if asked.tags else "false")
+    for function, tags in (("array_has_all", asked.tags), ("array_has_any", asked.any_tags)):
+        if tags is not None:
+            parts.append(f"{function}(tags, {quote(sorted(tags))})" if tags else "false")
     if asked.since is not None:
         parts.append(f"created_at >= {quote(asked.since)}")
     if asked.until is not None:
         parts.append(f"created_at < {quote(asked.until)}")
     return " AND ".join(parts) or None
+
+
+def _keys(tags: Sequence[str]) -> frozenset[str] | None:
+    return frozenset(map(tag_key, tags)) - {""} if tags else None
 
 
 def _texts(row: Row) -> tuple[str | None, ...]:

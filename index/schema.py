@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from index.identity import fold, path_id, stem
-from index.model import Defect, Document, Record, Stat
+from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 
 VERSION: Final = 9  # of what follows
 
@@ -27,7 +27,8 @@ create table documents (
   size integer not null, mtime_ns integer not null, ino integer not null);
 create index documents_claimed on documents (claimed, length(path), path, workspace) where claimed is not null;
 create index documents_content on documents (workspace, content_hash, created_at, path);
-create index documents_recent on documents (created_at desc, path);
+create index documents_changed on documents (coalesce(updated_at, created_at) desc, key);
+create index documents_changed_here on documents (workspace, coalesce(updated_at, created_at) desc, key);
 create index documents_recent_here on documents (workspace, created_at desc, path);
 create index documents_file on documents (file) where file is not null;
 create index documents_defects on documents (path) where defects <> '[]';
@@ -70,6 +71,14 @@ create index memo_relations_stem on memo_relations (stem) where target is null;
 create table skipped (path text primary key, workspace text not null, reason text not null) without rowid;
 create table meta (name text primary key, value text not null) without rowid;
 """
+
+# The documents that name several collections, and can be written to; those whose collection is not the same whichever are known.
+_DEFECT: Final = """defects <> '[]' and defects like '%["{}",%'"""
+CONTESTED: Final = f"select path from documents where writable and {_DEFECT.format(SEVERAL_COLLECTIONS)}"  # noqa: S608 - names of our own
+FILED: Final = (
+    f"select path from documents where collection not in {COLLECTIONS} "  # noqa: S608 - as above
+    f"or {_DEFECT.format(SEVERAL_COLLECTIONS)} or {_DEFECT.format(UNKNOWN_COLLECTION)}"
+)
 
 PLAIN: Final = (
     "path", "scope", "workspace", "namespace", "type", "title", "digest", "content_hash", "collection", "summary", "source",

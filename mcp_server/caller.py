@@ -13,7 +13,8 @@ from index.errors import NotFound, PermissionDenied, ResourceExhausted
 from syncd.keys import Key
 
 if TYPE_CHECKING:
-    from syncd.workspace import Desk, Workspace
+    from syncd.desk import Desk
+    from syncd.workspace import Workspace
 
 Names: TypeAlias = Literal["safe", "dotted"]
 

@@ -1,7 +1,8 @@
 """The guard in front of every route: who may speak to us at all, how much, and how slowly.
 
 Law: exact Host and Origin first, then the credential, then (and only then) the body; no request reaches a route
-without a key, but for the two that tell whether the daemon is well and the one whose deliveries are signed."""
+without a key, but for the two that tell whether the daemon is well and the one whose deliveries are signed. Every body
+is read ahead, within its limits of size and time, but for the one that brings a file: that one is held to its pace."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
-from mcp_server import webhook
+from mcp_server import multipart, webhook
 from mcp_server.bucket import Buckets
 from mcp_server.caller import CALLER, TOO_FAST, Caller
+from mcp_server.paced import paced
 from mcp_server.refusal import Refusal, refuse, with_headers
 from syncd.config import ServerSettings
 from syncd.doors import LimitsSettings
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from mcp_server.access import Access
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE"})
+WRITING: Final = frozenset({"POST", "PUT", "PATCH"})  # methods whose body must be of a known kind
 ASSERTION: Final = b"cf-access-jwt-assertion"
 ONCE: Final = frozenset(
     {b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site", b"mcp-session-id"}
@@ -56,21 +58,25 @@ class Guard:
         pushes: Pushes,
         settings: ServerSettings,
         limits: LimitsSettings,
+        max_file: int,
         access: Access | None,
         hosts: Collection[str],
         origins: Collection[str],
+        methods: Callable[[str], Collection[str]],
         clock: Callable[[], int],
     ) -> None:
         self._app = AuthContextMiddleware(app)
         self._keys = keys
         self._pushes = pushes
         self._settings = settings
+        self._max_file = max_file
         self._access = access
         self._rates = Buckets(limits.rate, limits.burst)
         self._overdrafts = Buckets(limits.rate, limits.burst)
         self._failures = Buckets(limits.failures / 60, limits.failures)
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
+        self._methods = methods
         self._clock = clock
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
@@ -84,7 +90,7 @@ class Guard:
         if scope["type"] != "http":
             return  # a web socket: uvicorn closes what is not accepted
         headers, repeated = _headers(scope)
-        refusal = _malformed(scope, repeated) or self._stranger(scope["method"], headers)
+        refusal = _malformed(scope, repeated) or self._stranger(scope, headers)
         key, late = None, 0.0
         if refusal is None:
             try:
@@ -93,10 +99,12 @@ class Guard:
                 refusal = Refusal(503, error.code, error.message, UNREAD_SECONDS)
         if refusal is None and key is not None and scope["path"] not in OPEN:
             late, refusal = self._pace(key, scope)
-        if refusal is None and scope["method"] in ("POST", "DELETE"):
+        if refusal is None and scope["method"] in (*WRITING, "DELETE"):
             refusal = self._unread(scope, headers)
-        if refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
-            received = await self._body(receive, self._largest(scope["path"]))
+        if refusal is None and _streamed(scope, headers):
+            receive = paced(receive, largest=self._largest(scope, headers), seconds=self._settings.body_s)
+        elif refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
+            received = await self._body(receive, self._largest(scope, headers))
             if isinstance(received, Refusal):
                 refusal = received
             else:
@@ -160,7 +168,7 @@ class Guard:
             CALLER.reset(reset)
             del self._under_way[task]
 
-    def _stranger(self, method: str, headers: dict[bytes, bytes]) -> Refusal | None:
+    def _stranger(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Refuse what a browser was tricked into, before anything else is looked at."""
         if headers.get(b"host", b"").lower() not in self._hosts:
             message = (
@@ -173,8 +181,10 @@ class Guard:
             return Refusal(403, PermissionDenied.code, message)
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and origin is None:
             return Refusal(403, PermissionDenied.code, "requests that another site makes in a browser are refused")
-        if method not in METHODS:
-            return Refusal(405, InvalidArgument.code, f"the method {method[:16]} is not served")
+        method, served = scope["method"], self._methods(scope["path"])
+        if method not in served:
+            allow = ", ".join(sorted(served))
+            return Refusal(405, InvalidArgument.code, f"{method[:16]} is not served here, but {allow}", allow=allow)
         return None
 
     async def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[Key | None, Refusal | None]:
@@ -225,15 +235,23 @@ class Guard:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
-        if int(length[:20]) > (largest := self._largest(scope["path"])):
+        if int(length[:20]) > (largest := self._largest(scope, headers)):
             return _too_large(largest)
-        if scope["method"] == "POST" and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
-            return Refusal(415, InvalidArgument.code, "the body must be JSON: send `Content-Type: application/json`")
+        if _streamed(scope, headers):
+            return None
+        if scope["method"] in WRITING and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+            form = ", or a file as `multipart/form-data`" if scope["path"] == multipart.PATH else ""
+            return Refusal(
+                415, InvalidArgument.code, f"the body must be JSON: send `Content-Type: application/json`{form}"
+            )
         return None
 
-    def _largest(self, path: str) -> int:
+    def _largest(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
         """The bytes that a body may have."""
-        return min(self._settings.max_body, webhook.LARGEST) if path == webhook.PATH else self._settings.max_body
+        if _streamed(scope, headers):
+            return multipart.largest(self._max_file)
+        own = self._settings.max_body
+        return min(own, webhook.LARGEST) if scope["path"] == webhook.PATH else own
 
     async def _body(self, receive: Receive, largest: int) -> Receive | Refusal:
         """The same `receive` with the body read ahead, within its limits of size and time."""
@@ -260,6 +278,11 @@ class Guard:
             return waiting.popleft() if waiting else await receive()
 
         return replay
+
+
+def _streamed(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether the body goes on as it comes, to a route that puts it on disk."""
+    return multipart.meant(scope["method"], scope["path"], headers.get(b"content-type", b""))
 
 
 def _too_large(largest: int) -> Refusal:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -25,8 +25,9 @@ from syncd.audit import Author, authored
 from syncd.config import Settings
 
 if TYPE_CHECKING:
+    from syncd.desk import Desk
     from syncd.traces import Traces
-    from syncd.workspace import Desk, Workspace
+    from syncd.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -83,17 +84,24 @@ class Desktop:
         """Run `operation` for `caller`; raises the errors of `index.errors`. `progress` as `Workspace.reporting` has it.
 
         A write that outlives its time limit or its caller runs to its end: half a capture does not exist."""
-        author = Author(caller.surface, operation.name, caller.key.id, caller.key.name, request_id())
-        with calling(operation.name, self._metrics) as outcome, authored(author):
+        async with self.telling(operation.name, operation.scope, caller) as outcome:
+            returned = await self._run(operation, caller, arguments, progress)
+            outcome["degraded"] = bool(getattr(returned, "degraded", ()))
+            return returned
+
+    @asynccontextmanager
+    async def telling(self, name: str, scope: str, caller: Caller) -> AsyncIterator[dict[str, Any]]:
+        """What is done in this block is done for `caller`: it is counted, logged, and audited when it is refused."""
+        author = Author(caller.surface, name, caller.key.id, caller.key.name, request_id())
+        with calling(name, self._metrics) as outcome, authored(author):
             try:
-                returned = await self._run(operation, caller, arguments, progress)
+                yield outcome
             except MemexError as error:
                 outcome["code"] = error.code
-                if isinstance(error, PermissionDenied) and operation.scope == "write":
+                if isinstance(error, PermissionDenied) and scope == "write":
                     await anyio.to_thread.run_sync(partial(self.desk.denied, author, error, caller.workspace or ""))
                 raise
-            outcome["code"], outcome["degraded"] = "OK", bool(getattr(returned, "degraded", ()))
-            return returned
+            outcome["code"] = "OK"
 
     def traced_by(self, carried: Mapping[str, Any]) -> AbstractContextManager[None]:
         """Take a call for a part of the trace that its message names."""

@@ -15,7 +15,7 @@ from mcp.types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 from pydantic import Field, ValidationError, field_validator
 
 from index.errors import InvalidArgument, NotFound
-from index.model import Record
+from index.model import COLLECTION_TAG, Record
 from index.query import request, tag_key, tag_keys
 from mcp_server.caller import Caller, about, workspace_of
 from mcp_server.excerpt import shares
@@ -26,15 +26,17 @@ from syncd.capture import iso
 from syncd.config import Settings
 
 if TYPE_CHECKING:
-    from syncd.workspace import Desk, Workspace
+    from syncd.desk import Desk
+    from syncd.workspace import Workspace
 
 PASSAGES: Final = 8  # that a recall begins with
 TIDIED: Final = 40  # notes that one consolidation looks at
 LOOKED_AT: Final = 400  # of the latest notes, for those with the tags asked for
 TAGS_SHOWN: Final = 60
 _LINE_ENDS: Final = re.compile("[\x7f-\x9f\u2028\u2029]")
-# By which words a step names the tools of a family.
+# By which words a step names the tools of a family. Steps of `kb` stand in for those of `thoughts` where only it is listed.
 TOOLS: Final = {
+    "kb": re.compile(r"\b(?:kb_search|kb_get|kb_addnote|kb_update_note)\b"),
     "thoughts": re.compile(r"\b(?:semantic_search|capture_thought|get_thought)\b"),
     "graph": re.compile(r"\b(?:search_nodes|open_nodes|get_consolidation_report|set_summary)\b"),
 }
@@ -88,6 +90,7 @@ def recall(workspace: Workspace, given: Recall, settings: Settings, families: fr
             mode=settings.search.mode,
             workspace=workspace.name,
             tags=given.every_tag or None,
+            collections=workspace.collections,
         )
     )
     sizes = shares([len(hit.chunk) for hit in answer.hits], settings.search.budget)
@@ -99,6 +102,7 @@ def recall(workspace: Workspace, given: Recall, settings: Settings, families: fr
     words = "two or three times in other words: synonyms, the other language, the answer you expect"
     ways = f"""Decide which passages bear on the question; their order is a guess.
 If they don't answer it, search again with semantic_search, {words}. get_thought reads a note whole by its id.
+If they don't answer it, search again with kb_search, {words}, and drop repeats by chunk_id. kb_get reads on by id.
 For what is known of a person, a project or a thing, ask the graph with search_nodes, {words}. open_nodes reads a node whole, get_neighborhood and get_path show what it is connected with.
 Answer first, in short. Name the title of the note, or the name of the node, behind each statement, and its date where that matters. Where they disagree, show both, the later first.
 If my notes don't say, say so. Keep what you know from elsewhere apart from what the notes say."""
@@ -117,8 +121,10 @@ def capture_session(workspace: Workspace, given: CaptureSession, _: Settings, fa
     own = json.dumps(given.every_tag, ensure_ascii=False)
     tags = f" Give each of them these tags too: {own}." if given.tags else ""
     ways = f"""For each candidate, ask semantic_search first. If a note says it already, leave it. If a note is out of date, capture the new text and tell me which note it replaces; delete nothing without my word.
+For each candidate, ask kb_search first. If a document says it already, leave it. If a note is out of date, show me the new text, and put it in its place with kb_update_note once I agree.
 One subject a note, whole in itself: a first line that says the point, full names, dates in full, where it was found. No "as above", no "today".
 Set source to your own name, and in metadata a title and three to seven tags, lower case with hyphens. Prefer tags in use, those listed below. Keep each with capture_thought.{tags}
+Give each a title and three to seven tags, lower case with hyphens. Prefer tags in use, those listed below. Keep each with kb_addnote, in the collection memory.{tags}
 What is known of a person, a project or a thing belongs to its node. Ask search_nodes first; then add_observations, one fact each, whole in itself, or create_entities if there is no node, and create_relations for what is connected. Where an observation is out of date, tell me, and use replace_observation.
 Close with a list: what you kept (title and id, or node), and what you left out on purpose."""
     return f"""Go through this session and keep what will be worth finding again.{focus}
@@ -133,6 +139,11 @@ The tags in use, the most used first. {DATA}
 {_fenced([{"tags": workspace.tags(TAGS_SHOWN)}])}"""
 
 
+def _named(record: Record) -> list[str]:
+    """The tags of a note, and the one that names its collection."""
+    return [*record.tags, f"{COLLECTION_TAG}{record.collection}"]
+
+
 def consolidate(workspace: Workspace, given: Consolidate, settings: Settings, families: frozenset[str]) -> str:
     """Notes that may want tidying, and how to do it without losing anything."""
     if given.topic:
@@ -142,16 +153,19 @@ def consolidate(workspace: Workspace, given: Consolidate, settings: Settings, fa
             mode=settings.search.mode,
             workspace=workspace.name,
             tags=given.every_tag or None,
+            collections=workspace.collections,
         )
         records: Sequence[Record] = [hit.record for hit in workspace.search(query).hits]
     else:
         wanted = {tag_key(tag) for tag in given.every_tag}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
-        records = [record for record in latest if wanted <= set(tag_keys(record.tags))][:TIDIED]
+        records = [record for record in latest if wanted <= set(tag_keys(_named(record)))][:TIDIED]
     ways = """Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that belong together and want an overview; notes that can't be understood by themselves. Read a note whole with get_thought before you judge it, and use semantic_search for others like it.
+Look for: several notes that say the same; notes that contradict each other, or that a later one replaces; notes that can't be understood by themselves. Read one with kb_get before you judge it, and use kb_search for others like it.
 Then the nodes: get_consolidation_report names those whose summary is owed, relations that may be missing, orphans and clusters. These are candidates: read both sides with open_nodes before you judge one.
 Show me a plan as a table: what to merge, replace, relate or leave, each note with its title and id, each node with its name, and why. Change nothing before I agree.
 Then, for each step on notes that I agreed to: capture the new text first with capture_thought, with every fact, date and source that is still true, and {"replaces": [ids]} in metadata. Check it with get_thought. Only then delete the notes that it replaces with delete_thought.
+Then, for each step on notes that I agreed to: put the merged text, with every fact, date and source that is still true, into the note that stays with kb_update_note, and tell me which others I can delete.
 For each step on nodes: set_summary in a sentence or two that the observations bear out, create_relations, and to merge two nodes add_observations and create_relations on the one that stays before delete_entities on the other.
 Close with what you changed, and what you left to me."""
     return f"""Help me tidy these notes. {DATA}
@@ -163,8 +177,9 @@ Close with what you changed, and what you left to me."""
 
 def _steps(ways: str, families: frozenset[str]) -> str:
     """The steps, one in a line, whose tools are listed, numbered. A step that names none is for all."""
+    shown = families - {"kb"} if "thoughts" in families else families
     asked = [
-        way for way in ways.splitlines() if families >= {family for family, tools in TOOLS.items() if tools.search(way)}
+        way for way in ways.splitlines() if shown >= {family for family, tools in TOOLS.items() if tools.search(way)}
     ]
     return "\n".join(f"{number}. {way}" for number, way in enumerate(asked, 1))
 

@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 from starlette.types import Message, Receive, Send
 
+from index.errors import ResourceExhausted
+
 HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -28,6 +30,7 @@ class Refusal(NamedTuple):
     code: str
     message: str
     wait: float = 0.0  # seconds after which the same request may be made again
+    allow: str = ""  # the methods that are served there, for one that is not
 
 
 def with_headers(send: Send) -> Send:
@@ -59,11 +62,18 @@ async def refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
     headers += [_date(), (b"cache-control", b"no-store")]
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
+    if refusal.allow:
+        headers.append((b"allow", refusal.allow.encode()))
     if refusal.wait:
         headers.append((b"retry-after", b"%d" % math.ceil(refusal.wait)))
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await drained(refusal.status, headers, body, receive, send)
+
+
+async def drained(status: int, headers: list[tuple[bytes, bytes]], body: bytes, receive: Receive, send: Send) -> None:
+    """Answer a request whose body may not have come to its end, and read on for a moment."""
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
-    if refusal.status != HTTPStatus.REQUEST_TIMEOUT:
+    if status != HTTPStatus.REQUEST_TIMEOUT:
         await _drain(receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -77,5 +87,5 @@ async def _drain(receive: Receive) -> None:
                 left -= len(message.get("body", b"")) + 1
                 if message["type"] != "http.request" or not message.get("more_body", False):
                     return
-    except TimeoutError:
-        return
+    except (TimeoutError, ResourceExhausted):
+        return  # it is too slow, or sends more than it may

@@ -19,7 +19,8 @@ from mcp_server.wire import plain
 from syncd.capture import iso
 
 if TYPE_CHECKING:
-    from syncd.workspace import Desk, Workspace
+    from syncd.desk import Desk
+    from syncd.workspace import Workspace
 
 SCHEME: Final = "note://"
 MARKDOWN: Final = "text/markdown"

@@ -5,50 +5,67 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 import anyio.to_thread
+from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from index.errors import CODES, InvalidArgument, MemexError, NotFound, Unavailable
-from mcp_server import webhook
+from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
+from mcp_server import multipart, openapi
 from mcp_server.metrics import CONTENT_TYPE
+from mcp_server.multipart import Endpoint
 from mcp_server.operation import Desktop, Operation
-from mcp_server.tools import thoughts
+from mcp_server.tools import kb, thoughts
 from mcp_server.wire import body, payload, schema, status
 
 log = logging.getLogger(__name__)
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+ANY: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
 class Served(NamedTuple):
-    """One route: where, which operation, and where its arguments are."""
+    """One operation of a route. Beside what its path names, its arguments are in `place`."""
 
     method: str
     path: str
     operation: str
-    place: str  # "body", "query" or "path"
+    place: str  # "body" or "query"
+    code: int = 200
 
 
 ROUTES: Final = (
     Served("POST", "/capture", "capture_thought", "body"),
     Served("POST", "/search", "semantic_search", "body"),
-    Served("GET", "/thought/{id}", "get_thought", "path"),
-    Served("DELETE", "/thought/{id}", "delete_thought", "path"),
+    Served("GET", "/thought/{id}", "get_thought", "query"),
+    Served("DELETE", "/thought/{id}", "delete_thought", "query"),
     Served("GET", "/thoughts", "list_recent", "query"),
+    Served("POST", "/api/v1/search", "kb_search", "body"),
+    Served("POST", "/api/v1/jobs", "kb_addnote", "body", 202),
+    Served("GET", "/api/v1/jobs", "list_jobs", "query"),
+    Served("GET", "/api/v1/jobs/{id}", "get_job", "query"),
+    Served("GET", "/api/v1/documents", "list_documents", "query"),
+    Served("GET", "/api/v1/documents/{id}", "get_document", "query"),
+    Served("PUT", "/api/v1/documents/{id}/tags", "set_document_tags", "body"),
+    Served("PATCH", "/api/v1/notes/{id}", "kb_update_note", "body"),
+    Served("GET", "/api/v1/status", "kb_status", "query"),
 )
-OPERATIONS: Final = {operation.name: operation for operation in thoughts.OPERATIONS}
+OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERATIONS, *kb.OPERATIONS, *kb.ROUTED)}
 
 
 def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
-    description = json.dumps(openapi(desktop.settings.server.public_url, version=version)).encode()
+    settings = desktop.settings
+    known = settings.kb.known
+    served = [openapi.Described(*one, OPERATIONS[one.operation]) for one in ROUTES]
+    description = json.dumps(
+        openapi.description(served, settings.server.public_url, collections=known, version=version)
+    ).encode()
 
     async def openapi_json(_: Request) -> Response:
         return _json(description)
@@ -65,11 +82,13 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
         page = await anyio.to_thread.run_sync(desktop.page, request.scope["memex.caller"], abandon_on_cancel=True)
         return Response(page, media_type=CONTENT_TYPE)
 
+    paths: dict[str, dict[str, Endpoint]] = {}
+    for one in ROUTES:
+        paths.setdefault(one.path, {})[one.method] = _endpoint(desktop, OPERATIONS[one.operation], one)
+    jobs = paths[multipart.PATH]
+    jobs["POST"] = multipart.either(desktop, jobs["POST"])
     return [
-        *(
-            Route(served.path, _endpoint(desktop, OPERATIONS[served.operation], served.place), methods=[served.method])
-            for served in ROUTES
-        ),
+        *(Route(path, _by_method(endpoints), methods=[*endpoints]) for path, endpoints in paths.items()),
         Route("/healthz", healthz, methods=["GET"]),
         Route("/readyz", readyz, methods=["GET"]),
         Route("/metrics", metrics, methods=["GET"]),
@@ -77,20 +96,65 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
     ]
 
 
-def _endpoint(desktop: Desktop, operation: Operation, place: str) -> Endpoint:
+def methods(routes: Collection[BaseRoute], path: str) -> Collection[str]:
+    """The methods that may be asked of `path`; where nobody knows, any."""
+    found = next((one for one in routes if isinstance(one, Route) and one.path_regex.match(path)), None)
+    return ANY if found is None or not found.methods else found.methods
+
+
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    """One endpoint for all methods of a path, so that a wrong one is told of all."""
+    if len(endpoints) == 1:
+        return next(iter(endpoints.values()))
+
     async def endpoint(request: Request) -> Response:
-        arguments: dict[str, Any] | bytes
-        if place == "body":
-            arguments = await request.body()
-        else:
-            pairs = [*request.query_params.multi_items(), *request.path_params.items()]
-            arguments = dict(pairs)
-            if len(arguments) < len(pairs):
-                raise InvalidArgument("a parameter is given more than once")
-        _, text = payload(await desktop.call(operation, request.scope["memex.caller"], arguments))
-        return _json(text.encode())
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
 
     return endpoint
+
+
+def _endpoint(desktop: Desktop, operation: Operation, served: Served) -> Endpoint:
+    lists = {name for name, of in schema(operation.given)["properties"].items() if of.get("type") == "array"}
+
+    async def endpoint(request: Request) -> Response:
+        arguments: Mapping[str, Any] | bytes
+        if served.place == "query":
+            arguments = _queried(request, lists)
+        elif request.path_params:
+            arguments = _merged(await request.body(), request.path_params)
+        else:
+            arguments = await request.body()
+        _, text = payload(await desktop.call(operation, request.scope["memex.caller"], arguments))
+        return _json(text.encode(), served.code)
+
+    return endpoint
+
+
+def _queried(request: Request, lists: Collection[str]) -> dict[str, Any]:
+    """The arguments in path and query; one that is a list may be given more than once."""
+    arguments: dict[str, Any] = {}
+    for name, value in (*request.path_params.items(), *request.query_params.multi_items()):
+        if name in lists:
+            arguments.setdefault(name, []).append(value)
+        elif name in arguments:
+            raise InvalidArgument("a parameter is given more than once")
+        else:
+            arguments[name] = value
+    return arguments
+
+
+def _merged(sent: bytes, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments in a body and in the path; none may be in both."""
+    try:
+        given = from_json(sent, allow_inf_nan=False)
+    except ValueError:
+        raise InvalidArgument("body: not valid JSON") from None
+    if not isinstance(given, dict):
+        raise InvalidArgument("body: must be an object")
+    for name in named:
+        if name in given:
+            raise InvalidArgument(f"{name}: unknown argument")
+    return {**given, **named}
 
 
 def _json(data: bytes, code: int = 200) -> Response:
@@ -121,87 +185,3 @@ async def unserved(request: Request, error: Exception) -> Response:
 async def crashed(_: Request, __: Exception) -> Response:
     """A bug: the log has the traceback, the caller learns only that it was ours."""
     return _json(body(Unavailable("an unexpected error; the daemon's log has the details", retryable=False)), 500)
-
-
-def openapi(public_url: str, *, version: str) -> dict[str, Any]:
-    """The OpenAPI 3.1 description, made from the schemas that check the requests."""
-    error = {
-        "type": "object",
-        "properties": {
-            "error": {
-                "type": "object",
-                "properties": {
-                    "code": {"type": "string", "enum": sorted(CODES)},
-                    "message": {"type": "string"},
-                    "retryable": {"type": "boolean"},
-                    "details": {"type": "object"},
-                },
-                "required": ["code", "message", "retryable", "details"],
-            }
-        },
-        "required": ["error"],
-    }
-    paths: dict[str, dict[str, Any]] = {}
-    for served in ROUTES:
-        paths.setdefault(served.path, {})[served.method.lower()] = _described(served, OPERATIONS[served.operation])
-    for path, what in (("/healthz", "Whether the daemon is well"), ("/readyz", "What is indexed and what is pending")):
-        answer = {"description": what, "content": {"application/json": {"schema": {"type": "object"}}}}
-        responses = {"200": answer} | ({"503": answer} if path == "/readyz" else {})
-        paths[path] = {
-            "get": {"operationId": path[1:], "summary": what, "security": [{}, {"key": []}], "responses": responses}
-        }
-    page = {"description": "Numbers", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    paths["/metrics"] = {
-        "get": {
-            "operationId": "metrics",
-            "summary": "The daemon in numbers, for Prometheus; takes the scope admin",
-            "responses": {"200": page, "default": {"$ref": "#/components/responses/Error"}},
-        }
-    }
-    paths[webhook.PATH] = webhook.described()
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Memex",
-            "version": version,
-            "description": "Capture into an Obsidian vault's inbox, and search it.",
-        },
-        "servers": [{"url": public_url or "/"}],
-        "security": [{"key": []}],
-        "paths": paths,
-        "components": {
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": error},
-            "responses": {
-                "Error": {
-                    "description": "Why not",
-                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-                }
-            },
-        },
-    }
-
-
-def _described(served: Served, operation: Operation) -> dict[str, Any]:
-    given = schema(operation.given)
-    workspace = {"name": "X-Memory-Workspace", "in": "header", "required": False, "schema": {"type": "string"}}
-    parameters: list[dict[str, Any]] = [workspace]
-    described: dict[str, Any] = {
-        "operationId": operation.name,
-        "summary": operation.title,
-        "description": operation.description,
-    }
-    if served.place == "body":
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": given}}}
-    else:
-        parameters += [
-            {"name": name, "in": served.place, "required": served.place == "path", "schema": of}
-            for name, of in given["properties"].items()
-        ]
-    answer = {"application/json": {"schema": schema(operation.returned, output=True)}}
-    described["parameters"] = parameters
-    described["responses"] = {
-        "200": {"description": operation.title, "content": answer},
-        "default": {"$ref": "#/components/responses/Error"},
-    }
-    return described

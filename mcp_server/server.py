@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -37,8 +38,8 @@ from syncd.config import ServerSettings, Settings
 
 if TYPE_CHECKING:
     from mcp_server.access import Access
+    from syncd.desk import Desk
     from syncd.traces import Traces
-    from syncd.workspace import Desk
 
 log = logging.getLogger(__name__)
 
@@ -119,9 +120,11 @@ def app(
         pushes=desk.pushes,
         settings=own,
         limits=settings.limits,
+        max_file=settings.kb.max_file,
         access=_access(desk, settings, clock),
         hosts=allowed,
         origins=welcome,
+        methods=partial(rest.methods, routes),
         clock=clock,
     )
     guard.on_hang_up = updates.close

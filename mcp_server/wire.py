@@ -38,6 +38,7 @@ PROBLEMS: Final[Mapping[str, str]] = {  # in words of JSON, where the model's ow
     "extra_forbidden": "unknown argument",
     "missing": "is required",
     "json_invalid": "not valid JSON",
+    "string_pattern_mismatch": "holds nothing to go by, or a character that can't stand in it",
     "string_unicode": "not valid Unicode text",
     "list_type": "must be a list",
     "tuple_type": "must be a list",
@@ -59,8 +60,9 @@ class Returned(BaseModel):
 
 
 def status(error: MemexError) -> int:
-    """The HTTP status of an error; too large is told from too many by its `limit`."""
-    return 413 if error.code == ResourceExhausted.code and "limit" in error.details else STATUS[error.code]
+    """The HTTP status of an error; too large is told from too many by its `limit`, and that no retry helps."""
+    large = error.code == ResourceExhausted.code and "limit" in error.details and not error.retryable
+    return 413 if large else STATUS[error.code]
 
 
 def body(error: MemexError) -> bytes:
@@ -89,33 +91,46 @@ def payload(value: BaseModel) -> tuple[dict[str, Any], str]:
 
 
 @cache
-def schema(model: type[BaseModel], *, output: bool = False) -> dict[str, Any]:
-    """The model's JSON schema, small: definitions in place, no titles, and (input) no `null` beside a type.
+def schema(model: type[BaseModel], *, output: bool = False, exact: bool = False) -> dict[str, Any]:
+    """The model's JSON schema, small: definitions in place, no titles, and (input) no `null` beside a type nor a pattern.
 
-    Made once, as it costs milliseconds: not to be changed."""
+    `exact`: with both of these, so that just what it allows is taken. Made once, as it costs milliseconds: not to be changed."""
     full = model.model_json_schema(mode="serialization" if output else "validation")
     definitions = full.pop("$defs", {})
-    small = _small(full, definitions, output=output)
+    small = _small(full, definitions, output=output, exact=output or exact)
     assert isinstance(small, dict)
     small.pop("description", None)
     return small
 
 
-def _small(node: Any, definitions: Mapping[str, Any], *, output: bool) -> Any:
+def choices(schema: dict[str, Any], collections: Sequence[str]) -> dict[str, Any]:
+    """A schema of what is given, with the collections that are known wherever one is asked for."""
+    properties = dict(schema["properties"])
+    if own := properties.get("collection"):
+        places = own.get("anyOf", [own])
+        named = [{"type": "string", "enum": list(collections)} if one["type"] == "string" else one for one in places]
+        told = {key: value for key, value in own.items() if key in ("description", "default")}
+        properties["collection"] = (named[0] if len(named) == 1 else {"anyOf": named}) | told
+    return schema | {"properties": properties}
+
+
+def _small(node: Any, definitions: Mapping[str, Any], *, output: bool, exact: bool) -> Any:
     if isinstance(node, list):
-        return [_small(part, definitions, output=output) for part in node]
+        return [_small(part, definitions, output=output, exact=exact) for part in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _small(definitions[node["$ref"].rpartition("/")[2]], definitions, output=output)
+        return _small(definitions[node["$ref"].rpartition("/")[2]], definitions, output=output, exact=exact)
     kept = {
-        key: {name: _small(sub, definitions, output=output) for name, sub in value.items()}
+        key: {name: _small(sub, definitions, output=output, exact=exact) for name, sub in value.items()}
         if key == "properties"
-        else _small(value, definitions, output=output)
+        else _small(value, definitions, output=output, exact=exact)
         for key, value in node.items()
-        if key != "title" and not (key == "default" and (value is None or output))
+        if key != "title"
+        and not (key == "default" and (value is None or output))
+        and not (key == "pattern" and not exact)
     }
-    if not output and (choices := kept.get("anyOf")) and {"type": "null"} in choices:
+    if not exact and (choices := kept.get("anyOf")) and {"type": "null"} in choices:
         rest = [choice for choice in choices if choice != {"type": "null"}]
         if len(rest) == 1:
             del kept["anyOf"]

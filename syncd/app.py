@@ -23,15 +23,21 @@ from index.errors import Unavailable
 from index.memory import frugal
 from index.model import Record
 from index.reader import Looks
-from syncd import traces
+from index.rerank import Reranker
+from syncd import newnote, traces
 from syncd.adopt import KEY_FILE, LEDGER
 from syncd.audit import Audit, Author, authored
 from syncd.audited import Audited
 from syncd.check import DAY_S, DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.desk import Desk
+from syncd.dropped import EVERY_S
+from syncd.edits import Edits
 from syncd.enrich import Enricher
+from syncd.filing import filing, wanted
 from syncd.follow import Follow
+from syncd.handled import Handled
 from syncd.health import Health
 from syncd.jobs import Jobs
 from syncd.keys import Keys
@@ -39,23 +45,32 @@ from syncd.labels import Labels
 from syncd.ledger import Ledger
 from syncd.leftovers import collect
 from syncd.lock import Lock, sole
+from syncd.names import note as is_note
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
+from syncd.parts import spare
 from syncd.perspectives import Perspectives
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
+from syncd.queue import Queue
+from syncd.queued import Kind
 from syncd.repo import Repo
 from syncd.runs import Runs
 from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.sync import Sync
 from syncd.telemetry import samples
+from syncd.tools import Tools
+from syncd.uploads import Uploads
 from syncd.watch import Watch
 from syncd.witness import Witness
-from syncd.workspace import Desk, Tools
+from syncd.worker import Work, Worker
 
 log = logging.getLogger(__name__)
 
+CONVERTERS = 2  # files that are read at a time, each in a process of its own
+HOUR_S = 3600.0
+LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
@@ -87,7 +102,14 @@ class App:
             self.audit = Audit(self.ledger, state)
             opened.callback(self.audit.close)
             own = settings.vault
-            self.vault = Audited(own.path, self.audit, inbox=own.inbox, ignore=own.ignore, max_bytes=own.max_bytes)
+            self.vault = Audited(
+                own.path,
+                self.audit,
+                inbox=own.inbox,
+                ignore=own.ignore,
+                max_bytes=own.max_bytes,
+                wanted=wanted(settings),
+            )
             opened.callback(self.vault.close)
             self.vault.sweep()
             self.keys = Keys(self.ledger, static=_static_keys())
@@ -99,7 +121,16 @@ class App:
             self.perspectives = Perspectives(self.ledger)
             self.shelf = Shelf(state / "index", self.embedder, _shelf_settings(settings, self.perspectives.of))
             opened.callback(self.shelf.close)
-            self.sync = Sync(self.vault, self.shelf, self.repo, settings.sync, inbox=settings.vault.inbox, state=state)
+            self.sync = Sync(
+                self.vault,
+                self.shelf,
+                self.repo,
+                Edits(self.ledger, self.audit, self.repo, self.vault),
+                settings.sync,
+                inbox=settings.vault.inbox,
+                state=state,
+                collections=settings.kb.known,
+            )
             captures = self.shelf.slots["captures"]
             self.witness = Witness(self.audit, self.vault, captures, inbox=own.inbox)
             opened.callback(self.witness.look)
@@ -107,6 +138,10 @@ class App:
             self.witness.settle()
             self.enricher = Enricher(settings.enrich, captures=captures, embedder=self.embedder, ledger=self.ledger)
             opened.callback(self.enricher.close)
+            self.reranker = _reranker(settings)
+            if self.reranker:
+                opened.callback(self.reranker.close)
+            self.queue = self._queued()
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
             tools = Tools(
@@ -115,14 +150,20 @@ class App:
                 captures=captures,
                 inbox=settings.vault.inbox,
                 taken=self.sync.taken,
-                now=lambda: time.time_ns() // 1_000_000,
+                now=_now,
                 degraded=partial(self.health.degraded, ("captures",)),
                 enricher=self.enricher,
+                queue=self.queue,
                 quiet_s=settings.sync.adopt_s,
+                edited=self.sync.edits.pending,
+                uploads=Uploads(state, self.queue, settings.kb, vault=own.path, now=_now),
+                collections=settings.kb.known,
+                reranker=self.reranker,
             )
-            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing)
+            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
+            self.worker = self._working(tools)
             self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.watch: Watch | None = None
             self.traces: traces.Traces | None = None
@@ -149,6 +190,10 @@ class App:
     def operations(self) -> dict[str, Operation]:
         """What the owner may ask for, by name."""
         return operations(self)
+
+    def _wanted(self, path: str) -> bool:
+        """Whether a change of this file is to be looked at."""
+        return is_note(path) or wanted(self.settings)(path, 0) is not None
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.sync.hint(path for path in paths if not self.vault.ignores(path))
@@ -207,11 +252,14 @@ class App:
             ignored=self.vault.ignores,
             mode=self.settings.watch.mode,
             poll_s=self.settings.watch.poll_s,
+            wanted=self._wanted,
         )
         self.watch.start()
         if not self.alone():
             log.warning("another Memex works on this vault with another state folder; stop one of the two")
         running.callback(self.watch.stop)
+        if self.reranker:
+            self.reranker.start()
         self.follow.start()
         running.callback(self.follow.stop)
         sync.start()
@@ -219,6 +267,8 @@ class App:
         self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
+        self.worker.start()
+        running.callback(self.worker.stop)
         running.callback(self._unclaim)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
@@ -231,8 +281,41 @@ class App:
         due_s = self.check.due_in(time.time_ns() // 1_000_000)
         jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
         jobs.every("leftovers", DAY_S, self._collect)
+        jobs.every("ended jobs", HOUR_S, self._forget)
+        jobs.every("dropped files", EVERY_S, self.filing.dropped.look)
+        jobs.every("uploads", 60.0, self.desk.uploads.collect)
         jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
         return jobs
+
+    def _queued(self) -> Queue:
+        """The queue, in which nothing is under way any more."""
+        queue = Queue(self.ledger, self.settings.state, self.settings.kb)
+        try:
+            queue.recover(self.audit.made)
+        except Unavailable as error:  # the ledger's, whose disk is full, say: the next start finds out
+            log.warning("what was under way when the daemon ended is left as it is: %s", error.message)
+        return queue
+
+    def _working(self, tools: Tools) -> Worker:
+        """What carries out the queue, not started."""
+
+        def hindered(kind: Kind) -> str:
+            if not self.vault.present():
+                return "the vault is missing"
+            with suppress(OSError):  # of a vault that went away just now
+                if not spare(self.vault.root, 0, free=self.settings.kb.free if kind == "file" else LEAST_FREE):
+                    return "the vault's disk is almost full"
+            return "" if tools.captures.index.comparable else self.embedder.problem or "the encoder is not ready yet"
+
+        def note(work: Work) -> str:
+            self.desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
+            return newnote.made(tools, work)
+
+        self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), self.settings)
+        worker = Worker(self.queue, hindered)
+        worker.on("note", note)
+        worker.on("file", self.filing.handler, threads=CONVERTERS)
+        return worker
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
         watch, sync = self.watch, self.sync
@@ -254,7 +337,11 @@ class App:
         if not self.vault.present():
             self.sync.want_listing()
 
+    def _forget(self) -> None:
+        self.queue.prune(time.time_ns() // 1_000_000 - int(self.settings.kb.keep_days * DAY_S * 1000))
+
     def _collect(self) -> None:
+        self.queue.sweep(older_s=LEFT_S)
         gone = self.vault.sweep(older_s=LEFT_S) + collect(self.settings.state, older_s=LEFT_S)
         gone += self.shelf.clear(older_s=DAY_S)
         if gone:
@@ -265,6 +352,10 @@ class App:
         self.shelf.tidy()
         for slot in self.shelf.slots.values():
             slot.index.maintain()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _shelf_settings(settings: Settings, perspectives: Looks) -> ShelfSettings:
@@ -284,6 +375,12 @@ def _embedder(settings: Settings) -> Embedder:
     )
     embedder.start()
     return embedder
+
+
+def _reranker(settings: Settings) -> Reranker | None:
+    own = settings.search
+    threads = settings.embed_section.threads
+    return Reranker(own.reranker, own.rerank_pool, own.rerank_s, threads=threads) if own.reranker else None
 
 
 def _static_keys() -> dict[str, str]:

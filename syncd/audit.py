@@ -21,6 +21,10 @@ from syncd.chain import COLUMNS, Entry, Head, seal
 from syncd.ledger import Ledger
 
 HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written
+CAME: Final = (
+    "audit.done"  # in the state folder: which of the last entries came about, so far as the process lived to say
+)
+LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
 FAILS: Final = "audit: the log can't be written, so nothing is written; searches and reads go on; see memex doctor"
 DENIALS: Final = 20, 60.0  # entries at once about denied calls of one key, and seconds until one more is written
 PAGE: Final = 2_000  # entries read at a time
@@ -123,7 +127,9 @@ class Audit:
         self._denials: dict[str, tuple[float, float, int]] = {}  # key → entries left, when that was, and left out since
         last = ledger.rows("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
         self.head = Head(*last[0]) if last else Head()
-        self._noted = os.open(state / HEAD, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._noted, self._came = (
+            os.open(state / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600) for name in (HEAD, CAME)
+        )
         noted = self.noted()
         if noted is not None and not self.holds(noted):
             log.error("the audit log had gone on to entry %d, which is not in it", noted.seq)
@@ -132,10 +138,11 @@ class Audit:
         self._note_head()
 
     def close(self) -> None:
-        """Let go of the file that tells the head."""
+        """Let go of the files beside the ledger."""
         with self._lock:
             os.close(self._noted)
-            self._noted = -1  # the number is another file's soon, and a job may have been left behind
+            os.close(self._came)
+            self._noted = self._came = -1  # the numbers are other files' soon, and a job may have been left behind
 
     # Writing
 
@@ -151,6 +158,17 @@ class Audit:
                     was = replace(change, before=last.after if last else "", after=change.before, bytes=0)
                     entries.insert(0, self._change(Author("file"), was))
             return self._put(entries)
+
+    def came_about(self, seq: int) -> None:
+        """Note that what this entry says has been done. It is not synced: after a power cut it may be missing."""
+        with contextlib.suppress(OSError):  # then only the file itself tells, as after a power cut
+            os.pwrite(self._came, f"{seq:015}\n".encode(), seq % LATELY * 16)
+
+    def doubted(self, path: str) -> None:
+        """The last write of this file is about to be taken back: whether it came about is for the file to tell."""
+        with self._lock:
+            if last := self.last(path):
+                os.pwrite(self._came, b" " * 16, last.seq % LATELY * 16)
 
     def undone(self, seq: int, change: Change, outcome: str) -> None:
         """Log that what entry `seq` says did not come about. What can't be logged is told, and stops nothing."""
@@ -233,6 +251,17 @@ class Audit:
     def noted(self) -> Head | None:
         """The head as the file beside the ledger tells it."""
         return Head.of(os.pread(self._noted, 200, 0).decode("ascii", "replace").partition("\n")[0])
+
+    def done(self) -> frozenset[int]:
+        """The entries that are known to have come about, of the last ones."""
+        words = os.pread(self._came, LATELY * 16, 0).replace(b"\0", b" ").decode("ascii", "replace").split()
+        return frozenset(int(word) for word in words if word.isdigit())
+
+    def made(self, id: str) -> bool:
+        """Whether a document of this id was made, whatever has become of it since."""
+        rows = self._ledger.rows("SELECT seq, kind, undoes FROM audit WHERE id = ?", (id,))
+        undone = {undoes for *_, undoes in rows}
+        return any(kind in ("create", "kept") and seq not in undone for seq, kind, _ in rows)
 
     def holds(self, head: Head) -> bool:
         """Whether the log has this entry, or has dropped it in good order."""

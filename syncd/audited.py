@@ -18,7 +18,7 @@ from syncd.note import FrontmatterError, decode, properties, split
 from syncd.openat import lstat
 from syncd.parse import TYPES
 from syncd.place import place
-from syncd.vault import Vault
+from syncd.vault import Sum, Vault
 
 
 class Audited(Vault):
@@ -34,19 +34,39 @@ class Audited(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self._logged(path, None, data):
+        with self._noted(changed(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
-        with self._logged(path, self._as_read(path, digest), data):
+        with self._noted(changed(path, self._as_read(path, digest), data, self._inbox)):
             return super().replace(path, data, digest=digest)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
         raw = self._as_read(path, digest)
-        with self._logged(path, raw, None):
+        with self._noted(changed(path, raw, None, self._inbox)):
             super().remove(path, digest=_sha(raw))
+
+    def put_file(self, path: str, source: Path, digest: str) -> Stat:
+        """As a vault does, once it is logged."""
+        self._check(path, new=True)
+        with self._told(path):
+            if lstat(self._calls.open, self._fd, path) is not None:
+                raise Conflict(f"{path} exists already")
+        with self._noted(self._binary(path, "", digest, source.stat().st_size)):
+            return super().put_file(path, source, digest)
+
+    @contextmanager
+    def without(self, path: str, was: Sum) -> Iterator[None]:
+        """As a vault does, once it is logged."""
+        self._check(path)
+        with self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
+            yield
+
+    def _binary(self, path: str, before: str, after: str, size: int) -> Change:
+        """What becomes of a file that is no note."""
+        return Change(path, before, after, size, path_id(path), "file", place(path, self._inbox).workspace)
 
     def _as_read(self, path: str, digest: str | None) -> bytes:
         """What the file holds now, which must be what whoever writes has read."""
@@ -57,10 +77,10 @@ class Audited(Vault):
         return raw
 
     @contextmanager
-    def _logged(self, path: str, was: bytes | None, data: bytes | None) -> Iterator[None]:
+    def _noted(self, change: Change) -> Iterator[None]:
         """Log the write that is done inside; one that fails there is logged once more, as undone."""
-        change = changed(path, was, data, self._inbox)
         if TAKING_BACK.get():
+            self._audit.doubted(change.path)
             yield
             self._audit.taken_back(change)
             return
@@ -70,6 +90,7 @@ class Audited(Vault):
         except BaseException as error:
             self._audit.undone(entry, change, error.code if isinstance(error, MemexError) else Unavailable.code)
             raise
+        self._audit.came_about(entry)
 
 
 def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Change:

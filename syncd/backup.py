@@ -22,7 +22,7 @@ import tempfile
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self
@@ -30,7 +30,7 @@ from typing import IO, Any, Self
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import ledger
 from syncd.adopt import LEDGER, quoted
-from syncd.audit import HEAD
+from syncd.audit import CAME, HEAD
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
@@ -49,11 +49,13 @@ DERIVED = frozenset(
         "daemon.json",
         "control.sock",
         HEAD,
+        CAME,
+        "uploads",  # parts of files, whose senders begin anew
         REPLACED,
     ]
 )
 OWN = frozenset({LEDGER, *(f"{LEDGER}-{log}" for log in ("wal", "shm", "journal"))})  # copied by SQLite itself
-LARGEST_MANIFEST, LARGEST = 1 << 20, 1 << 30  # bytes; of a manifest, of all files together
+LARGEST_MANIFEST, LARGEST = 1 << 22, 1 << 36  # bytes; of a manifest, of all files together
 LARGEST_EXTENSION = 2_048  # bytes of a header that has what the next one has no room for: a long name, twice
 LATEST = 253_402_300_799_000  # epoch milliseconds; calendars end there
 DAMAGED = (
@@ -109,30 +111,56 @@ def pack(
     if not (state / LEDGER).is_file():
         raise NotFound(f"there is nothing to back up in {state}: this vault is not set up")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:
-        copy = Path(folder, LEDGER)
-        try:
-            ledger.copied(state / LEDGER, copy)
-        except Unavailable:
-            if not damaged:
-                raise
-            copy = state / LEDGER
-        files = {STATE + LEDGER: copy.read_bytes()}
-    files |= {STATE + path: (state / path).read_bytes() for path in truth(state)}
-    if settings is not None:
-        files[SETTINGS] = settings.read_bytes()
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "made_at": now,
-        "version": version,
-        "vault": os.fsdecode(os.fsencode(vault)).encode("utf-8", "replace").decode(),
-        "files": {name: {"size": len(raw), "sha256": hashlib.sha256(raw).hexdigest()} for name, raw in files.items()},
-    }
-    with _fresh(target) as stream, tarfile.open(fileobj=stream, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
-        for name, raw in {MANIFEST: json.dumps(manifest, indent=1).encode(), **files}.items():
-            member = tarfile.TarInfo(name)
-            member.size, member.mode, member.mtime = len(raw), 0o600, now // 1000
-            archive.addfile(member, io.BytesIO(raw))
-    return Contents(now, version, manifest["vault"], {name: len(raw) for name, raw in files.items()})
+        files = _held(state, Path(folder), damaged=damaged)
+        if settings is not None:
+            files[SETTINGS] = settings
+        sizes = {name: file.stat().st_size for name, file in files.items()}
+        manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "made_at": now,
+            "version": version,
+            "vault": os.fsdecode(os.fsencode(vault)).encode("utf-8", "replace").decode(),
+            "files": {name: {"size": sizes[name], "sha256": _digest(file)} for name, file in files.items()},
+        }
+        with _fresh(target) as stream, tarfile.open(fileobj=stream, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+            said = json.dumps(manifest, indent=1).encode()
+            archive.addfile(_member(MANIFEST, len(said), now), io.BytesIO(said))
+            for name, file in files.items():
+                with file.open("rb") as content:
+                    archive.addfile(_member(name, sizes[name], now), content)
+    return Contents(now, version, manifest["vault"], sizes)
+
+
+def _held(state: Path, folder: Path, *, damaged: bool) -> dict[str, Path]:
+    """What goes into an archive, by name; held in `folder`, as a job's file may go once it is done."""
+    copy = folder / LEDGER
+    try:
+        ledger.copied(state / LEDGER, copy)
+    except Unavailable:
+        if not damaged:
+            raise
+        copy = state / LEDGER
+    files = {STATE + LEDGER: copy}
+    for number, path in enumerate(truth(state)):
+        held = folder / str(number)
+        with suppress(FileNotFoundError):
+            try:
+                held.hardlink_to(state / path)
+            except PermissionError:  # a disk without such links
+                shutil.copyfile(state / path, held)
+            files[STATE + path] = held
+    return files
+
+
+def _member(name: str, size: int, now: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = size, 0o600, now // 1000
+    return member
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 @contextmanager
@@ -243,9 +271,8 @@ def _put(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path, digest:
         shutil.copyfileobj(stream, file)
         file.flush()
         os.fsync(fd)
-    with target.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-            raise InvalidArgument(f"{member.name} in the backup is damaged; nothing was changed")
+    if _digest(target) != digest:
+        raise InvalidArgument(f"{member.name} in the backup is damaged; nothing was changed")
 
 
 def checked(folder: Path) -> None:
@@ -263,10 +290,10 @@ def put_back(folder: Path, state: Path, contents: Contents) -> list[str]:
         target = state / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if name == LEDGER:  # a log of the old one must not be played into the new one
-            for old in {*OWN, HEAD} - {LEDGER}:  # nor be expected to end where the old one did
+            for old in {*OWN, HEAD, CAME} - {LEDGER}:  # nor be expected to end where the old one did
                 (state / old).unlink(missing_ok=True)
-        with _fresh(target) as stream:
-            stream.write((folder / STATE / name).read_bytes())
+        with _fresh(target) as stream, (folder / STATE / name).open("rb") as file:
+            shutil.copyfileobj(file, stream)
     return names
 
 

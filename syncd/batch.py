@@ -16,14 +16,15 @@ from index.errors import Conflict, NotFound
 from index.identity import stem
 from index.index import Index
 from index.model import Document, Stat
+from index.prepared import Prepared
 from syncd.audit import taken_back
 from syncd.note import decode, encode
 from syncd.parse import parse
-from syncd.vault import Vault
+from syncd.vault import Sum, Vault
 from syncd.writing import UNWRITTEN, still, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 T = TypeVar("T")
 TRIES: Final = 8  # each is lost to somebody who writes the very file at the very moment
@@ -55,14 +56,22 @@ class Gone:
     before: bytes
 
 
-Change: TypeAlias = Made | Rewritten | Gone
+@dataclass(frozen=True, slots=True)
+class Unstored:
+    """A stored file that is to go with its note."""
+
+    path: str
+    was: Sum
+
+
+Change: TypeAlias = Made | Rewritten | Gone | Unstored
 
 
 class Drafts:
     """The texts of notes while an operation works on them: each is read once, and stands for itself from then on."""
 
-    def __init__(self, vault: Vault) -> None:
-        self._vault = vault
+    def __init__(self, vault: Vault, compare: Callable[[str, bytes], object] = lambda *_: None) -> None:
+        self._vault, self._compare = vault, compare
         self._before: dict[str, bytes] = {}
         self._texts: dict[str, str | None] = {}
 
@@ -86,7 +95,9 @@ class Drafts:
         return True
 
     def version(self, path: str) -> int:
-        """The version that the note has by now."""
+        """The version that the note has by now. Raises what `compare` does of its path and bytes: it may stand for others."""
+        self.text(path)
+        self._compare(path, self._before[path])
         return parse(encode(self.text(path)), path, mtime_ms=UNDATED).version
 
     def put(self, path: str, text: str) -> None:
@@ -125,9 +136,9 @@ def carried_out(
         if not changes:
             return answer
         documents = [
-            parse(change.raw, change.path, mtime_ms=UNDATED, inbox=tools.inbox)
+            tools.parsed(change.raw, change.path, mtime_ms=UNDATED)
             for change in changes
-            if not isinstance(change, Gone)
+            if isinstance(change, Made | Rewritten)
         ]
         for document in documents:
             if not document.writable:
@@ -137,28 +148,43 @@ def carried_out(
             taken = any(tools.taken(stem(change.path)) for change in changes if isinstance(change, Made))
             if current is not index or taken:
                 continue
-            with ExitStack() as undo:
-                try:
-                    stats = {}
-                    for change in changes:
-                        with unnamed(change.path):
-                            stats[change.path] = _written(tools.vault, change, undo)
-                except (Conflict, NotFound):
-                    continue
-                index.commit(
-                    [
-                        replace(one, document=_dated(one.document, stat), stat=stat)
-                        for one in ready
-                        if (stat := stats[one.document.path])
-                    ],
-                    [path for path, stat in stats.items() if stat is None],
-                )
-                undo.pop_all()
+            try:
+                _all_of(tools.vault, changes, ready, index)
+            except _MeanwhileChanged:
+                continue
             return answer
     raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
 
-def _written(vault: Vault, change: Change, undo: ExitStack) -> Stat | None:
+class _MeanwhileChanged(Exception):
+    """Somebody has written, or taken away, what is to be changed."""
+
+
+def _all_of(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], index: Index) -> None:
+    """Write and commit; a failure on the way takes back what is done, stored files last."""
+    with ExitStack() as unstored, ExitStack() as undo:
+        stats: dict[str, Stat | None] = {}
+        try:
+            for change in changes:
+                with unnamed(change.path):
+                    if isinstance(change, Unstored):
+                        unstored.enter_context(vault.without(change.path, change.was))
+                    else:
+                        stats[change.path] = _written(vault, change, undo)
+        except (Conflict, NotFound) as error:
+            raise _MeanwhileChanged from error
+        index.commit(
+            [
+                replace(one, document=_dated(one.document, stat), stat=stat)
+                for one in ready
+                if (stat := stats[one.document.path])
+            ],
+            [path for path, stat in stats.items() if stat is None],
+        )
+        undo.pop_all()
+
+
+def _written(vault: Vault, change: Made | Rewritten | Gone, undo: ExitStack) -> Stat | None:
     match change:
         case Made(path, raw):
             stat = vault.create(path, raw)

@@ -18,6 +18,7 @@ from syncd.place import RESERVED
 from syncd.secrets import redacted
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
+MAX_SOURCE = 500  # characters
 NAME_BYTES = 200  # of 255: room for a suffix and ".md"
 NAME_LENGTH = 80
 _UNSAFE = re.compile(
@@ -170,6 +171,12 @@ def checked(content: str) -> bytes:
             f"content has {len(body):,} bytes; a capture may have {MAX_CONTENT:,}", limit=MAX_CONTENT
         )
     return body
+
+
+def checked_source(source: str | None) -> None:
+    """Raises InvalidArgument for what can't say where a capture came from."""
+    if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
+        raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
 
 
 def composed(own: dict[str, Any], content: str) -> str:

@@ -23,15 +23,18 @@ from syncd import (
     cli_doctor,
     cli_enrich,
     cli_exchange,
+    cli_files,
     cli_graph,
     cli_hook,
     cli_job,
     cli_node,
     cli_notes,
     cli_perspective,
+    cli_queue,
     cli_serve,
     cli_service,
     cli_status,
+    cli_update,
     log,
 )
 from syncd.cli_frame import Group
@@ -84,7 +87,9 @@ for command in (
     *(
         cli_notes.get,
         cli_notes.recent,
+        cli_update.updatenote,
         cli_notes.delete,
+        cli_files.addfile,
         cli_status.status,
         cli_doctor.doctor,
         cli_backup.backup,
@@ -98,6 +103,8 @@ for command in (
     *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):
     memex.add_command(command)
+for command in (cli_queue.queue, cli_queue.show, cli_queue.retry, cli_queue.cancel, cli_queue.wait):
+    cli_job.job.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

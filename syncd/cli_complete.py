@@ -20,6 +20,7 @@ from click.shell_completion import (
 )
 
 from index.errors import MemexError
+from index.model import COLLECTIONS
 from syncd import control, render
 from syncd.cli_frame import FLAGS, Command
 from syncd.config import Settings, load
@@ -73,10 +74,28 @@ def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionI
     return _fitting(((one["name"], ",".join(one["scopes"])) for one in found if not one.get("revoked_at")), typed)
 
 
+def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of collections."""
+    chosen = _settings(ctx)
+    return _fitting(((name, "") for name in (chosen.kb.known if chosen else COLLECTIONS)), typed)
+
+
+def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+    """What the shell itself offers: files and folders."""
+    return [CompletionItem(typed, type="file")]
+
+
 def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of jobs, as one word each."""
     found = _asked(ctx, "job.list", {}) or []
     return _fitting(((str(one["name"]).replace(" ", "-"), "") for one in found), typed)
+
+
+def queued(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of the newest jobs of the queue that the command is for, with what they are about."""
+    asked = {"limit": NEWEST, "status": {"retry": "failed", "cancel": "queued"}.get(str(ctx.info_name))}
+    found = (_asked(ctx, "queue.list", asked) or {}).get("jobs", ())
+    return _fitting(((one["id"], render.line(f"{one['status']}: {one['title']}", 60)) for one in found), typed)
 
 
 def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -17,6 +17,15 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex search what did we decide about backups", "search notes and captures"),
         ("memex status", "see how it is"),
     ),
+    "addfile": (
+        ("memex addfile report.pdf --tag heating --title 'The report'", "one file"),
+        (
+            "memex addfile ~/Documents/Manuals 'Minutes/*.docx' --collection memory",
+            "a folder, and what a pattern names",
+        ),
+        ("memex addfile --dry-run ~/Documents", "what it would add, and what it would skip"),
+        ("memex addfile - --name page.html < page.html", "what stdin gives"),
+    ),
     "audit export": (("memex audit export > audit.jsonl", "all of it, for another program"),),
     "audit prune": (
         ("memex audit prune --before 365d --to audit-2025.jsonl", "what is older than a year, into a file"),
@@ -94,6 +103,14 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex init --create --git ~/NewVault", "make it, and put it under Git"),
     ),
     "job list": (("memex job list", "each job, how it last went and when it runs next"),),
+    "job cancel": (("memex job cancel 4f0e9d0a", "the beginning of its id will do"),),
+    "job queue": (
+        ("memex job queue", "the newest notes and files that were queued"),
+        ("memex job queue --status failed --limit 100", "those that could not be made into documents"),
+    ),
+    "job retry": (("memex job retry 4f0e9d0a --wait", "try it once more, and come back when it has ended"),),
+    "job show": (("memex job show 4f0e9d0a", "how far it is, or why it failed"),),
+    "job wait": (("memex job wait 4f0e9d0a 5b1d77c2", "come back when both have ended"),),
     "job run": (("memex job run listing --wait", "run one now, and come back when it has ended"),),
     "key create": (
         ("memex key create --name claude --workspace work", "a key for one agent"),
@@ -146,7 +163,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "perspective reset": (("memex perspective reset --workspace work", "to the five that there are at first"),),
     "perspective set": (('memex perspective set technical "how it works:"', "another prompt"),),
     "recent": (
-        ("memex recent", "the newest twenty"),
+        ("memex recent", "the latest twenty"),
         ("memex recent --limit 5 --workspace work", "five of a workspace"),
     ),
     "relation add": (('memex relation add "Ada Lovelace" collaborated_with "Charles Babbage"', "as a sentence"),),
@@ -179,6 +196,12 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex status --watch", "live"),
         ("memex status --exit-code --json", "for a script that wants to know"),
         ("memex status --all", "with every file that is skipped, and why"),
+    ),
+    "updatenote": (
+        ('memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 "The filter is due in June."', "another text"),
+        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "in $EDITOR"),
+        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 - < note.md", "what a file holds"),
+        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --tag home --tag filter", "other tags alone"),
     ),
     "workspace create": (("memex workspace create work", "a folder that nothing crosses"),),
     "workspace delete": (("memex workspace delete work", "once it is empty"),),

@@ -12,7 +12,7 @@ import click
 
 from index.errors import InvalidArgument
 from syncd import render
-from syncd.cli_complete import captures, workspaces
+from syncd.cli_complete import captures, collections, workspaces
 from syncd.cli_frame import Command, answer, as_json, ask, color, now, out, talk
 from syncd.secrets import DEFECT as SECRET
 
@@ -71,7 +71,7 @@ def index(full: bool, check: bool, accept_removals: bool) -> None:
 @click.option(
     "--tag", "-t", "tags", multiple=True, help="Only notes with this tag; repeat for several, all must be there."
 )
-@click.option("--collection", help="Only this collection.")
+@click.option("--collection", shell_complete=collections, help="Only this collection.")
 @click.option("--type", "kind", help="Only this type: note, file or entity.")
 @click.option("--source", help="Only notes from this source.")
 @click.option("--since", metavar="TIME", help="Only notes created at or after 2026-11-20, or 7d ago.")
@@ -102,6 +102,7 @@ def search(
 )
 @click.option("--namespace", help="A folder of the workspace.")
 @click.option("--source", default="cli", show_default=True, help="Where it comes from, as a word or address.")
+@click.option("--collection", shell_complete=collections, help="The collection that it goes to.  [default: documents]")
 @click.option("--title", help="Its title.")
 @click.option("--tag", "-t", "tags", multiple=True, help="A tag; repeat for several.")
 @click.option("--metadata", metavar="JSON", help="More properties, as a JSON object.")
@@ -143,7 +144,7 @@ def get(id: str, workspace: str | None) -> None:
 @WORKSPACE
 @click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
 def recent(workspace: str | None, limit: int) -> None:
-    """List the newest captures."""
+    """List the captures that changed last, or were made."""
     records = ask("recent", {"workspace": workspace, "limit": limit})
     answer(records, lambda: render.recent(records, None, color=color()))
 

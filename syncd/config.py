@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from index.embed import EmbedSettings
 
 ENCODERS = Variants("index.encoders", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
-FAMILIES = Literal["thoughts", "memory", "graph"]
+FAMILIES = Literal["thoughts", "kb", "memory", "graph"]
 NO_VAULT = "no vault is set: run `memex init VAULT` once, or pass --vault VAULT (or set MEMEX_VAULT)"
 
 
@@ -52,7 +52,7 @@ class ServerSettings:
     allowed_origins: tuple[str, ...] = setting((), "Web origins whose pages may call the daemon; none by default.")
     max_body: int = setting(4_194_304, "The largest request that is read, in bytes.", least=1_024)
     head_s: float = setting(5.0, "Seconds in which a request's head must arrive.", least=0.1)
-    body_s: float = setting(10.0, "Seconds in which a request's body must arrive.", least=0.1)
+    body_s: float = setting(10.0, "Seconds in which a request's body must arrive, or each 16 KiB of a file.", least=0.1)
     connections: int = setting(128, "Connections that are served at once; more are turned away.", least=1)
     sessions: int = setting(256, "Sessions that older MCP clients may hold open at once.", least=1)
     grace_s: float = setting(5.0, "Seconds that requests under way get to finish when the daemon stops.", least=0)
@@ -100,6 +100,13 @@ class SearchSettings:
     budget: int = setting(
         8_000, "Characters of whole documents in one answer; beyond it they are cut around their passages.", least=0
     )
+    reranker: str = setting(
+        "", "A cross-encoder that puts what was found into a better order: its folder, or its name; none when empty."
+    )
+    rerank_pool: int = setting(30, "The most documents that it reads for one search.", least=2, most=200)
+    rerank_s: float = setting(
+        1.0, "Seconds that a search waits for it; then the order is that of the search.", least=0.05, most=10
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,8 @@ class SyncSettings:
     )
     adopt_s: float = setting(
         3.0,
-        "Seconds of quiet after which a note dropped into the inbox gets its id, and a new observation its ordinal.",
+        "Seconds of quiet after which a note dropped into the inbox gets its id, a new observation its ordinal, "
+        "and an edit its version.",
         least=0,
     )
     removal_share: float = setting(0.5, "Share of the notes whose removal at once must be confirmed.", least=0, most=1)

@@ -246,4 +246,17 @@ def port(patient: Patient) -> Iterator[Finding]:
             yield Finding("port", "ok", f"{own.host}:{own.port} is free" if own.port else "a free one is picked")
 
 
-HOST_CHECKS = (versions, vault, inbox, port, watches, git, disk, clock)
+def files(patient: Patient) -> Iterator[Finding]:
+    """The files that documents hold the text of, as the daemon knows them."""
+    told = patient.daemon.get("files") if patient.daemon else None
+    if not told:
+        return
+    for path in told["missing"]:
+        yield Finding("files", "advice", f"{path} is gone; its note is left", "put it back, or delete the note")
+    for one in told["unread"]:
+        yield Finding("files", "advice", f"{one['path']} is not read: {one['reason']}", "it is tried again by itself")
+    if not told["missing"] and not told["unread"]:
+        yield Finding("files", "ok", f"{told['known']:,} have a note, {told['waiting']:,} wait to be read")
+
+
+HOST_CHECKS = (versions, vault, inbox, files, port, watches, git, disk, clock)

@@ -26,9 +26,21 @@ if TYPE_CHECKING:
     from syncd.app import App
 
 # ruff: noqa: PLC0415 - stores and encoders take longer to import than most checks to run
-SECRETS = ("key", "audit.head", "ledger.db", "ledger.db-wal", "ledger.db-shm", control.DAEMON, control.NAME, "lock")
+SECRETS = (
+    "key",
+    "audit.head",
+    "audit.done",
+    "ledger.db",
+    "ledger.db-wal",
+    "ledger.db-shm",
+    control.DAEMON,
+    control.NAME,
+    "lock",
+)
 ANSWER_S = 10.0
+STRAY_S = 3600.0  # a staged file that is older, and of no job, is about to become none
 PROBE = "A note about nothing."
+PASSAGE = "A passage as long as the one of a note usually is. " * 15
 
 
 def settings(patient: Patient) -> Iterator[Finding]:
@@ -114,7 +126,8 @@ def _answering(patient: Patient) -> Iterator[Finding]:
         if part == "git" or (part == "inbox" and not (patient.vault / patient.settings.vault.inbox).is_dir()):
             continue  # the check of that says it, with the way out
         way = re.search("`(memex [^`]+)`", rest)
-        yield Finding(part, "advice" if settling else "wrong", rest, way[1] if way else "memex status")
+        passes = settling or rest.startswith("still loading")
+        yield Finding(part, "advice" if passes else "wrong", rest, way[1] if way else "memex status")
     try:
         url = str(json.loads((patient.state / control.DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -188,6 +201,46 @@ def _chain(path: Path) -> dict[str, Any]:
     head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
     entries = (Entry(*row) for row in peeked(path, "SELECT * FROM audit ORDER BY seq"))
     return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
+
+
+def queue(patient: Patient) -> Iterator[Finding]:
+    """The jobs that wait or failed, and the files that lie staged for them."""
+    from syncd.adopt import LEDGER
+    from syncd.ledger import examined, peeked
+    from syncd.queue import STAGED
+    from syncd.staged import Staged, strays
+
+    path = patient.state / LEDGER
+    if mine(path) is None or examined(path):
+        return  # and that is a finding already
+    rows = list(
+        peeked(path, "SELECT id, kind, status, given, status = 'failed' AND size = 0 FROM queue WHERE status != 'done'")
+    )
+    staged = Staged(patient.state / STAGED)
+    files = [(id, json.loads(given)["given"], shed) for id, kind, _, given, shed in rows if kind == "file"]
+    lost = [id for id, given, shed in files if not (shed or given.get("path") or staged.find(id))]
+    for id in lost:
+        yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
+    old = strays(staged.folder, [id for id, *_ in files], older_s=STRAY_S)
+    if old:
+        says = f"{len(old)} staged files belong to no job"
+        yield Finding(
+            "queue", "wrong", says, "memex job run leftovers", partial(gone, *(staged.folder / name for name in old))
+        )
+    failed = sum(status == "failed" for _, _, status, *_ in rows)
+    if failed:
+        yield Finding(
+            "queue",
+            "advice",
+            f"{failed:,} jobs failed" if failed > 1 else "one job failed",
+            "memex job queue --status failed",
+        )
+    if not (lost or old or failed):
+        yield Finding(
+            "queue",
+            "ok",
+            f"{len(rows):,} jobs wait" if len(rows) > 1 else "one job waits" if rows else "no job waits or has failed",
+        )
 
 
 def index(patient: Patient) -> Iterator[Finding]:
@@ -278,4 +331,34 @@ def encoder(patient: Patient) -> Iterator[Finding]:
             yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
 
 
-STATE_CHECKS = (settings, state, daemon, ledger, audit, index, encoder)
+def reranker(patient: Patient) -> Iterator[Finding]:
+    """Whether the reranker that is set loads, and judges a pool of passages within its time limit."""
+    own = patient.settings.search
+    if not own.reranker:
+        return
+    if patient.daemon is not None:
+        told = {"ready": "loaded by the daemon", "unused": "the daemon loads it with the first search"}
+        if says := told.get(patient.daemon.get("reranker", {}).get("state", "")):
+            yield Finding("reranker", "ok", says)
+        return  # else it is among what is degraded
+    from index.rerank import opened
+
+    try:
+        judge = opened(own.reranker, patient.settings.embed_section.threads)
+        judge.scores(PROBE, [PROBE])
+        begun = time.monotonic()
+        for _ in range(own.rerank_pool):
+            judge.scores(PROBE, [PASSAGE])
+        seconds = time.monotonic() - begun
+    except MemexError as error:
+        yield Finding("reranker", "wrong", error.message, "memex config, section search")
+        return
+    says = f"{judge.name} judges {own.rerank_pool} passages in {seconds:.1f} s"
+    if seconds > own.rerank_s:
+        says += f", and a search waits {own.rerank_s:g} s: lower search.rerank_pool or raise search.rerank_s"
+        yield Finding("reranker", "advice", says, "memex config, section search")
+    else:
+        yield Finding("reranker", "ok", says)
+
+
+STATE_CHECKS = (settings, state, daemon, ledger, audit, queue, index, encoder, reranker)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 from index.model import Stat
 from syncd.openat import Calls, fresh
@@ -25,8 +26,8 @@ def seen(found: os.stat_result) -> Stat:
     return Stat(found.st_size, found.st_mtime_ns, found.st_ino)
 
 
-def put(calls: Calls, folder: int, name: str, data: bytes, *, mode: int) -> Stat:
-    """Make the file `name`; FileExistsError when there is one already."""
+def put(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: int) -> Stat:
+    """Make the file `name` of these pieces; FileExistsError when there is one already."""
     with ExitStack() as undo:
         temp, made = _written(calls, undo, folder, data, mode=mode, old=None)
         calls.rename(folder, temp, name)
@@ -43,7 +44,7 @@ def swap(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: St
     rather than lost. Mode, owner and extended attributes stay, as far as the system lets us."""
     mode = stat.S_IMODE(os.fstat(old).st_mode)
     with ExitStack() as undo:
-        temp, made = _written(calls, undo, folder, data, mode=mode, old=old)
+        temp, made = _written(calls, undo, folder, (data,), mode=mode, old=old)
         calls.exchange(folder, temp, name)
         undo.callback(_back, calls, folder, temp, name)
         if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
@@ -67,20 +68,36 @@ def take(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
         undo.pop_all()
 
 
+@contextmanager
+def aside(calls: Calls, folder: int, name: str, *, was: Stat) -> Iterator[None]:
+    """Take the file `name` away for good, unless the block fails: then it is back. `Changed` when it is not as it `was`."""
+    with ExitStack() as undo:
+        temp = fresh()
+        calls.rename(folder, name, temp)
+        undo.callback(_return, calls, folder, temp, name)
+        if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
+            raise Changed
+        calls.fsync(folder)
+        yield
+        undo.pop_all()
+    _drop(calls, folder, temp, was.ino)  # what can't be removed any more is swept later
+
+
 def _written(
-    calls: Calls, undo: ExitStack, folder: int, data: bytes, *, mode: int, old: int | None
+    calls: Calls, undo: ExitStack, folder: int, data: Iterable[bytes], *, mode: int, old: int | None
 ) -> tuple[str, Stat]:
     """A temporary file that holds `data` on disk; `undo` removes it."""
     temp = fresh()
     file = calls.open(folder, temp, _NEW, 0o600)
     try:
         undo.callback(_drop, calls, folder, temp, os.fstat(file).st_ino)
-        rest = memoryview(data)
-        while rest:
-            done = calls.write(file, rest)
-            if not done:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            rest = rest[done:]
+        for piece in data:
+            rest = memoryview(piece)
+            while rest:
+                done = calls.write(file, rest)
+                if not done:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                rest = rest[done:]
         if old is not None:
             _keep(old, file)
         calls.fchmod(file, mode)

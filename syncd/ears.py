@@ -21,6 +21,8 @@ if sys.platform == "linux":
 else:
     from watchdog.observers import Observer
 
+from syncd.names import note
+
 log = logging.getLogger(__name__)
 
 # Without "opened" and "closed, not written": a checkout of 3,000 notes would double its 65,000 events by them.
@@ -49,12 +51,13 @@ class Ears:
         on_paths: Callable[[Iterable[str]], None],
         on_doubt: Callable[[str], None],
         ignored: Callable[..., bool],
+        wanted: Callable[[str], bool] = note,
     ) -> None:
         self.unwatched: set[bytes] = set()
         self.stirred = False  # folders came or went since the watches were last compared with the disk
         self.overflows = 0
         self._root, self._on_paths, self._doubt, self._ignored = os.path.realpath(root), on_paths, on_doubt, ignored
-        self._given, self._identity = root, _identity(root)
+        self._given, self._identity, self._wanted = root, _identity(root), wanted
         os.close(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))  # else a root that may not be read
         self._observer, self._threads = self._observe()
         try:
@@ -89,7 +92,7 @@ class Ears:
                 self.stirred = True
                 if os.fsdecode(event.src_path) == self._root:
                     self._doubt("the vault's folder itself was changed or deleted")
-            if paths := list(hints(event, self._root, self._ignored)):
+            if paths := list(hints(event, self._root, self._ignored, self._wanted)):
                 self._on_paths(paths)
         except Exception:  # top of the observer's loop: an error here would end it, and nobody would notice
             log.exception("a file event was lost: %r", event)
@@ -255,7 +258,9 @@ if sys.platform == "linux":
             self._inotify = self.group = _Group(self._inotify_fd, path, mask, self._ears)
 
 
-def hints(event: events.FileSystemEvent, root: str, ignored: Callable[..., bool]) -> Iterator[str]:
+def hints(
+    event: events.FileSystemEvent, root: str, ignored: Callable[..., bool], wanted: Callable[[str], bool] = note
+) -> Iterator[str]:
     """The paths that an event says to look at: of a move both ends; of a name that is no Unicode, its folder."""
     for path in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
         if path == root:
@@ -263,7 +268,7 @@ def hints(event: events.FileSystemEvent, root: str, ignored: Callable[..., bool]
         if not path.startswith(root + "/"):
             continue
         relative = path[len(root) + 1 :]
-        if not (event.is_directory or relative[-3:].lower() == ".md") or ignored(relative, folder=event.is_directory):
+        if not (event.is_directory or wanted(relative)) or ignored(relative, folder=event.is_directory):
             continue
         while relative and not _unicode(relative):
             relative = relative.rpartition("/")[0]

@@ -24,10 +24,10 @@ from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Document
 from index.prose import cut, plain, prose
 from index.tags import MOST
+from syncd.collections import retagged
 from syncd.config import EnrichSettings
 from syncd.ledger import Ledger
-from syncd.note import decode, edit, encode
-from syncd.parse import parse
+from syncd.note import decode, edit, encode, split
 from syncd.secrets import redacted
 from syncd.shelf import Slot
 
@@ -221,14 +221,19 @@ def lacking(document: Document, found: Enrichment, *, replace: bool = False) -> 
 
 
 def filled(
-    raw: bytes, document: Document, found: Enrichment, *, inbox: str, replace: bool = False
+    raw: bytes, document: Document, found: Enrichment, *, read: Callable[..., Document], replace: bool = False
 ) -> tuple[bytes, Document] | None:
-    """The note with what it lacks written into lines of its own; None when it lacks nothing. Raises FrontmatterError."""
+    """The note with what it lacks written into lines of its own; None when it lacks nothing. Raises FrontmatterError.
+
+    `read` makes a document of bytes, path and `mtime_ms`. What names the note's collection stays as it is."""
     changes = lacking(document, found, replace=replace)
     if not changes:
         return None
-    raw = encode(edit(decode(raw), changes))
-    return raw, parse(raw, document.path, mtime_ms=document.created_at, inbox=inbox)
+    text = decode(raw)
+    if tags := changes.pop("tags", None):
+        changes = {**retagged(split(text)[0], tags, None), **changes}
+    raw = encode(edit(text, changes))
+    return raw, read(raw, document.path, mtime_ms=document.created_at)
 
 
 def _chat(settings: EnrichSettings) -> Chat:

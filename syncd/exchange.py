@@ -247,7 +247,10 @@ _PROPERTIES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "summary": (lambda value: isinstance(value, str) and _passes(checked_summary, value), "text of a sentence or two"),
     "tags": (lambda value: _texts(value) and _passes(checked_tags, value), "a list of tags"),
     "aliases": (lambda value: _texts(value) and all(_passes(checked_name, one) for one in value), "a list of names"),
-    "source": (lambda value: isinstance(value, str) and _passes(checked_name, value), "one line of text"),
+    **dict.fromkeys(
+        ("source", "collection"),
+        (lambda value: isinstance(value, str) and _passes(checked_name, value), "one line of text"),
+    ),
     **dict.fromkeys(TIMES, (_time, "a time such as 2026-11-20T14:32:05.120Z")),
     "version": (_count, "a whole number"),
     "last_ordinal": (_count, "a whole number"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from index.errors import MemexError
 from syncd.hooks import BELLS, MOVED, PUSHED
 from syncd.moves import Marks
+from syncd.names import note
 from syncd.repo import Repo
 from syncd.standing import UNWELL
 
@@ -30,9 +31,14 @@ class Follow:
     """Calls `hint` with the paths that Git names, or `list_all` when it can't name them, on a thread of its own."""
 
     def __init__(
-        self, repo: Repo, state: Path, hint: Callable[[Iterable[str]], None], list_all: Callable[[], None]
+        self,
+        repo: Repo,
+        state: Path,
+        hint: Callable[[Iterable[str]], None],
+        list_all: Callable[[], None],
+        wanted: Callable[[str], bool] = note,
     ) -> None:
-        self._repo, self._hint, self._list_all = repo, hint, list_all
+        self._repo, self._hint, self._list_all, self._wanted = repo, hint, list_all, wanted
         self._bells = [state / BELLS / name for name in (MOVED, PUSHED)]
         self._rung: list[int] = []
         self._marks = Marks()
@@ -83,7 +89,7 @@ class Follow:
         if paths is None:
             self._list_all()
         else:
-            self._hint(sorted({note for path in paths if (note := _note(path)) is not None}))
+            self._hint(sorted({_unicode(path) for path in paths if self._wanted(path)}))
 
     def _midst(self) -> bool:
         """Whether Git works on the files just now, and not for too long already."""
@@ -138,10 +144,8 @@ class Follow:
         return found
 
 
-def _note(path: str) -> str | None:
-    """What to look at for a path of Git: a note, or the folder of one whose name is no Unicode."""
-    if path[-3:].lower() != ".md":
-        return None
+def _unicode(path: str) -> str:
+    """What to look at for a path of Git: the file, or the folder of one whose name is no Unicode."""
     while path:
         try:
             path.encode()

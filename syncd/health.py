@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from index.errors import Conflict, Unavailable
 from index.model import Scope
 from syncd.coverage import coverage
+from syncd.dropped import MISSING
 from syncd.hooks import HOOKS, find
 from syncd.oddities import Twins, oddities, tally
 from syncd.place import place
+from syncd.queued import STATUSES
 from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
 from syncd.version import installed
@@ -61,9 +63,11 @@ class Health:
             "state_path": str(self._app.settings.state),
             "workspaces": self._workspaces(),
             "encoder": {"state": self._app.embedder.state, "problem": self._encoder_problem()},
+            "reranker": self._reranker(),
             "git": self._git(),
             "enrichment": self._app.labels.facts(),
             **self.background(),
+            "files": self._app.filing.dropped.facts(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
             "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
@@ -109,6 +113,7 @@ class Health:
         return {
             "watch": asdict(self._app.watch.hearing() if self._app.watch else Hearing("off")),
             "jobs": {name: asdict(one) for name, one in self._app.jobs.standing().items()},
+            "queue": self._queue(),
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
@@ -125,6 +130,8 @@ class Health:
             told.append(f"index: {bare} notes can be found by their words only")
         if self._homeless():
             told.append("inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`")
+        if self._app.reranker and self._app.reranker.degraded:
+            told.append(self._app.reranker.degraded)
         if self._app.enricher.problem:
             told.append(
                 "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
@@ -135,7 +142,21 @@ class Health:
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
         parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
         told += [text for text in parts if text]
+        with suppress(Unavailable):  # of the ledger, and that is told
+            told += self._app.worker.troubles(time.time_ns() // 1_000_000)
         return told + self._app.sync.degraded + self._app.jobs.troubles()
+
+    def _queue(self) -> dict[str, Any]:
+        """How many jobs there are in each status, since when the first has been due, and what keeps all from being done."""
+        worker, jobs, waiting = self._app.worker, dict.fromkeys(STATUSES, 0), None
+        with suppress(Unavailable):  # as above
+            jobs = self._app.queue.counts()
+            waiting = self._app.queue.due_since()
+        return {"jobs": jobs, "tries": dict(worker.tries), "due_since": waiting, "hindrance": worker.hindrance}
+
+    def _reranker(self) -> dict[str, Any]:
+        one = self._app.reranker
+        return {"state": one.state if one else "off", "problem": one.problem if one else ""}
 
     def _git(self) -> dict[str, Any]:
         """How the vault stands with Git; for its owner only, as the advice names paths."""
@@ -151,15 +172,23 @@ class Health:
         inbox = self._app.settings.vault.inbox
         if workspaces is None:
             told = [one for slot in self._app.shelf.slots.values() for one in slot.index.defects()]
-            return sorted({*told, *self._app.sync.failed.items(), *self._twins.defects()})
+            return sorted({*told, *self._app.sync.failed.items(), *self._twins.defects(), *self._fileless(None)})
         captures = self._app.shelf.slots["captures"].index
         told = [one for name in workspaces for one in captures.defects(name)]
         unread = [
             (path, why) for path, why in self._app.sync.failed.items() if place(path, inbox).workspace in workspaces
         ]
         return sorted(
-            {(self._entitled(path), why) for path, why in (*told, *unread) if place(path, inbox).scope == "captures"}
+            {
+                (self._entitled(path), why)
+                for path, why in (*told, *unread, *self._fileless(workspaces))
+                if place(path, inbox).scope == "captures"
+            }
         )
+
+    def _fileless(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
+        """The notes of files that are gone."""
+        return [(note, MISSING) for note, _ in self._app.filing.dropped.missing(workspaces)]
 
     def _entitled(self, path: str) -> str:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""

@@ -17,7 +17,7 @@ from syncd.summaries import Asking
 
 if TYPE_CHECKING:
     from index.index import Index
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 WEEK_MS: Final = 7 * 86_400_000  # over which a report counts events
 

@@ -25,7 +25,7 @@ from syncd.shelf import Slot
 from syncd.vault import Vault
 
 if TYPE_CHECKING:
-    from syncd.workspace import Desk
+    from syncd.desk import Desk
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 SHOWN: Final = 30  # tags of the vocabulary that an answer tells

@@ -115,10 +115,14 @@ SCHEMA: tuple[str, ...] = (
         due_at INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         started_at INTEGER,
-        finished_at INTEGER
+        finished_at INTEGER,
+        size INTEGER NOT NULL
     ) STRICT;
-    CREATE INDEX queue_due ON queue (kind, due_at, seq) WHERE status IN ('queued', 'running');
+    CREATE INDEX queue_next ON queue (kind, key, seq) WHERE status = 'queued';
+    CREATE INDEX queue_due ON queue (kind, due_at) WHERE status = 'queued';
+    CREATE INDEX queue_held ON queue (key, kind, size) WHERE status IN ('queued', 'running');
     CREATE INDEX queue_of ON queue (key, workspace, seq);
+    CREATE INDEX queue_counts ON queue (workspace, status);
     CREATE INDEX queue_document ON queue (document_id);
     CREATE TABLE handled (
         path TEXT PRIMARY KEY,
@@ -127,6 +131,20 @@ SCHEMA: tuple[str, ...] = (
         mtime_ns INTEGER NOT NULL,
         document_id TEXT NOT NULL
     ) STRICT;
+    """,
+    """
+    CREATE TABLE edits (
+        path TEXT PRIMARY KEY,
+        id TEXT NOT NULL,
+        was TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER,
+        edited_at INTEGER NOT NULL
+    ) STRICT;
+    """,
+    """
+    CREATE INDEX queue_failed ON queue (key, seq) WHERE kind = 'file' AND status = 'failed' AND size > 0;
     """,
 )
 

@@ -11,8 +11,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-# What `adopt.private`, `control.ControlServer`, `shelf` and `encoders.export` call what is not finished yet.
-UNFINISHED = re.compile(r"\.(?:control\.sock\.\d+|[\w.-]+\.[0-9a-f]{8}|[\w.-]+\.tmp|building-\w+)")
+# What `adopt.private`, `control.ControlServer`, `shelf`, `backup` and `encoders.export` call what is not finished yet.
+UNFINISHED = re.compile(r"\.(?:control\.sock\.\d+|[\w.-]+\.[0-9a-f]{8}|[\w.-]+\.tmp|building-\w+|backup-\w+)")
 PLACES = ("", "index", "models")
 
 

@@ -10,13 +10,18 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from index.model import Stat
 from syncd.durable import seen
 from syncd.names import evicted, join, note, placeholder, printable, utf8
 from syncd.openat import Opener, entries, lstat
 
+# Of the path and size of a file that is no note: why it can't be listed beside them, "" = it is, None = nobody asks.
+Wanted: TypeAlias = Callable[[str, int], str | None]
+
+ANY_SIZE: Final = 1 << 63
 _DATALESS = 0x40000000  # macOS SF_DATALESS: the right name and size, but reading it waits for a download
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
 LINK = "is a link; links are not followed"
@@ -31,19 +36,30 @@ class Listing:
     skipped: dict[str, str]  # printable path -> why it is no note of ours, as the rest of a sentence
     complete: bool  # False: a folder could not be read, or the root is not the one that was opened
     unread: frozenset[str] = frozenset()  # files and folders that are there but can't be read now; "" = everything
+    others: dict[str, Stat] = field(default_factory=dict)  # the files that are no notes and wanted all the same
 
     def gone(self, path: str) -> bool:
-        """Whether this listing proves that there is no note at `path`, which must lie in what was listed."""
+        """Whether this listing proves that nothing it lists is at `path`, which must lie in what was listed."""
         parents = (path[:end] for end, letter in enumerate(path) if letter == "/")
-        return path not in self.files and self.unread.isdisjoint(("", path, *parents))
+        there = path in self.files or path in self.others
+        return not there and self.unread.isdisjoint(("", path, *parents))
+
+
+def unwanted(_path: str, _size: int) -> str | None:
+    """Nobody asks for files that are no notes."""
+    return None
 
 
 class Survey:
     """A listing while it is made: folders are visited, and what they hold is sorted."""
 
-    def __init__(self, opened: Opener, root: int, ignores: Callable[..., bool], max_bytes: int) -> None:
+    def __init__(
+        self, opened: Opener, root: int, ignores: Callable[..., bool], max_bytes: int, wanted: Wanted = unwanted
+    ) -> None:
         self._open, self._root, self._ignores, self._max_bytes = opened, root, ignores, max_bytes
+        self._wanted = wanted
         self._files: dict[str, Stat] = {}
+        self._others: dict[str, Stat] = {}
         self._skipped: dict[str, str] = {}
         self._unread: set[str] = set()
         self._complete = True
@@ -73,7 +89,7 @@ class Survey:
         """What was found; `lost` says why none of it is to be believed, or ""."""
         if lost:
             self._miss("", lost)
-        return Listing(self._files, self._skipped, self._complete, frozenset(self._unread))
+        return Listing(self._files, self._skipped, self._complete, frozenset(self._unread), self._others)
 
     def _miss(self, folder: str, reason: str) -> None:
         self._skipped[printable(folder) or "."] = reason
@@ -90,7 +106,7 @@ class Survey:
                 continue
             if inner and utf8(entry.name):
                 folders.append(path)
-            elif note(entry.name) or not entry.is_file(follow_symlinks=False):
+            elif note(entry.name) or not entry.is_file(follow_symlinks=False) or self._wanted(path, 0) is not None:
                 with suppress(FileNotFoundError):
                     self._sort(path, entry.stat(follow_symlinks=False))
 
@@ -105,6 +121,7 @@ class Survey:
             reason = "has a name that is not UTF-8"
         if found is not None and not reason:
             if not note(path) and not stat.S_ISLNK(found.st_mode):
+                self._aside(path, found)
                 return
             reason = unfit(found, self._max_bytes)
         if reason == AWAY:
@@ -113,6 +130,18 @@ class Survey:
             self._skipped[printable(path)] = reason
         elif found is not None:
             self._files[path] = seen(found)
+
+    def _aside(self, path: str, found: os.stat_result) -> None:
+        """Sort a file in that is no note."""
+        reason = self._wanted(path, found.st_size) if stat.S_ISREG(found.st_mode) else None
+        if reason is None:
+            return
+        if reason := reason or unfit(found, ANY_SIZE):
+            self._skipped[printable(path)] = reason
+            if reason == AWAY:
+                self._unread.add(path)
+        else:
+            self._others[path] = seen(found)
 
     def _lstat(self, path: str) -> os.stat_result | None:
         return lstat(self._open, self._root, path)

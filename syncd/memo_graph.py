@@ -17,12 +17,13 @@ from index.ties import End, Tie, end
 from index.walk import Direction, Step, walk
 from syncd.batch import Change, Drafts, carried_out
 from syncd.memo_relations import REASON, checked_tag, dropped, rounded, saved
-from syncd.memos import Memos, leads, refused
+from syncd.memos import Memos, leads
 from syncd.note import FrontmatterError
+from syncd.update import refused
 from syncd.writing import alone
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 Way: TypeAlias = Literal["forward", "backward", "both"]
 LISTED: Final = 500  # relations of one list

@@ -5,29 +5,29 @@ Law, tested: what a person writes into a memo meanwhile is never overwritten unr
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
+from index.errors import Conflict, InvalidArgument, NotFound
 from index.identity import ID, fold, path_id, stem
 from index.index import Index
 from index.model import Document, Filter, MemoRelation, Record
 from index.ties import end
 from index.trace import span
-from syncd.batch import Change, Drafts, carried_out
-from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of
+from syncd import update
+from syncd.batch import Change, Drafts, Unstored, carried_out
+from syncd.capture import checked, metadata_of, namespace_path, properties_of
+from syncd.collections import filed, retagged
+from syncd.file_removal import stored_file
 from syncd.memo_relations import dropped
-from syncd.note import FrontmatterError, PropertyValue, edit, encode, split
-from syncd.parse import parse
-from syncd.properties import LARGEST
-from syncd.sweep import UNADOPTED
+from syncd.note import FrontmatterError, PropertyValue, encode
 from syncd.writing import alone, created, known, known_whole
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 Metric: TypeAlias = Literal["cosine", "l2"]
 MOST: Final = 100  # memos of one search
@@ -64,7 +64,9 @@ class _Wish:
     memo_id: str
     namespace: str
     content: str
-    owned: Mapping[str, PropertyValue]  # title and tags, if given
+    owned: Mapping[str, PropertyValue]  # the title, if given
+    tags: Sequence[str] | None  # if given
+    collection: str | None  # if one is named
     fields: Mapping[str, Any]  # the metadata besides
     replace: bool
     version: int | None
@@ -92,7 +94,8 @@ class Memos:
         `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
         that the memo must have, 0 for none at all. Raises Conflict, with the version, when it has another."""
         checked(content)
-        fields, titled, tags = metadata_of(metadata or {})
+        fields, titled, told = metadata_of(metadata or {})
+        collection, tags = filed(None, told, self._tools.collections)
         folder = "/".join(filter(None, (self._tools.inbox, self.workspace, namespace_path(namespace))))
         if memo_id is not None and not ID.match(memo_id):
             raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
@@ -104,9 +107,9 @@ class Memos:
         owned: dict[str, PropertyValue] = {}
         if title is not None or "title" in given:
             owned["title"] = titled if title is None else title
-        if "tags" in given:
-            owned["tags"] = list(tags) or None
-        own = partial(properties_of, source=None, collection="memory", tags=tags, metadata=patched({}, fields))
+        own = partial(
+            properties_of, source=None, collection=collection or "memory", tags=tags, metadata=patched({}, fields)
+        )
         while memo_id is None or self._standing(memo_id, namespace) is None:
             if version:
                 raise Conflict(f"there is no memo {memo_id!r}, so it has no version {version}", version=0)
@@ -123,7 +126,8 @@ class Memos:
             )
             if made is not True:
                 return Saved(made, created=True)
-        wish = _Wish(memo_id, namespace, content, owned, fields, replace, version)
+        own_tags = tags if "tags" in given else None
+        wish = _Wish(memo_id, namespace, content, owned, own_tags, collection, fields, replace, version)
         with alone(self._tools, self.workspace):
             path = carried_out(self._tools, partial(self._revision, wish), self._progress)
             return Saved(known(self.index.at(path)), created=False)
@@ -204,21 +208,7 @@ class Memos:
 
     def read(self, drafts: Drafts, record: Record) -> tuple[str, Document]:
         """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
-        try:
-            text = drafts.text(record.path)
-        except NotFound as error:
-            raise Conflict("the memo's file was removed a moment ago; try again in a moment", retryable=True) from error
-        document = self._parsed(text, record)
-        if not document.writable:
-            raise Conflict(
-                "the memo's properties can't be read just now; its owner may be editing them", retryable=True
-            )
-        if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
-            raise Conflict("a person has just put this note here, and it gets an id soon; search again", retryable=True)
-        return text, document
-
-    def _parsed(self, text: str, record: Record) -> Document:
-        return parse(encode(text), record.path, mtime_ms=record.created_at, inbox=self._tools.inbox)
+        return update.read(self._tools, drafts, record)
 
     def _here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
@@ -227,10 +217,12 @@ class Memos:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
 
     def _standing(self, memo_id: str, namespace: str) -> Record | None:
-        """The memo to change, if there is one. Raises Conflict when its id is another note's."""
+        """The memo to change, if there is one. Raises Conflict when its id is another note's, InvalidArgument for a file's."""
         record = self.index.record(memo_id, self.workspace)
         if record is not None and not self._here(record, namespace):
             raise Conflict(f"the id {memo_id!r} is in use; leave memo_id out, or choose another")
+        if record is not None and record.type in update.ELSEWHERE:
+            raise InvalidArgument(f"this is no memo to change: {update.ELSEWHERE[record.type]}", type=record.type)
         return record
 
     def _revision(self, wish: _Wish, _: Index) -> tuple[list[Change], str]:
@@ -238,25 +230,12 @@ class Memos:
         record = self._standing(wish.memo_id, wish.namespace)
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
-        drafts = Drafts(self._tools.vault)
-        text, document = self.read(drafts, record)
-        _compared(document, wish.version)
-        if document.content != wish.content:
-            _read_before(document, record)
-        changes: dict[str, PropertyValue] = {
-            **wish.owned,
-            **_changes(document.metadata, wish.fields, replace=wish.replace),
-        }
-        try:
-            written = split(edit(text, changes))[0] + wish.content
-            if written == text:
-                return [], record.path
-            changes |= self._tools.enricher.summary_after(document, self._parsed(written, record))
-            stamps: dict[str, PropertyValue] = {"updated_at": iso(self._tools.now()), "version": document.version + 1}
-            drafts.put(record.path, split(edit(text, {**changes, **stamps}))[0] + wish.content)
-        except FrontmatterError as error:
-            raise refused(error) from error
-        return drafts.changes(), record.path
+
+        def changes(front: str, document: Document) -> dict[str, PropertyValue]:
+            filed = {} if wish.tags is None else retagged(front, wish.tags, wish.collection)
+            return {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
+
+        return update.revised(self._tools, record, changes, content=wish.content, version=wish.version), record.path
 
     def _removal(
         self, memo_id: str, namespace: str, version: int | None, index: Index
@@ -268,9 +247,9 @@ class Memos:
             text = drafts.text(record.path)
         except NotFound as error:
             raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
-        document = self._parsed(text, record)
-        _compared(document, version)
-        _read_before(document, record)
+        document = update.parsed(self._tools, text, record)
+        update.compared(document, version)
+        update.unread(self._tools, document, record, whole=version is not None)
         drafts.drop(record.path)
         ties = index.memos.ties
         into = ties.into([end(record)])
@@ -282,7 +261,8 @@ class Memos:
                     drafts.put(path, dropped(drafts.text(path), partial(leads, record)))
                 except FrontmatterError:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
-        return drafts.changes(), (record, count)
+        stored = stored_file(self._tools, record.path, encode(text))
+        return [*([Unstored(*stored)] if stored else []), *drafts.changes()], (record, count)
 
 
 def leads(record: Record, relation: MemoRelation) -> bool:
@@ -290,13 +270,6 @@ def leads(record: Record, relation: MemoRelation) -> bool:
     if relation.target is not None:
         return relation.target == record.id
     return stem(relation.link) == stem(record.path)
-
-
-def refused(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:
-    """Why properties could not be written, for whoever wanted it."""
-    if error.defect == "frontmatter-too-large":
-        return ResourceExhausted(f"the memo's properties would be too many or too large: {error}", limit=LARGEST)
-    return InvalidArgument(f"the memo's properties can't be written so: {error}")
 
 
 def patched(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,17 +292,3 @@ def _changes(old: Mapping[str, Any], given: Mapping[str, Any], *, replace: bool)
     named = {key if key in old else spelt.get(fold(key), key): value for key, value in given.items()}
     merged = patched({} if replace else old, named)
     return {key: merged.get(key) for key in ({**old, **named} if replace else named)}
-
-
-def _compared(document: Document, version: int | None) -> None:
-    if version is not None and version != document.version:
-        raise Conflict(
-            f"the memo has version {document.version}, not {version}: read it again, then save your change to that",
-            version=document.version,
-        )
-
-
-def _read_before(document: Document, record: Record) -> None:
-    """Refuse to write over what no agent can have read."""
-    if document.content_hash != record.content_hash:
-        raise Conflict("a person has just edited the memo; read it again in a moment", retryable=True)

@@ -5,15 +5,21 @@ What can't be told for certain is not guessed: None means that anything may have
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from syncd.repo import Repo
 
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: from where, to where
+_STEP = re.compile(
+    rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*? (\d+) [+-]\d{4}(?:\t(.*))?\Z"
+)  # where to, when (epoch s), how
 _UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # what Git repeats when it lacks one of the two
+RECENT: Final = 64 * 1024  # bytes of HEAD's log: some hundreds of moves
+ASKED: Final = 200  # commits at most that are asked for one file
 _NAMES = ("-r", "-z", "--name-only")
 
 
@@ -46,6 +52,27 @@ def names(repo: Repo, old: str, new: str, *options: str) -> set[str] | None:
     """The paths in which two commits differ."""
     told = repo.answer("diff-tree", *_NAMES, "--no-renames", *options, "--end-of-options", old, new)
     return None if told is None else _split(told)
+
+
+def brought(repo: Repo, path: str, raw: bytes, written: int) -> bool:
+    """Whether Git put these bytes at `path`: HEAD has lately come to a commit that has them there.
+
+    A commit that was made here took them from the file instead, unless the file was `written` (epoch seconds) after it."""
+    if "\n" in path:
+        return False
+    start = max(0, repo.marks().log - RECENT)
+    steps = [found for line in (repo.log(start) or [])[start > 0 :] if (found := _STEP.match(line))]
+    commits = [
+        found[1].decode() for found in steps if not (found[3] or b"").startswith(b"commit") or int(found[2]) < written
+    ] or ([] if steps else [str(repo.head())])  # no log is kept: then HEAD's word is taken
+    asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
+    told = repo.answer("cat-file", "--batch-check=%(objectname)", given="\n".join(asked) + "\n") if asked else None
+    return bool({_blob(raw), _blob(raw.replace(b"\r\n", b"\n"))} & {*(told or "").split()})
+
+
+def _blob(raw: bytes) -> str:
+    """The name that Git gives these bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
 def _on_the_way(repo: Repo, since: Marks, now: Marks) -> set[str] | None:

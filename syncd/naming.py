@@ -11,17 +11,23 @@ import re
 from collections.abc import Iterable
 from itertools import accumulate
 
-from index.model import Record
+from index.model import Record, given_name
 from syncd.capture import file_name, node_file
 from syncd.entity_lines import Page, read
 
-_NUMBERED = re.compile(r"(.*) \d+", re.DOTALL)
+_NUMBERED = re.compile(r"(.*) \d+(\.\w{1,10})?", re.DOTALL)
+_ENDING = re.compile(r"(.+)(\.\w{1,10})", re.DOTALL)
 _ADDED = re.compile(r"\d+|\([0-9a-f-]{8,36}\)")
 
 
 def bare(path: str) -> str:
     """What all paths and addresses have in common that may mean one note: no ending, no numbers, no parts of ids."""
-    whole = path[:-3]
+    whole = _bare(path[:-3])
+    named = _ENDING.fullmatch(whole)
+    return _bare(named[1]) + named[2] if named else whole  # the number of a stored file stands before its ending
+
+
+def _bare(whole: str) -> str:
     while True:
         head, blank, last = whole.rpartition(" ")
         if not blank or not _ADDED.fullmatch(last):
@@ -29,22 +35,43 @@ def bare(path: str) -> str:
         whole = head
 
 
+def base(address: str) -> str:
+    """What an address has in common with all that may be mistaken for it: neither ending nor parts of ids."""
+    whole = address[:-3]
+    while True:
+        head, blank, last = whole.rpartition(" ")
+        if not blank or not last.startswith("(") or not _ADDED.fullmatch(last):
+            return whole
+        whole = head
+
+
+def stems(base: str) -> tuple[str, ...]:
+    """How the files begin that may have an address of this `base`, numbers left out."""
+    stem, dot, ending = base.rpartition(".")
+    return (base, stem) if dot and "/" not in ending else (base,)
+
+
 def addresses(records: Iterable[Record], root: str) -> dict[str, Record]:
-    """The notes by address; `records` must hold all of the workspace that are `bare` alike. `root` is its folder, with "/".
+    """The notes by address; `records` must hold all of the workspace of one `base`. `root` is its folder, with "/".
 
     Of several notes with one title in one folder the oldest has the plain address, the others add a part of their id."""
     found: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: (record.created_at, record.id)):
-        plain = _plain(record, root)
+        plain = unnumbered(record.path.removeprefix(root), called(record), record.type)
         names = (plain, *(f"{plain[:-3]} ({part}){plain[-3:]}" for part in (record.id[:8], record.id)))
         found[next((name for name in names if name not in found), plain)] = record
     return found
 
 
-def _plain(record: Record, root: str) -> str:
-    path = record.path.removeprefix(root)
+def called(record: Record) -> str:
+    """What a note's file was named for: its title, or the name that its stored file was given with."""
+    return given_name(record.title, record.metadata) if record.type == "file" else record.title
+
+
+def unnumbered(path: str, title: str, type: str) -> str:
+    """The path of a note without the number that it got because another has the name; it was named for `title`."""
     folder, slash, name = path.rpartition("/")
-    titled = node_file(record.title) if record.type == "entity" else file_name(record.title)
+    titled = node_file(title) if type == "entity" else file_name(title)
     return f"{folder}{slash}{_unnumbered(name[:-3], titled)}{path[-3:]}"
 
 
@@ -76,4 +103,4 @@ def told(body: str) -> str:
 def _unnumbered(stem: str, titled: str) -> str:
     """A file's name without the number that it got because another note has the name `titled`."""
     numbered = _NUMBERED.fullmatch(stem)
-    return titled if titled and numbered and numbered[1] == titled else stem
+    return titled if titled and numbered and numbered[1] + (numbered[2] or "") == titled else stem

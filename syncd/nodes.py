@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from index.errors import Conflict, NotFound
@@ -16,20 +17,21 @@ from index.graph import Graph
 from index.identity import fold
 from index.index import Index
 from index.model import Observation, ObservationAnswer, ObservationMode
+from index.query import collection_of
 from index.vertex import Edge, Neighbourhood, Vertex, name_key
 from syncd import consolidate, entity, insight, redraft
 from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out
 from syncd.capture import free_name, iso, node_file
 from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties
-from syncd.note import PropertyValue, encode
-from syncd.parse import parse
+from syncd.note import PropertyValue, decode, encode
 from syncd.place import ENTITIES
 from syncd.redraft import Related, sized, typed, unknown
+from syncd.update import parsed, unread
 from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -149,6 +151,9 @@ class Nodes:
     def create(self, entities: Sequence[NewNode], most: int = FACTS) -> list[Vertex]:
         """Make nodes: all of them, or none. Raises Conflict naming those that exist already."""
         wanted = checked(entities, most)
+        for one in wanted:
+            if (collection := one.properties.get("collection")) is not None:
+                collection_of(collection, self._tools.collections)
 
         def decide(index: Index) -> tuple[list[Change], list[str]]:
             now, graph = self._tools.now(), index.graph(self.workspace)
@@ -199,8 +204,7 @@ class Nodes:
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Put these in place of the tags of a node."""
         own = list(checked_tags(tags))
-        described = self._changed(redraft.describe, name=name, version=version, changes=lambda _: {"tags": own or None})
-        return self._at(described)
+        return self._at(self._changed(redraft.retag, name=name, version=version, tags=own))
 
     def add(
         self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
@@ -238,12 +242,17 @@ class Nodes:
         """Make the changes that `decide` makes to the drafts, and return what it answers."""
 
         def decided(index: Index) -> tuple[list[Change], T]:
-            drafts = Drafts(self._tools.vault)
+            drafts = Drafts(self._tools.vault, partial(self._unread, index))
             answer = decide(index.graph(self.workspace), drafts, self._tools.now(), *args, **given)
             return drafts.changes(), answer
 
         with alone(self._tools, self.workspace):
             return carried_out(self._tools, decided, self._progress)
+
+    def _unread(self, index: Index, path: str, raw: bytes) -> None:
+        """Refuse to take the version of a note for what a person has made of it since it was read."""
+        if record := index.at(path):
+            unread(self._tools, parsed(self._tools, decode(raw), record), record, whole=True)
 
     def _told(self, answer: ObservationAnswer) -> ObservationAnswer:
         """The answer, saying what else kept it from being complete."""
@@ -269,7 +278,7 @@ class Nodes:
                 if self._tools.vault.stat(path) is None:
                     return stem, path
                 raw, stat = self._tools.vault.read(path)
-            node = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox).node
+            node = self._tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000).node
             if node and name_key(node.name) == name_key(name):
                 raise _taken([node.name])
             unseen.add(fold(stem))

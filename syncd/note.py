@@ -24,6 +24,7 @@ __all__ = [
     "properties",
     "read",
     "reserved",
+    "rewritten",
     "split",
     "unclosed",
     "verify",
@@ -57,6 +58,14 @@ def split(text: str) -> tuple[str, str]:
     """The front matter (byte order mark, fences, the line end after them), "" when there is none, and the body."""
     cut = fences(text)[2]
     return text[:cut], text[cut:]
+
+
+def rewritten(text: str, body: str) -> str:
+    """`text` with another body. The line end that its front matter may lack at the end of the file is added."""
+    front = split(text)[0]
+    if front and body and front[-1] not in "\r\n":
+        front += "\r\n" if "\r\n" in front else "\n"
+    return front + body
 
 
 def unclosed(text: str) -> bool:

@@ -11,9 +11,19 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from index.errors import InvalidArgument, NotFound, Unavailable
-from index.model import Filter, Hit, Query, Record, Scope
+from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
-from syncd import owner_audit, owner_exchange, owner_graph, owner_insight, owner_jobs, owner_perspectives
+from index.rerank import reranked
+from syncd import (
+    owner_audit,
+    owner_exchange,
+    owner_graph,
+    owner_insight,
+    owner_jobs,
+    owner_perspectives,
+    owner_queue,
+    owner_uploads,
+)
 from syncd.adopt import KEY_FILE
 from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
@@ -39,6 +49,7 @@ def operations(app: App) -> dict[str, Operation]:
         "capture": owner.capture,
         "get": owner.get,
         "recent": owner.recent,
+        "updatenote": owner.update,
         "delete": owner.delete,
         "status": owner.status,
         "index": owner.index,
@@ -56,6 +67,8 @@ def operations(app: App) -> dict[str, Operation]:
         "key.rotate": owner.rotate_key,
         "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
+        **owner_queue.operations(app.queue, app.worker),
+        **owner_uploads.operations(app.desk, app.ledger, lambda: app.shelf.slots["captures"].index),
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
@@ -92,16 +105,22 @@ class _Owner:
         scope = given.get("scope") or "captures"
         if scope not in ("captures", "vault", "all"):
             raise InvalidArgument(f"scope must be captures, vault or all, not {scope!r}")
-        query = _query(given)
+        query = _query(given, self._app.settings.kb.known)
         if query.filter.workspace:
             self._app.desk.workspace(query.filter.workspace)
         scopes = [one for one in SCOPES if scope in (one, "all")]
-        answers = {one: self._app.shelf.slots[one].index.search(_in_scope(query, one)) for one in scopes}
-        hits = sorted((hit for answer in answers.values() for hit in answer.hits), key=lambda hit: -hit.score)
+
+        def search(query: Query) -> Answer:
+            answers = [self._app.shelf.slots[one].index.search(_in_scope(query, one)) for one in scopes]
+            hits = sorted((hit for answer in answers for hit in answer.hits), key=lambda hit: -hit.score)
+            degraded = tuple(one for answer in answers for one in answer.degraded)
+            return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
+
+        answer = reranked(self._app.reranker, query, search)
         return {
-            "hits": [_hit(hit) for hit in hits[: query.limit]],
-            "mode": next(iter(answers.values())).mode,
-            "degraded": self._degraded(answers.values()),
+            "hits": [_hit(hit) for hit in answer.hits],
+            "mode": answer.mode,
+            "degraded": list(dict.fromkeys([*answer.degraded, *self._app.health.degraded()])),
         }
 
     def capture(self, given: Arguments, _: Progress) -> dict[str, Any]:
@@ -111,6 +130,7 @@ class _Owner:
             source=given.get("source"),
             metadata=given.get("metadata"),
             namespace=given.get("namespace") or "default",
+            collection=given.get("collection"),
         )
         return _record(captured.record) | {"created": captured.created}
 
@@ -122,21 +142,29 @@ class _Owner:
         limit = given.get("limit") or 20
         if not 1 <= limit <= 1000:
             raise InvalidArgument("limit must be between 1 and 1000")
-        if name := given.get("workspace"):
-            return [
-                _record(record) for record in self._app.desk.workspace(name).recent(limit, before=given.get("before"))
-            ]
-        index = self._app.shelf.slots["captures"].index
-        return [_record(record) for record in index.recent(workspace=None, limit=limit, before=given.get("before"))]
+        asked = Filter(workspace=self._app.desk.workspace(name).name if (name := given.get("workspace")) else None)
+        found, _more = self._app.shelf.slots["captures"].index.latest(asked, limit)
+        return [_record(record) for record in found]
+
+    def update(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        record = self._capture(given)
+        wish = {name: given.get(name) for name in ("title", "tags", "collection", "version")}
+        found, changed = self._app.desk.workspace(record.workspace).update_note(record.id, given.get("text"), **wish)
+        return _record(found) | {"changed": changed}
 
     def delete(self, given: Arguments, _: Progress) -> dict[str, Any]:
+        record = self._capture(given)
+        return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
+
+    def _capture(self, given: Arguments) -> Record:
+        """The capture of that id; NotFound for a note of the vault, and for one in another workspace than was named."""
         record = self._app.shelf.slots["captures"].index.record(given["id"])
         wanted = given.get("workspace")
         if record is None or (wanted and record.workspace != wanted):
             raise NotFound(
-                f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are yours to delete"
+                f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
             )
-        return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
+        return record
 
     def status(self, given: Arguments, _: Progress) -> dict[str, Any]:
         told = self._app.health.status(None) | self._app.health.facts()
@@ -214,11 +242,6 @@ class _Owner:
             raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
         return sync
 
-    def _degraded(self, answers: Any) -> list[str]:
-        return list(
-            dict.fromkeys([*(one for answer in answers for one in answer.degraded), *self._app.health.degraded()])
-        )
-
     def _kept(self, id: str, workspace: str | None) -> Kept:
         record = self._app.shelf.slots["captures"].index.record(id)
         if record is not None and (not workspace or record.workspace == workspace):
@@ -234,9 +257,10 @@ def _teller(progress: Progress) -> Callable[[int, int, str], None]:
     return lambda done, total, stage: progress({"done": done, "total": total, "stage": stage})
 
 
-def _query(given: Arguments) -> Query:
+def _query(given: Arguments, collections: tuple[str, ...]) -> Query:
     names = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
-    return request(given["query"], **{name: given[name] for name in names if given.get(name) is not None})
+    asked = {name: given[name] for name in names if given.get(name) is not None}
+    return request(given["query"], collections=collections, **asked)
 
 
 def _in_scope(query: Query, scope: Scope) -> Query:

@@ -4,7 +4,6 @@ Law: nothing here adds, changes or removes an entry but a prune, which writes wh
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -104,14 +103,14 @@ def _compared(audit: Audit, vault: Vault, inbox: str) -> dict[str, list[str]]:
     changed, gone = [], []
     for path, after in known.items():
         try:
-            raw, _ = vault.read(path)
+            found = vault.measured(path).digest
         except NotFound:
             if after and listing.gone(path):
                 gone.append(path)
         except MemexError:
             continue  # it can't be read now, so nothing is known of it
         else:
-            if hashlib.sha256(raw).hexdigest() != after:
+            if found != after:
                 changed.append(path)
     files = (path for path in listing.files if place(path, inbox).scope == "captures")
     return {"changed": sorted(changed), "gone": sorted(gone), "unlogged": sorted(set(files) - known.keys())}

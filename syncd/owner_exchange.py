@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict
 from index.index import Index
-from index.model import Observation, Record
+from index.model import COLLECTIONS, Observation, Record
 from index.vertex import Edge, Vertex, name_key
 from syncd.capture import iso, tag_of
 from syncd.exchange import Entity, written
@@ -185,6 +185,7 @@ def _entity(vertex: Vertex, facts: Sequence[Observation], record: Record | None)
     if record is not None:
         own |= {
             "source": record.source,
+            "collection": None if record.collection == COLLECTIONS[0] else record.collection,
             "metadata": {key: value for key, value in record.metadata.items() if key != "aliases"},
         }
     return Entity(

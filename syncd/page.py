@@ -164,7 +164,19 @@ def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterato
 
 
 def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
-    for name in ("encoder", "git", "watch", "enrichment", "graph", "names", "deep_check", "audit"):
+    for name in (
+        "encoder",
+        "reranker",
+        "git",
+        "watch",
+        "enrichment",
+        "queue",
+        "files",
+        "graph",
+        "names",
+        "deep_check",
+        "audit",
+    ):
         if name in now and (told := _part(name, now[name])):
             yield name.replace("_", " "), told
     if held := now.get("removals_held"):
@@ -179,6 +191,10 @@ def _part(name: str, told: Any) -> str:
 
 def _state(told: Mapping[str, Any]) -> list[str]:
     return [": ".join(filter(None, (str(told.get("state", "")), str(told.get("problem", "")))))]
+
+
+def _reranker(told: Mapping[str, Any]) -> list[str]:
+    return [] if told.get("state") == "off" else _state(told)
 
 
 def _git(told: Mapping[str, Any]) -> list[str]:
@@ -197,6 +213,24 @@ def _watch(told: Mapping[str, Any]) -> list[str]:
 def _enrichment(told: Mapping[str, Any]) -> list[str]:
     missing = f"{_many(told['missing'], 'capture')} without: `memex enrich --backfill`" if told.get("missing") else ""
     return [str(told.get("by", "")), missing, str(told.get("problem") or "")]
+
+
+def _queue(told: Mapping[str, Any]) -> list[str]:
+    jobs = told.get("jobs", {})
+    shown = [f"{jobs[status]:,} {status}" for status in ("queued", "running", "failed") if jobs.get(status)]
+    shown[-1:] = [f"{shown[-1]}: `memex job queue --status failed`"] if jobs.get("failed") else shown[-1:]
+    return [*shown, str(told.get("hindrance") or "")] if shown else []
+
+
+def _files(told: Mapping[str, Any]) -> list[str]:
+    kinds = {
+        "waiting": "waiting to be read",
+        "missing": "gone, whose notes are left",
+        "unread": "can't be read just now",
+    }
+    counts = {key: told[key] if isinstance(told[key], int) else len(told[key]) for key in kinds if told.get(key)}
+    shown = [f"{count:,} {kinds[key]}" for key, count in counts.items()]
+    return [_many(told.get("known", 0), "file"), *shown] if shown or told.get("known") else []
 
 
 def _names(told: Mapping[str, Any]) -> list[str]:
@@ -237,9 +271,12 @@ def _audit(told: Mapping[str, Any]) -> list[str]:
 
 
 _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "reranker": _reranker,
     "git": _git,
     "watch": _watch,
     "enrichment": _enrichment,
+    "queue": _queue,
+    "files": _files,
     "graph": _graph,
     "names": _names,
     "deep_check": _deep_check,

@@ -6,15 +6,17 @@ it, and no text is left out of the search without one (comments, which are hidde
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from index.identity import ID
-from index.model import COLLECTIONS, Defect, Document, Link
+from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link
 from syncd.capture import CONFLICT_COPY
+from syncd.collections import among, names_one, naming, texts
 from syncd.entity_lines import ids
 from syncd.entity_lines import read as page_of
 from syncd.entity_node import OWN, node_of
@@ -33,15 +35,19 @@ _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 
 
-def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Document:
-    """The document that the file at `path` (from the vault's root) holds. Never raises."""
+def parse(
+    raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX, collections: Sequence[str] = COLLECTIONS
+) -> Document:
+    """The document that the file at `path` (from the vault's root) holds. Never raises.
+
+    `collections` are those that a capture can be in."""
     where = place(path, inbox)
     defects = _of_the_bytes(raw, path)
     front, body, readable = _split(raw, defects)
     said = _properties(front, defects)
     writable = readable and said is not None and not said.repeated and not unclosed(front + body)
     own = _Owned(said.values if said else {}, where, defects)
-    collection, tags = own.collection_and_tags(front)
+    collection, tags = own.collection_and_tags(front, collections)
     created_at = own.time("created_at")
     kind = own.text("type")
     kind = kind if kind in TYPES else where.type
@@ -69,7 +75,7 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX) -> Docume
         digest=hashlib.sha256(raw).hexdigest(),
         content_hash=hashlib.sha256((told(body) if page else body).encode()).hexdigest(),
         collection=collection,
-        tags=_distinct([*tags, *found.tags]),
+        tags=_distinct([*tags, *(() if file else found.tags)]),  # a file's author knew nothing of this vault's tags
         aliases=own.aliases(),
         summary=own.text("summary"),
         source=own.text("source"),
@@ -154,7 +160,7 @@ class _Owned:
 
     def __init__(self, values: Mapping[str, Any], where: Place, defects: list[Defect]) -> None:
         self.values, self.where, self.defects = values, where, defects
-        self.names = {key.casefold(): key for key in values}
+        self.names = {key.casefold(): key for key in reversed(list(values))}  # the first, as an edit of it finds it
         self.names.update({key: key for key in values})
 
     def get(self, name: str) -> Any:
@@ -180,9 +186,13 @@ class _Owned:
         return (self.text("name") if entity else None) or self.text("title") or stem
 
     def file(self, path: str, inbox: str) -> str | None:
-        """The stored file that the note is the text of: a bare name stands beside it, a path must stay in its workspace."""
+        """The stored file that the note is the text of: a bare name stands beside it, a path must stay in its workspace.
+
+        What begins with a dot leads on from the note's folder, as Obsidian writes links where it is set to."""
         target = next((link.target for link in wikilinks(self.text("file") or "")), "")
-        where = target if "/" in target else f"{path.rpartition('/')[0]}/{target}"
+        beside = "/" not in target or target.startswith(("./", "../"))
+        named = target.rpartition("/")[2] not in ("", ".", "..")
+        where = posixpath.normpath(f"{path.rpartition('/')[0]}/{target}") if beside and named else target
         inside = where.startswith(f"{inbox}/{self.where.workspace}/") and not {"", ".", ".."} & set(where.split("/"))
         if inside and not where.lower().endswith(".md"):
             return where
@@ -208,56 +218,45 @@ class _Owned:
         return 1
 
     def aliases(self) -> tuple[str, ...]:
-        return _distinct(text for text in self._list("aliases", deprecated="alias") if text)
+        value = self._listed("aliases", deprecated="alias")
+        return _distinct(text for one in (value if isinstance(value, list) else [value]) if (text := as_text(one)))
 
     def called(self, key: str, name: str) -> bool:
         """Whether a property only gives a node its name as an alias, which it has where its file is called otherwise."""
         return key.casefold() == "aliases" and self.aliases() == (name,)
 
-    def collection_and_tags(self, front: str) -> tuple[str, list[str]]:
+    def collection_and_tags(self, front: str, known: Sequence[str]) -> tuple[str, list[str]]:
         """The collection and the tags: `collection:x` among the tags is a way to name the collection."""
         tags = self._tags(front)
-        named = [tag[len("collection:") :] for tag in tags if tag.casefold().startswith("collection:")]
-        tags = [tag for tag in tags if not tag.casefold().startswith("collection:")]
-        stated = self.text("collection")
-        if stated is not None:
-            keys = [key.casefold() for key in self.values]
-            before = "tags" in keys and keys.index("collection") < keys.index("tags")
-            named = [stated, *named] if before else [*named, stated]
-        names = [name.strip().casefold() for name in named]
-        if len(set(names)) > 1:
-            self._defect("two-collections", f"more than one collection is named; {names[-1]!r}, the last, counts")
-        if not names or names[-1] in COLLECTIONS:
-            return names[-1] if names else COLLECTIONS[0], tags
-        if self.where.scope == "captures":
-            self._defect(
-                "unknown-collection", f"{named[-1]!r} is not one of {', '.join(COLLECTIONS)}; it counts as documents"
-            )
-        return COLLECTIONS[0], tags
+        captured = self.where.scope == "captures"
+        named = naming(self.values, tags)
+        found = [one.name for one in among(named, known if captured else COLLECTIONS)]
+        collection = found[-1] if found else COLLECTIONS[0]
+        if len(set(found)) > 1:
+            self._defect(SEVERAL_COLLECTIONS, f"more than one collection is named; {collection!r}, the last, counts")
+        for name in dict.fromkeys(one.name for one in named if captured and not among([one], known)):
+            self._defect(UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; it counts as {collection}")
+        return collection, [tag for tag in tags if not names_one(tag)]
 
     def _tags(self, front: str) -> list[str]:
-        value = self.get("tags")
+        value = self._listed("tags", deprecated="tag")
         if value is None and _EMPTY_TAGS.search(front):
             self._defect("bad-tag", "`tags: #x` is empty to YAML, for which # begins a comment: write `tags: [x]`")
         if isinstance(value, str) and re.search(r"[,\s]", value.strip()):
             self._defect("tags-as-text", "several tags stand in one text, where Obsidian sees none: make them a list")
-            tags = re.split(r"[,\s]+", value)
-        else:
-            tags = self._list("tags", deprecated="tag")
-        tags = [tag.strip().removeprefix("#") for tag in tags]
+        tags = texts(value)
         for tag in tags:
-            if tag and not is_tag(tag) and not tag.casefold().startswith("collection:"):
+            if not is_tag(tag) and not names_one(tag):
                 self._defect("bad-tag", f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)")
-        return [tag for tag in tags if tag]
+        return tags
 
-    def _list(self, name: str, *, deprecated: str) -> list[str]:
-        """The texts of a list property. Older vaults have it under another name, which Obsidian no longer reads."""
+    def _listed(self, name: str, *, deprecated: str) -> Any:
+        """A list property. Older vaults have it under another name, which Obsidian no longer reads."""
         value = self.get(name)
         if value is None and self.where.scope == "vault" and deprecated in self.values:
             value = self.values[deprecated]
             self._defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
-        items = value if isinstance(value, list) else [value]
-        return [text for item in items if (text := as_text(item)) is not None]
+        return value
 
     def _defect(self, name: str, detail: str) -> None:
         self.defects.append(Defect(name, detail))

@@ -20,6 +20,7 @@ from index.vertex import Edge, Vertex, name_key
 from syncd import entity
 from syncd.batch import Drafts
 from syncd.capture import MAX_CONTENT
+from syncd.collections import retagged
 from syncd.newnode import link_to
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
 
@@ -82,6 +83,15 @@ def describe(
     """Set properties of a node; its path."""
     one = agreed(graph, drafts, name, version)
     _rewritten(drafts, one, partial(entity.describe, changes=changes(now), now=now))
+    return one.path
+
+
+def retag(graph: Graph, drafts: Drafts, now: int, *, name: str, version: int | None, tags: Sequence[str]) -> str:
+    """Put these in place of the tags of a node, and leave alone what names its collection; its path."""
+    one = agreed(graph, drafts, name, version)
+    with _mendable(one):
+        changes = retagged(split(drafts.text(one.path))[0], tags, None)
+    _rewritten(drafts, one, partial(entity.describe, changes=changes, now=now))
     return one.path
 
 

@@ -80,9 +80,12 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def recent(records: Sequence[Mapping[str, Any]], zone: tzinfo | None = UTC, *, color: bool = False) -> str:
-    """Captures, newest first: when, which, where."""
-    rows = [(day(record["created_at"], zone), record["id"], record["path"]) for record in records]
-    return table(rows, ("created", "id", "path"), color=color) if rows else "no captures yet"
+    """Captures, those that changed last first: when, which, where."""
+    rows = [
+        (day(record.get("updated_at") or record["created_at"], zone), record["id"], record["path"])
+        for record in records
+    ]
+    return table(rows, ("changed", "id", "path"), color=color) if rows else "no captures yet"
 
 
 def indexed(report: Mapping[str, Any]) -> str:

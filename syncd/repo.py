@@ -158,6 +158,10 @@ class Repo:
         """The files that Git touched on the way from one to the other; None when it can't tell."""
         return moves.changed(self, since, now)
 
+    def brought(self, path: str, raw: bytes, written: int) -> bool:
+        """Whether it was Git that put these bytes at `path`; `written` is the file's time in whole seconds."""
+        return self.head() is not None and moves.brought(self, path, raw, written)
+
     def log(self, since: int) -> list[bytes] | None:
         """What HEAD's log has had added since it was so many bytes long; None when none is kept, or it was cut."""
         folder = self._folder()

@@ -15,11 +15,13 @@ from functools import partial
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import path_id
 from index.index import Index
-from index.model import Document, Stat
+from index.model import Document, Record, Stat
 from index.prepared import Prepared
 from syncd.absence import FINAL, Absence
 from syncd.agenda import Agenda
 from syncd.capture import iso
+from syncd.collections import Filing, contested
+from syncd.edits import Edits
 from syncd.entity import settle
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
@@ -32,6 +34,7 @@ log = logging.getLogger(__name__)
 
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
+BUSY = 10.0  # seconds until an edit is stamped that could not be just now
 TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
 POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
 # Defects of notes that are given no id.
@@ -81,11 +84,24 @@ class Aim:
 class Sweep:
     """Makes passes. One at a time; captures may be committed in between by other threads."""
 
-    def __init__(self, vault: Vault, agenda: Agenda, absence: Absence, *, inbox: str, adopt_s: float) -> None:
-        self._vault, self._agenda, self._absence = vault, agenda, absence
-        self._inbox, self._adopt_s = inbox, adopt_s
+    def __init__(
+        self,
+        vault: Vault,
+        agenda: Agenda,
+        absence: Absence,
+        edits: Edits,
+        *,
+        inbox: str,
+        adopt_s: float,
+        collections: Sequence[str],
+    ) -> None:
+        self._vault, self._agenda, self._absence, self._edits = vault, agenda, absence, edits
+        self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
+        self._filing = Filing(collections)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
+        # Given each look of the index that answers, and at what it was; quick, raises nothing.
+        self.told: Callable[[Listing, Collection[str] | None], object] = lambda *_: None
         self._tries: dict[str, int] = {}  # path → how often it was put off
         self._poisoned = 0  # notes in a row on which a defect of ours showed
 
@@ -93,6 +109,8 @@ class Sweep:
         """One pass. Raises Unavailable when a new build is being made and not everything can be seen."""
         outcome = Outcome()
         listing = self._look(aim.under)
+        if aim.live:
+            self.told(listing, aim.under)
         if not aim.live and (self._absence.held or not listing.complete):
             raise Unavailable("some notes can't be seen just now, so no new index is made; memex status names them")
         suspects: list[str] = []
@@ -101,10 +119,12 @@ class Sweep:
         for scope, index in aim.build.indexes.items():
             files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
             if aim.under is None:
-                index.review()
+                index.review(self._collections)
             manifest = index.manifest.copy()
             found = survey(files, manifest, under=aim.under, embedded=embedding)
-            late = _owed(files.keys() - set(found.suspects), index) if scope == "captures" and aim.live else []
+            late = []
+            if scope == "captures" and aim.live:
+                late = _owed(files.keys() - set(found.suspects), index, self._edits.waiting)
             suspects += found.suspects + late
             missing += [path for path in found.missing if listing.gone(path)]
             outcome.unchanged += found.unchanged - len(late)
@@ -121,6 +141,7 @@ class Sweep:
             self.unseen = not listing.complete
             if listing.complete:
                 self._absence.listed()
+                self._edits.forget(aim.build.indexes["captures"].manifest)
         return outcome
 
     def _place(self, path: str) -> Place:
@@ -135,6 +156,7 @@ class Sweep:
             {path: why for look in looks for path, why in look.skipped.items()},
             all(look.complete for look in looks),
             frozenset().union(*(look.unread for look in looks)),
+            {path: stat for look in looks for path, stat in look.others.items()},
         )
 
     def _skip(self, aim: Aim, index: Index, skipped: dict[str, str]) -> None:
@@ -281,8 +303,12 @@ class Sweep:
         if not (raw or aim.accept) and 0 <= age < FINAL and path in aim.build.indexes[self._place(path).scope].manifest:
             self._agenda.again(path, FINAL - age)
             return None, stat
-        document = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox)
-        if aim.live and raw.strip() and _adoptable(document):
+        document = self._parsed(raw, path, stat)
+        if aim.live:
+            self._filing.look(document, raw, partial(_known, document, aim.build.indexes[document.scope]))
+        known = aim.build if aim.live else aim.beside
+        edited = known is not None and self._edits.noticed(document, stat, known.indexes["captures"])
+        if aim.live and raw.strip() and (edited or _adoptable(document)):
             if 0 <= age < self._adopt_s:
                 self._agenda.again(path, self._adopt_s - age)
             else:
@@ -290,25 +316,39 @@ class Sweep:
         return document, stat
 
     def _adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
-        """Give a note that a person dropped in its `id` and `created_at`, and a node's new facts their ordinals; nothing else."""
+        """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, one collection.
+
+        An edit gets its stamp; nothing else is changed."""
         text = decode(raw)
+        stamps = self._edits.stamps(document, raw, stat)
+        if stamps is None:
+            self._agenda.again(document.path, BUSY)
         try:
-            if document.claimed_id is None:
+            if document.claimed_id is None and _adoptable(document):
                 undated = document.created_at == stat.mtime_ns // 1_000_000
                 dated = {"created_at": iso(document.created_at)} if undated else {}
                 text = edit(text, {"id": str(uuid.uuid4()), **dated})
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
                     text = settle(text, now=int(time.time() * 1000))
+            text = edit(self._filing.settled(document.path, text), stamps or {})
             if text == decode(raw):
                 return document, stat
             raw = encode(text)
             stat = self._vault.replace(document.path, raw, digest=document.digest)
         except FrontmatterError:
+            self._edits.settled(document.path)
             return document, stat  # it has its defect already
         except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
+            if stamps:
+                self._agenda.again(document.path, BUSY)
             return document, stat  # it is found all the same, and adopted at a later look
-        return parse(raw, document.path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox), stat
+        if stamps:
+            self._edits.settled(document.path)
+        return self._parsed(raw, document.path, stat), stat
+
+    def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
+        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
 
 
 def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[str]:
@@ -320,11 +360,19 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     return {path for path, entry in found if entry.stat in stats or entry.digest in digests}
 
 
-def _owed(paths: Iterable[str], index: Index) -> list[str]:
-    """Those of these known notes of the inbox that lack an id or ordinals: they were not quiet yet when they were read."""
-    manifest = index.manifest
+def _owed(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
+    """Those of these known notes of the inbox that were not quiet yet when they were read.
+
+    They lack an id or ordinals, name several collections, or were `edited`."""
+    manifest, several = index.manifest, {*index.contested(), *edited}
     known = ((path, entry) for path in paths if (entry := manifest.get(path)))
-    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path)]
+    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path) or path in several]
+
+
+def _known(document: Document, index: Index) -> Record | None:
+    """What is known of a note until now, perhaps under another path."""
+    there = index.at(document.path)
+    return there or (index.record(document.claimed_id, document.workspace) if document.claimed_id else None)
 
 
 def _dated(document: Document, stat: Stat) -> bool:
@@ -333,7 +381,7 @@ def _dated(document: Document, stat: Stat) -> bool:
 
 
 def _adoptable(document: Document) -> bool:
-    owed = document.claimed_id is None or (document.node is not None and document.node.unsettled)
+    owed = document.claimed_id is None or (document.node is not None and document.node.unsettled) or contested(document)
     able = document.scope == "captures" and document.writable
     return owed and able and not any(defect.name in UNADOPTED for defect in document.defects)
 

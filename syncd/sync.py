@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +17,13 @@ from index.errors import MemexError, Unavailable
 from syncd.absence import Absence
 from syncd.agenda import Agenda
 from syncd.audit import ADOPTION, authored
+from syncd.beside import Beside
 from syncd.config import SyncSettings
+from syncd.edits import Edits
 from syncd.repo import Repo
 from syncd.shelf import Build, Shelf
 from syncd.sweep import Aim, Outcome, Progress, Sweep
-from syncd.vault import Vault
+from syncd.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +42,25 @@ class Sync:
     """Keeps the indexes true to the vault. `run` is one pass; `start` makes passes as hints come in."""
 
     def __init__(
-        self, vault: Vault, shelf: Shelf, repo: Repo, settings: SyncSettings, *, inbox: str, state: Path
+        self,
+        vault: Vault,
+        shelf: Shelf,
+        repo: Repo,
+        edits: Edits,
+        settings: SyncSettings,
+        *,
+        inbox: str,
+        state: Path,
+        collections: Sequence[str],
     ) -> None:
-        self.vault, self.shelf = vault, shelf
+        self.vault, self.shelf, self.edits = vault, shelf, edits
+        self.beside = Beside(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._agenda = Agenda(quiet=settings.quiet_s, patience=settings.patience_s)
         self._absence = Absence(repo, state / "head", share=settings.removal_share)
-        self._sweep = Sweep(vault, self._agenda, self._absence, inbox=inbox, adopt_s=settings.adopt_s)
+        self._sweep = Sweep(
+            vault, self._agenda, self._absence, edits, inbox=inbox, adopt_s=settings.adopt_s, collections=collections
+        )
         self._passing = threading.RLock()  # one pass at a time
         self._thread: threading.Thread | None = None
         self._trouble: dict[str, str] = {}
@@ -145,9 +159,17 @@ class Sync:
             )
         return trouble
 
-    def taken(self, folded: str) -> bool:
+    def noted(self, folded: str) -> bool:
         """Whether a note of the vault has this base name, in the folded form of `identity.fold`."""
         return any(folded in index.names for index in self.shelf.live.indexes.values())
+
+    def taken(self, folded: str) -> bool:
+        """Whether a note or another file of the vault has this base name."""
+        return self.noted(folded) or self.beside.taken(folded)
+
+    def on_listing(self, told: Callable[[Listing, Collection[str] | None], object]) -> None:
+        """Have `told` called with what each pass sees, and where it looked (None: everywhere)."""
+        self._sweep.told = told
 
     def run(
         self, under: Collection[str] | None = None, *, accept: bool = False, progress: Progress | None = None

@@ -4,6 +4,7 @@ Law: the numbers of the vault proper are its owner's; whoever asks for these mus
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -58,8 +59,8 @@ def samples(app: App) -> list[Sample]:
     ]
     found += _encoder(app)
     found += _passes(app)
-    background = app.health.background()
-    return [*found, *_jobs(background["jobs"]), *_watch(background["watch"])]
+    background, now = app.health.background(), time.time_ns() // 1_000_000
+    return [*found, *_jobs(background["jobs"]), *_queue(background["queue"], now), *_watch(background["watch"])]
 
 
 def _encoder(app: App) -> Iterator[Sample]:
@@ -96,6 +97,17 @@ def _jobs(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[Sample]:
         if job["next_run_at"] is not None:
             due = job["next_run_at"] / 1000
             yield Sample("memex_job_next_run_timestamp_seconds", "When it runs next.", due, labels=labels)
+
+
+def _queue(queue: Mapping[str, Any], now: int) -> Iterator[Sample]:
+    for status, count in queue["jobs"].items():
+        yield Sample("memex_queue_jobs", "Jobs of the queue.", count, labels={"status": status})
+    since = queue["due_since"]
+    late = 0.0 if since is None else max(0.0, (now - since) / 1000)
+    yield Sample("memex_queue_waiting_seconds", "How long the job that waits longest has been due.", late)
+    for outcome, count in queue["tries"].items():
+        means = "Jobs of the queue that were tried, by how it went."
+        yield Sample("memex_queue_tries", means, count, "counter", {"outcome": outcome})
 
 
 def _watch(watch: str | Mapping[str, Any]) -> Iterator[Sample]:

@@ -10,32 +10,50 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd import durable
-from syncd.listing import AWAY, Listing, Survey, unfit, words
-from syncd.names import ignored, ignoring, join, objection, ours, placeholder, printable, utf8
+from syncd.listing import ANY_SIZE, AWAY, Listing, Survey, Wanted, unfit, unwanted, words
+from syncd.names import ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
 from syncd.openat import FOLDER, Calls, entries, lstat
 
 __all__ = ["Listing", "Vault", "ignored"]
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+_PIECE = 1 << 20  # bytes of a large file that are in memory at a time
 _PATIENCE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)  # seconds before each look at a file that keeps changing
 LOST = "the vault's folder is missing or was replaced; nothing is changed until it is back"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What a file held when all of it was read."""
+
+    digest: str  # sha256, hex
+    stat: Stat
 
 
 class Vault:
     """One folder of Markdown. Paths are relative to it, "/" between names, exactly as the disk has them."""
 
     def __init__(
-        self, root: Path, *, ignore: Sequence[str] = (), max_bytes: int = 5_000_000, calls: Calls | None = None
+        self,
+        root: Path,
+        *,
+        ignore: Sequence[str] = (),
+        max_bytes: int = 5_000_000,
+        wanted: Wanted = unwanted,
+        calls: Calls | None = None,
     ) -> None:
         self.root = root
         self.max_bytes = max_bytes
+        self._wanted = wanted  # of files that are no notes: which are listed beside them
         self._ignores = ignoring(ignore)
         self._calls = calls or Calls()
         self._fd = self._open_root()
@@ -82,7 +100,7 @@ class Vault:
         under = "" if under == "." else under
         if under and (objection(under, reading=True) or self.ignores(under, folder=True)):
             return Listing({}, {}, complete=True)
-        survey = Survey(self._calls.open, self._fd, self.ignores, self.max_bytes)
+        survey = Survey(self._calls.open, self._fd, self.ignores, self.max_bytes, self._wanted)
         survey.visit(under)
         return survey.listing(LOST if not self.present() else "")
 
@@ -98,6 +116,20 @@ class Vault:
             )
         return []
 
+    def beside(self) -> Iterator[str]:
+        """The paths of all files that are no notes; folders that can't be read are passed over."""
+        folders = [""]
+        while folders:
+            with suppress(OSError):
+                for path, entry in entries(self._calls.open, self._fd, folders.pop()):
+                    inner = entry.is_dir(follow_symlinks=False)
+                    if not utf8(entry.name) or self.ignores(path, folder=inner):
+                        continue
+                    if inner:
+                        folders.append(path)
+                    elif not note(entry.name):
+                        yield path
+
     # Reading
 
     def stat(self, path: str) -> Stat | None:
@@ -107,6 +139,13 @@ class Vault:
         with self._told(path):
             found = self._found(path)
         return durable.seen(found) if found is not None and stat.S_ISREG(found.st_mode) else None
+
+    def holds(self, path: str) -> bool:
+        """Whether anything is at `path`, be it a link or a folder. Unavailable when nobody knows."""
+        if objection(path, reading=True):
+            return False
+        with self._told(path):
+            return self._found(path) is not None
 
     def read(self, path: str) -> tuple[bytes, Stat]:
         """The bytes of one state of a file, and its stat: never half of one state and half of the next."""
@@ -121,21 +160,35 @@ class Vault:
                     return data, was
         raise Unavailable(f"{path} keeps changing while it is read; it is read again once it is quiet")
 
+    def measured(self, path: str, into: Callable[[bytes], object] = lambda _: None) -> Sum:
+        """The digest of a file of any size; its bytes go to `into`, a piece at a time. Conflict when it changed meanwhile."""
+        self._check(path, reading=True)
+        digest = hashlib.sha256()
+        with self._told(path), self._file(path, most=ANY_SIZE) as file:
+            was = durable.seen(os.fstat(file))
+            while piece := os.read(file, _PIECE):
+                digest.update(piece)
+                into(piece)
+            if durable.seen(os.fstat(file)) != was:
+                raise durable.Changed
+        return Sum(digest.hexdigest(), was)
+
     @contextmanager
-    def _file(self, path: str) -> Iterator[int]:
+    def _file(self, path: str, *, most: int | None = None) -> Iterator[int]:
         """Open a regular file; looked at first, because opening alone can block or set off a device."""
-        self._refuse(path, self._found(path))
+        most = self.max_bytes if most is None else most
+        self._refuse(path, self._found(path), most)
         file = self._calls.open(self._fd, path, _READ, 0)
         try:
-            self._refuse(path, os.fstat(file))
+            self._refuse(path, os.fstat(file), most)
             yield file
         finally:
             os.close(file)
 
-    def _refuse(self, path: str, found: os.stat_result | None) -> None:
+    def _refuse(self, path: str, found: os.stat_result | None, most: int) -> None:
         if found is None:
             raise NotFound(f"nothing is at {path}")
-        if reason := unfit(found, self.max_bytes):
+        if reason := unfit(found, most):
             raise Unavailable(f"{path} {reason}", retryable=reason == AWAY)
 
     def _found(self, path: str) -> os.stat_result | None:
@@ -161,7 +214,22 @@ class Vault:
         `again` puts back what was there a moment ago, so any name that the disk takes will do."""
         self._check(path, new=not again)
         with self._told(path, making=True), self._making(path.rpartition("/")[0]) as (folder, undo):
-            made = durable.put(self._calls, folder, path.rpartition("/")[2], data, mode=self._mode)
+            made = durable.put(self._calls, folder, path.rpartition("/")[2], (data,), mode=self._mode)
+            undo.pop_all()
+        return made
+
+    def put_file(self, path: str, source: Path, digest: str) -> Stat:
+        """Make a file of what `source`, which lies outside, holds, a piece at a time; Conflict when the name is taken.
+
+        Its sha256 must be `digest`, else Conflict: it has changed since it was read."""
+        self._check(path, new=True)
+        with (
+            source.open("rb", buffering=0) as file,
+            self._told(path, making=True),
+            self._making(path.rpartition("/")[0]) as (folder, undo),
+        ):
+            pieces = _checked(file, digest)
+            made = durable.put(self._calls, folder, path.rpartition("/")[2], pieces, mode=self._mode)
             undo.pop_all()
         return made
 
@@ -184,6 +252,16 @@ class Vault:
                 with self._file(path) as old:
                     was = self._unchanged(old, digest)
             durable.take(self._calls, folder, name, was=was)
+
+    @contextmanager
+    def without(self, path: str, was: Sum) -> Iterator[None]:
+        """Take a file of any size away, as it was when it was measured; it is back when the block fails."""
+        self._check(path)
+        with ExitStack() as gone:
+            with self._told(path):
+                folder, name = gone.enter_context(self._parent(path))
+                gone.enter_context(durable.aside(self._calls, folder, name, was=was.stat))
+            yield
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there already is fine."""
@@ -274,6 +352,16 @@ class Vault:
             if not self.present():
                 raise Unavailable(LOST) from error
             raise _failure(error, path, making=making) from error
+
+
+def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
+    """The pieces of a file, whose digest is compared before the last of them counts."""
+    found = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        found.update(piece)
+        yield piece
+    if found.hexdigest() != digest:
+        raise durable.Changed
 
 
 def _aged(entry: os.DirEntry[str], older_s: float) -> bool:

@@ -18,6 +18,7 @@ from typing import Literal
 
 from syncd.ears import Ears
 from syncd.mount import remote
+from syncd.names import note
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class Hearing:
 class Watch:
     """The watcher of one vault. `on_paths` gets paths from the root, "/" between parts; "" is the root itself.
 
-    A note's path means: look at it. A folder's path means: list it. Files that are no Markdown, and whatever `ignored`
+    A file's path means: look at it. A folder's path means: list it. Files that are not `wanted`, and whatever `ignored`
     says of (`folder=True` for a folder), are dropped, and such folders are not watched at all. `on_doubt` gets the reason
     to list everything. Both are called on the watcher's own threads and should only pass the word on. With mode "poll"
     no events are used and the vault is to be listed every `poll_s` seconds; "events" trusts them on any file system."""
@@ -54,10 +55,11 @@ class Watch:
         ignored: Callable[..., bool],
         mode: Literal["auto", "events", "poll"] = "auto",
         poll_s: float = 15.0,
+        wanted: Callable[[str], bool] = note,
     ) -> None:
         self.root = str(root)
         self._on_paths, self._on_doubt = on_paths, on_doubt
-        self._ignored, self._mode, self._poll_s = ignored, mode, poll_s
+        self._ignored, self._mode, self._poll_s, self._wanted = ignored, mode, poll_s, wanted
         self._doubts: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._supervisor: threading.Thread | None = None
         self._ears: Ears | None = None
@@ -158,7 +160,7 @@ class Watch:
 
     def _listen(self) -> None:
         try:
-            self._ears, self._deaf = Ears(self.root, self._on_paths, self._doubts.put, self._ignored), ""
+            self._ears, self._deaf = Ears(self.root, self._on_paths, self._doubts.put, self._ignored, self._wanted), ""
         except OSError as error:
             deaf = f"the vault can't be watched ({error.strerror}); {_raise(error.errno)}"
             if deaf != self._deaf:

@@ -14,13 +14,12 @@ from typing import Final
 
 from index.errors import MemexError, NotFound
 from index.index import Index
-from syncd.audit import ADOPTION, Audit, Author, Change, authored
+from syncd.audit import ADOPTION, LATELY, Audit, Author, Change, authored
 from syncd.audited import changed
 from syncd.chain import Entry
 from syncd.shelf import Slot
 from syncd.vault import Vault
 
-LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
 UNDER_WAY_MS: Final = 60_000  # a note that a pass gives its id is waited for so long
 
 log = logging.getLogger(__name__)
@@ -95,8 +94,9 @@ class Witness:
 
     def settle(self) -> None:
         """Log as undone what the end of the log says and no file shows: the process ended in between."""
+        done = self._audit.done()
         for entry in self._audit.found(LATELY):
-            if entry.kind in ("create", "update", "delete") and entry.surface != "file":
+            if entry.kind in ("create", "update", "delete") and entry.surface != "file" and entry.seq not in done:
                 try:
                     self._settle(entry)
                 except MemexError as error:

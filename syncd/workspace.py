@@ -1,4 +1,4 @@
-"""The operations on captures: one workspace of the inbox, and the desk that hands workspaces out.
+"""The operations on captures: one workspace of the inbox.
 
 Law: what is built here holds the captures' index and nothing of the vault proper's, so whatever is built on it can't
 reach a note outside the inbox. A call that returns has been made durable and findable; one that fails changed nothing."""
@@ -6,37 +6,36 @@ reach a note outside the inbox. A call that returns has been made durable and fi
 from __future__ import annotations
 
 import hashlib
-import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from index.enrich import Enrichment
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.errors import NotFound, Unavailable
 from index.identity import fold
 from index.index import Index
-from index.model import Answer, Query, Record
-from syncd.audit import Audit, Author
-from syncd.capture import checked, iso, metadata_of, namespace_path, properties_of, workspace_name
-from syncd.enrich import Enricher, filled, lacking
-from syncd.keys import Keys
+from index.model import COLLECTIONS, Answer, Query, Record
+from index.query import restriction
+from index.rerank import reranked
+from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
+from syncd.collections import filed
+from syncd.file_removal import deleted
+from syncd.held import Held, held
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.naming import addresses, bare, told
+from syncd.names import note
+from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
+from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
-from syncd.parse import parse
-from syncd.place import place
-from syncd.pushes import Pushes
-from syncd.shelf import Slot
-from syncd.telemetry import Sample
-from syncd.vault import Vault
-from syncd.writing import created, known, still, undoing, unnamed
-
-MAX_SOURCE = 500  # characters
+from syncd.queued import Job, Status
+from syncd.tagging import set_tags
+from syncd.tools import Tools
+from syncd.update import Wish, updated
+from syncd.uploads import Uploads
+from syncd.writing import created, enriched, known, still, undoing, unnamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +53,6 @@ class Kept:
     record: Record
     content: str  # byte for byte as it was given
     chunks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What every workspace works with: the inbox's files and index, and the clock. Nothing of the vault proper."""
-
-    vault: Vault
-    audit: Audit
-    captures: Slot
-    inbox: str
-    taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
-    now: Callable[[], int]  # epoch milliseconds
-    degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
-    enricher: Enricher
-    quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
-    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
-    drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
 
 
 class Workspace:
@@ -99,6 +81,16 @@ class Workspace:
         return Nodes(self.name, self._tools, self._progress)
 
     @property
+    def collections(self) -> tuple[str, ...]:
+        """The collections that a document can be in."""
+        return self._tools.collections
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in, of all workspaces: each call names this one."""
+        return self._tools.uploads
+
+    @property
     def _index(self) -> Index:
         return self._tools.captures.index
 
@@ -109,24 +101,27 @@ class Workspace:
         source: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         namespace: str = "default",
-        collection: str = "documents",
+        collection: str | None = None,
     ) -> Captured:
-        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else."""
+        """Keep `content` as a note. The same content again is the same note: its `updated_at` moves, nothing else.
+
+        A tag `collection:x` names the collection too. Of those notes that have the content, only one of the collection that is
+        named counts."""
         now = self._tools.now()
         body = checked(content)
-        rest, title, tags = metadata_of(metadata or {})
-        if source is not None and (len(source) > MAX_SOURCE or any(ord(c) < 32 for c in source)):
-            raise InvalidArgument(f"source must be one line of at most {MAX_SOURCE} characters")
+        rest, title, given = metadata_of(metadata or {})
+        named, tags = filed(collection, given, self.collections)
+        checked_source(source)
         folder = "/".join(filter(None, (self._tools.inbox, self.name, namespace_path(namespace))))
         content_hash = hashlib.sha256(body).hexdigest()
-        if again := self._again(content_hash, now):
+        if again := self._again(content_hash, named, now):
             return again
         own = partial(
             properties_of,
             id=str(uuid.uuid4()),
             created_at=now,
             source=source,
-            collection=collection,
+            collection=named or COLLECTIONS[0],
             tags=tags,
             metadata=rest,
         )
@@ -137,45 +132,73 @@ class Workspace:
             content=content,
             own=own,
             now=now,
-            instead=partial(self._again, content_hash, now),
+            instead=partial(self._again, content_hash, named, now),
             progress=self._progress,
         )
         return made if isinstance(made, Captured) else Captured(made, created=True)
+
+    def add_note(
+        self,
+        text: str,
+        *,
+        key: str,
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        collection: str | None = None,
+        namespace: str = "default",
+        source: str | None = None,
+    ) -> Job:
+        """Queue `text` to become a note. A text that is held already becomes that note, with these tags too."""
+        given, about = asked(
+            text, self.collections, title=title, tags=tags, collection=collection, namespace=namespace, source=source
+        )
+        return self._tools.queue.add_note(key, self.name, given, title=about)
+
+    def job(self, key: str | None, id: str) -> Job:
+        """A job that this key has queued here (None: anybody's). NotFound for any other."""
+        return self._tools.queue.job(id, key=key, workspace=self.name)
+
+    def jobs(
+        self, key: str | None, *, status: Status | None = None, limit: int = 20, before: str | None = None
+    ) -> list[Job]:
+        """The newest jobs that this key has queued here (None: anybody's), those before the job of an id."""
+        return self._tools.queue.jobs(key=key, workspace=self.name, status=status, limit=limit, before=before)
+
+    def job_counts(self) -> dict[Status, int]:
+        """How many jobs there are here in each status, whoever queued them."""
+        return self._tools.queue.counts(self.name)
 
     def enrich(self, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
         """Write what was found into the note at `path`, into lines of its own; None when there was nothing to write.
 
         Raises Conflict while somebody edits the note, and when its properties can't be changed by line."""
-        with still(self._tools.captures) as index:
-            raw, stat = self._tools.vault.read(path)
-            now = self._tools.now()
-            before = parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._tools.inbox)
-            if before.workspace != self.name or not before.writable or before.type == "entity":
-                return None  # a node's summary and tags are set by name
-            if not lacking(before, found, replace=replacing):
-                return None
-            if 0 <= now - stat.mtime_ns // 1_000_000 < self._tools.quiet_s * 1000:
-                raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
-            try:
-                made = filled(raw, before, found, inbox=self._tools.inbox, replace=replacing)
-            except FrontmatterError as error:
-                raise Conflict(f"its properties can't be changed: {error}") from error
-            assert made is not None, "it lacks something"
-            changed, after = made
-            stat = self._tools.vault.replace(path, changed, digest=before.digest)
-            with undoing(lambda: self._tools.vault.replace(path, raw, digest=after.digest)):
-                index.commit(index.prepare([(after, stat)]))
-            return known(index.at(path))
+        return enriched(self._tools, self.name, path, found, replacing=replacing)
 
     def search(self, query: Query) -> Answer:
         """Find documents of this workspace; the answer says what kept it from being complete."""
-        answer = self._index.search(replace(query, filter=replace(query.filter, workspace=self.name)))
+        own = replace(query, filter=replace(query.filter, workspace=self.name))
+        answer = reranked(self._tools.reranker, own, self._index.search)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._tools.degraded()))))
 
     def get(self, id: str) -> Kept:
         """The document that answers to `id`."""
         record = self._record(id)
         return Kept(record, self.content(record), tuple(self._index.passages(record)))
+
+    def record(self, id: str) -> Record:
+        """What is known of the document that answers to `id`."""
+        return self._record(id)
+
+    def there(self, record: Record) -> bool:
+        """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""
+        try:
+            return self._tools.vault.stat(record.path) is not None
+        except Unavailable:
+            return True
+
+    def held(self) -> Held:
+        """How much there is here."""
+        return held(self._index, self.name, self._tools.degraded())
 
     def content(self, record: Record) -> str:
         """The body of a document, byte for byte, as its file holds it now; a node's as `naming.told` has it."""
@@ -185,18 +208,26 @@ class Workspace:
         return told(body) if record.type == "entity" else body
 
     def at(self, address: str) -> Record:
-        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one."""
-        alike = bare(address)
-        found = self._addressed(path for path in self._paths() if bare(path) == alike).get(address)
+        """The document at `address`, a path below the workspace's folder as agents know it. NotFound without one.
+
+        The address of a stored file is that of the document which holds its text."""
+        found = self._competing([base(address)]).get(address)
+        if found is None and not note(address):
+            beside = self._competing([base(f"{address}.md")]).get(f"{address}.md")
+            found = beside if beside and beside.file else self._elsewhere(f"{self._root}{address}")
         if found is None:
             raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
         return found
 
+    def _elsewhere(self, file: str) -> Record | None:
+        """The document of a file that lies where a person put it, under the name that they gave it."""
+        found = (record for record in self._index.of_file(file) if record.workspace == self.name)
+        return next((record for record in found if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
+
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
         """The address of each of these documents, by id."""
-        asked = {record.id: bare(record.path.removeprefix(self._root)) for record in records}
-        alike = frozenset(asked.values())
-        found = self._addressed(path for path in self._paths() if bare(path) in alike)
+        asked = {record.id: base(self._plain(record.path, called(record), record.type)) for record in records}
+        found = self._competing(set(asked.values()))
         return {record.id: address for address, record in found.items() if record.id in asked}
 
     def matching(self, text: str, limit: int) -> list[str]:
@@ -226,6 +257,19 @@ class Workspace:
         root = self._root
         return [path[len(root) :] for path in list(self._index.manifest) if path.startswith(root)]
 
+    def _plain(self, path: str, title: str, type: str) -> str:
+        return unnumbered(path.removeprefix(self._root), title, type)
+
+    def _competing(self, bases: Iterable[str]) -> dict[str, Record]:
+        """The documents by address whose addresses have one of these bases."""
+        root, found = self._root, set[str]()
+        for one in bases:
+            for path, title, kind in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
+                record = self._index.at(path) if kind == "file" else None  # which may be named for more than its title
+                if base(self._plain(path, called(record) if record else title, kind)) == one:
+                    found.add(path[len(root) :])
+        return self._addressed(found)
+
     def _addressed(self, paths: Iterable[str]) -> dict[str, Record]:
         index, root = self._index, self._root
         records = (index.at(f"{root}{path}") for path in paths)
@@ -235,19 +279,41 @@ class Workspace:
         """The newest documents by creation; with `before`, those created strictly before that time."""
         return self._index.recent(workspace=self.name, limit=limit, before=before)
 
+    def documents(self, *, limit: int = 20, cursor: str | None = None, **where: Any) -> tuple[list[Record], str | None]:
+        """The documents that changed last, or were made, as `index.latest` pages them; `where` as a `restriction` takes it."""
+        asked = restriction(workspace=self.name, collections=self.collections, **where)
+        return self._index.latest(asked, limit, cursor)
+
+    def update_note(
+        self,
+        id: str,
+        text: str | None,
+        *,
+        title: str | None = None,
+        tags: Sequence[str] | None = None,
+        collection: str | None = None,
+        version: int | None = None,
+    ) -> tuple[Record, bool]:
+        """Give a note another text, title, tags or collection (None: as it is); the note, and whether that changed it.
+
+        Raises Conflict, with the version, when it has another than `version`; and when a person has just edited it."""
+        wish = Wish(text, title, tags, collection, version)
+        return updated(self._tools, self.name, partial(self._record, id), wish, self._progress)
+
+    def set_tags(self, id: str, tags: Sequence[str], *, version: int | None = None) -> Record:
+        """Put these in place of the tags of a document; one like `collection:x` puts it into that collection.
+
+        Raises Conflict, with the version, when it has another than `version`."""
+        return set_tags(self.name, self._tools, id, tags, version)
+
     def delete(self, id: str) -> Record:
-        """Remove a document: its file, its chunks and their vectors; of a node also the relations that lead to it."""
+        """Remove a document: its note, its chunks and their vectors; of a node also the relations that lead to it.
+
+        The stored file that it holds the text of goes too, if it still is the one that was read."""
         if (node := self._record(id)).type == "entity":
             self.nodes.discard(node.path)
             return node
-        with still(self._tools.captures) as index:
-            record = self._record(id)
-            with unnamed(record.path):
-                raw, _ = self._tools.vault.read(record.path)
-                self._tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
-            with undoing(lambda: self._tools.vault.create(record.path, raw, again=True)):
-                index.commit([], [record.path])
-            return record
+        return deleted(self._tools, partial(self._record, id))
 
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)
@@ -255,10 +321,10 @@ class Workspace:
             raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
         return record
 
-    def _again(self, content_hash: str, now: int) -> Captured | None:
+    def _again(self, content_hash: str, collection: str | None, now: int) -> Captured | None:
         """The note that holds this content already, with its `updated_at` moved to `now`."""
         with still(self._tools.captures) as index:
-            record = index.captured(self.name, content_hash)
+            record = index.captured(self.name, content_hash, collection)
             if record is None:
                 return None
             try:
@@ -266,83 +332,16 @@ class Workspace:
                     raw, _ = self._tools.vault.read(record.path)
             except NotFound:
                 return None  # removed a moment ago, and the index not told yet
-            before = parse(raw, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            before = self._tools.parsed(raw, record.path, mtime_ms=now)
             if before.content_hash != content_hash:
                 return None  # edited a moment ago, likewise
             try:
                 changed = encode(edit(decode(raw), {"updated_at": iso(now)}))
             except FrontmatterError:
                 return Captured(record, created=False)  # a person is in the middle of editing its properties
-            document = parse(changed, record.path, mtime_ms=now, inbox=self._tools.inbox)
+            document = self._tools.parsed(changed, record.path, mtime_ms=now)
             with unnamed(record.path):
                 stat = self._tools.vault.replace(record.path, changed, digest=before.digest)
             with undoing(lambda: self._tools.vault.replace(record.path, raw, digest=document.digest)):
                 index.commit(index.prepare([(document, stat)], urgent=True))
             return Captured(known(index.at(record.path)), created=False)
-
-
-class Desk:
-    """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
-
-    def __init__(
-        self,
-        tools: Tools,
-        keys: Keys,
-        status: Callable[[Collection[str] | None], dict[str, Any]],
-        pushes: Pushes,
-        samples: Callable[[], list[Sample]] = list,
-    ) -> None:
-        self._tools, self.keys, self.status = tools, keys, status
-        self.pushes, self.samples = pushes, samples
-
-    def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
-        """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
-
-        It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
-        listeners = self._tools.captures.told
-        listeners.append(told)
-        return partial(listeners.remove, told)
-
-    def denied(self, author: Author, error: MemexError, workspace: str) -> None:
-        """Log a write that `author` was not allowed; what was asked for is told only where it is the name of something."""
-        known: list[str] = []
-        with suppress(Unavailable):  # the vault is away
-            known = self.workspaces()
-        self._tools.audit.denied(author, error.code, workspace if workspace in known else "")
-
-    def workspaces(self) -> list[str]:
-        """The names of all workspaces: the folders of the inbox that can hold captures."""
-        probe = (f"{self._tools.inbox}/{name}/x.md" for name in self._tools.vault.folders(self._tools.inbox))
-        return sorted(spot.workspace for path in probe if (spot := place(path, self._tools.inbox)).scope == "captures")
-
-    def workspace(self, name: str) -> Workspace:
-        """The workspace of that name. It must exist."""
-        if name not in self.workspaces():
-            way = (
-                "`memex workspace create default` makes it"
-                if name == "default"
-                else "`memex workspace list` names them"
-            )
-            raise NotFound(f"no workspace {name!r}: {way}")
-        return Workspace(name, self._tools)
-
-    def create_workspace(self, name: str) -> Workspace:
-        """Make a workspace; one that exists is returned as it is.
-
-        Raises Conflict for the twin of one: where letter case does not count, both would be one folder."""
-        known = self.workspaces()
-        twin = next((other for other in known if fold(other) == fold(name)), None)
-        if twin and name not in known:
-            raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")
-        self._tools.vault.make_folder(f"{self._tools.inbox}/{workspace_name(name)}")
-        return Workspace(name, self._tools)
-
-    def delete_workspace(self, name: str) -> None:
-        """Remove a workspace that holds no file. Raises InvalidArgument when it does."""
-        self.workspace(name)
-        try:
-            self._tools.vault.remove_folder(f"{self._tools.inbox}/{name}")
-        except MemexError as error:
-            raise InvalidArgument(
-                f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
-            ) from error

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from index.enrich import Enrichment
 from index.errors import Conflict, MemexError, Unavailable
 from index.identity import fold
 from index.index import Index
@@ -18,14 +19,13 @@ from index.model import Record, Stat
 from index.trace import span
 from syncd.audit import taken_back
 from syncd.capture import composed, free_name, title_of
-from syncd.enrich import Found, filled
+from syncd.enrich import Found, filled, lacking
 from syncd.note import FrontmatterError, encode
-from syncd.parse import parse
 from syncd.secrets import redacted
 from syncd.shelf import Slot
 
 if TYPE_CHECKING:
-    from syncd.workspace import Tools
+    from syncd.tools import Tools
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ def created(
         name = free_name(stem_of, now, lambda folded: folded in avoid or tools.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
         raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
-        document = parse(raw, f"{folder}/{name}.md", mtime_ms=now, inbox=tools.inbox)
+        document = tools.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or tools.enricher.begin(document)
         # Cut and embed before anything is written: a capture that can't be made findable is refused.
         index = tools.captures.index
@@ -119,7 +119,7 @@ def created(
         with span("enrich"):
             found = finding()
         with suppress(FrontmatterError):
-            raw, document = filled(raw, document, found.enrichment, inbox=tools.inbox) or (raw, document)
+            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
         ready = replace(ready, document=document)  # no passage shows summary or tags
         with still(tools.captures) as current:
             if (other := instead()) is not None:
@@ -138,3 +138,27 @@ def created(
         if found.owed:
             tools.enricher.owe(record.id, now)
         return record
+
+
+def enriched(tools: Tools, workspace: str, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
+    """As `Workspace.enrich` has it."""
+    with still(tools.captures) as index:
+        raw, stat = tools.vault.read(path)
+        now = tools.now()
+        before = tools.parsed(raw, path, mtime_ms=stat.mtime_ns // 1_000_000)
+        if before.workspace != workspace or not before.writable or before.type == "entity":
+            return None  # a node's summary and tags are set by name
+        if not lacking(before, found, replace=replacing):
+            return None
+        if 0 <= now - stat.mtime_ns // 1_000_000 < tools.quiet_s * 1000:
+            raise Conflict("it was changed a moment ago, perhaps by somebody who still writes")
+        try:
+            made = filled(raw, before, found, read=tools.parsed, replace=replacing)
+        except FrontmatterError as error:
+            raise Conflict(f"its properties can't be changed: {error}") from error
+        assert made is not None, "it lacks something"
+        changed, after = made
+        stat = tools.vault.replace(path, changed, digest=before.digest)
+        with undoing(lambda: tools.vault.replace(path, raw, digest=after.digest)):
+            index.commit(index.prepare([(after, stat)]))
+        return known(index.at(path))

@@ -202,3 +202,26 @@ class FakeChat:
                 """Say nothing: tests read pytest's output."""
 
         return Handler
+
+
+class FakeJudge:
+    """A reranker that likes passages with `word` in them, the more of it the better; it can be held, and can fail."""
+
+    def __init__(self, word: str = "gold") -> None:
+        self.name = "the model 'fake'"
+        self.word = word
+        self.queries: list[str] = []
+        self.asked: list[str] = []  # every passage that was judged
+        self.failing: Exception | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Event()
+
+    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
+        self.entered.set()
+        assert self.gate.wait(30), "nobody opened the gate"
+        if self.failing is not None:
+            raise self.failing
+        self.queries.append(query)
+        self.asked += passages
+        return [1 - 1 / (2 + words(passage).count(self.word)) for passage in passages]

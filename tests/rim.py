@@ -23,10 +23,11 @@ from index.embed import Embedder
 from index.encoders import Encoder, Kind
 from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
-from syncd.doors import AccessSettings, LimitsSettings
+from syncd.desk import Desk
+from syncd.doors import AccessSettings, KbSettings, LimitsSettings
 from syncd.keys import Keys
 from syncd.telemetry import TelemetrySettings
-from syncd.workspace import Desk, Workspace
+from syncd.workspace import Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
 
@@ -148,6 +149,7 @@ def running(
     telemetry: TelemetrySettings | None = None,
     limits: LimitsSettings = UNLIMITED,
     access: AccessSettings | None = None,
+    kb: KbSettings | None = None,
     encoder: Encoder | None = None,
     fill: Callable[[World], object] | None = None,
     **server: Any,
@@ -163,6 +165,7 @@ def running(
             server,
             limits=limits,
             access=access or AccessSettings(),
+            kb=kb or KbSettings(),
             telemetry=telemetry or TelemetrySettings(),
             embedder=encoder and fake_embedder(encoder),
         )

@@ -136,7 +136,67 @@ MEMORY: Final[dict[str, Schema]] = {
     ),
 }
 
-SHAPES: Final[dict[str, Schema]] = GRAPH | MEMORY
+JOB_STATUS: Final[Schema] = {"type": "string", "enum": ["queued", "running", "done", "failed"]}
+QUEUED: Final = of(job_id=TEXT, status=JOB_STATUS)
+DOCUMENT: Final[dict[str, Schema]] = {
+    "document_id": TEXT,
+    "title": TEXT,
+    "source_path": TEXT,
+    "doc_type": TEXT,
+    "collection": TEXT,
+    "tags": TEXTS,
+    "created_at": WHEN,
+    "updated_at": some(WHEN),
+}
+CHANGED: Final = of(**DOCUMENT, changed=YES, version=WHOLE)
+JOB: Final = of(
+    job_id=TEXT,
+    kind=TEXT,
+    status=JOB_STATUS,
+    progress=NUMBER,
+    document_id=some(TEXT),
+    error=some(OPEN),
+    created_at=WHEN,
+    finished_at=some(WHEN),
+)
+
+KB: Final[dict[str, Schema]] = {
+    "kb_search": of(
+        results=many(of(**DOCUMENT, chunk_id=TEXT, snippet=TEXT, heading=TEXT, score=NUMBER)), degraded=TEXTS
+    ),
+    "kb_addnote": QUEUED,
+    "kb_upload_start": of(upload_id=TEXT),
+    "kb_upload_chunk": of(upload_id=TEXT, received_bytes=WHOLE),
+    "kb_upload_finish": QUEUED,
+    "kb_update_note": CHANGED,
+    "kb_get": of(
+        **DOCUMENT,
+        content=TEXT,
+        start_line=WHOLE,
+        end_line=WHOLE,
+        total_lines=WHOLE,
+        next_line=some(WHOLE),
+        outline=many(of(line=WHOLE, heading=TEXT)),
+    ),
+    "kb_status": of(
+        index=OPEN,
+        documents=of(total=WHOLE, by_type=OPEN, by_collection=OPEN),
+        chunks=WHOLE,
+        model=of(name=TEXT, dimensions=WHOLE),
+        queue=OPEN,
+        degraded=TEXTS,
+    ),
+    "kb_jobs": of(jobs=many(JOB), next_cursor=some(TEXT)),
+}
+KB_REST: Final[dict[str, Schema]] = {  # what REST has beside them
+    "list_documents": of(documents=many(of(**DOCUMENT)), next_cursor=some(TEXT)),
+    "get_document": KB["kb_get"],
+    "list_jobs": KB["kb_jobs"],
+    "get_job": JOB,
+    "set_document_tags": CHANGED,
+}
+
+SHAPES: Final[dict[str, Schema]] = GRAPH | MEMORY | KB
 
 
 def differences(seed: Schema, tool: Schema, where: str = "") -> list[str]:

@@ -21,8 +21,10 @@ import pytest
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from syncd import backup
 from syncd.backup import checked, checked_target, free, pack, put_back, relocated, truth, unpack
+from syncd.doors import KbSettings
 from syncd.keys import Keys
 from syncd.ledger import Ledger
+from syncd.queue import Queue
 from tests.process import Failed, daemon
 
 NOW = 1_800_000_000_000
@@ -500,3 +502,43 @@ def test_a_vault_that_was_never_set_up_has_nothing_to_back_up(tmp_path, models):
         with pytest.raises(Failed) as failed:
             memex.run("backup", str(tmp_path / "b.tar.gz"))
         assert failed.value.code == 4
+
+
+# The queue
+
+
+def test_the_files_of_waiting_jobs_come_along_and_the_parts_of_uploads_do_not(tmp_path, state):
+    ledger = Ledger.open(state / "ledger.db")
+    queue = Queue(ledger, state, KbSettings())
+    (tmp_path / "big").write_bytes(big := bytes(range(256)) * 20_000)
+    job = queue.add_file("k", "w", {"name": "a.pdf", "size": len(big)}, tmp_path / "big")
+    queue.add_note("k", "w", {"text": "a note"}, title="a note")
+    ledger.close()
+    (state / "uploads/u1").mkdir(parents=True)
+    (state / "uploads/u1/0").write_bytes(b"a part")
+    archive = tmp_path / "b.tar.gz"
+    contents = pack(state, archive, vault=Path("/old"), settings=None, version="1", now=NOW)
+    assert [name for name in contents.files if "uploads" in name] == []
+    assert [path.name for path in state.iterdir() if path.name.startswith(".backup")] == [], "nothing is left behind"
+    new = restored(archive, tmp_path)
+    ledger = Ledger.open(new / "ledger.db")
+    again = Queue(ledger, new, KbSettings())
+    assert again.staged.find(job.id).read_bytes() == big
+    assert [one.title for one in again.jobs()] == ["a note", "a.pdf"]
+    ledger.close()
+
+
+def test_a_job_s_file_that_goes_while_a_backup_is_made_does_no_harm(tmp_path, state, monkeypatch):
+    (state / "staged").mkdir()
+    for name in ("a", "b"):
+        (state / "staged" / name).write_bytes(b"data")
+    listed = list(truth(state))
+
+    def going(folder):
+        (folder / "staged/a").unlink()  # between the look at the names and the hold on the files
+        yield from listed
+
+    monkeypatch.setattr(backup, "truth", going)
+    contents = pack(state, tmp_path / "b.tar.gz", vault=Path("/old"), settings=None, version="1", now=NOW)
+    assert [name for name in contents.files if "staged" in name] == ["state/staged/b"]
+    assert (restored(tmp_path / "b.tar.gz", tmp_path) / "staged/b").read_bytes() == b"data"

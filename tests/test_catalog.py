@@ -212,7 +212,7 @@ def test_recent_is_by_creation_newest_first(catalog):
             "select * from records where workspace = 'w' and created_at < 9 order by created_at desc, path limit 5",
             "documents_recent_here",
         ),
-        ("select * from records order by created_at desc, path limit 5", "documents_recent"),
+        ("select * from records order by coalesce(updated_at, created_at) desc, key limit 5", "documents_changed"),
         (
             "select * from records where workspace = 'w' and content_hash = 'h' order by created_at, path limit 1",
             "documents_content",
@@ -395,3 +395,32 @@ def test_a_node_comes_back_whole_and_goes_with_its_note(catalog):
     write(catalog, document(path, type="entity"))
     assert list(catalog.vertices()) == []
     assert not any(catalog.dump()[table] for table in ("nodes", "observations", "relations"))
+
+
+def test_only_documents_whose_collection_depends_on_those_known_are_to_be_read_again(catalog, tmp_path):
+    wrong = [
+        Defect("two-collections", "…"),
+        Defect("unknown-collection", "…"),
+        Defect("bad-tag", 'not ["two-collections", …'),
+    ]
+    notes = [document(f"Captures/w/{n}.md", defects=(defect,), claimed_id=f"n{n}") for n, defect in enumerate(wrong)]
+    others = [
+        document("Captures/w/a.md"),
+        document("Captures/w/b.md", collection="memory"),
+        document("Captures/w/c.md", collection="recipes"),
+    ]
+    write(catalog, *notes, *others)
+    assert catalog.contested() == {"Captures/w/0.md"}
+    known = ("documents", "memory", "workspace", "recipes")
+    assert sorted(catalog.refiled(known)) == ["Captures/w/0.md", "Captures/w/1.md", "Captures/w/c.md"]
+    assert catalog.refiled(known) == []
+    catalog.close()
+    again = Catalog.open(tmp_path / "captures.db")
+    assert sorted(path for path, entry in again.manifest().items() if not entry.digest) == [
+        "Captures/w/0.md",
+        "Captures/w/1.md",
+        "Captures/w/c.md",
+    ]
+    assert again.refiled(known) == []
+    assert len(again.refiled(known[:3])) == 3
+    again.close()

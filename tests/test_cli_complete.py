@@ -19,6 +19,7 @@ from tests.test_cli import HEAVY
 
 ROOT = Path(__file__).parents[1]
 JOBS = [{"name": "listing"}, {"name": "deep check"}]
+QUEUED = [{"id": "4f0e", "status": "failed", "title": "a.pdf"}, {"id": "4a1b", "status": "done", "title": ""}]
 NODES = {"default": ["Ada Lovelace", "Charles"], "work": ["Bernoulli"]}
 KEYS = [
     {"name": "claude", "scopes": ["read"], "revoked_at": None},
@@ -47,6 +48,7 @@ def served(home):
         "node.names": lambda given, __: [{"name": name, "entity_type": "person"} for name in NODES[given["workspace"]]],
         "perspective.list": lambda _, __: {"perspectives": [{"name": "technical", "prompt": "how:"}]},
         "job.list": lambda _, __: JOBS,
+        "queue.list": lambda given, __: {"jobs": [one for one in QUEUED if given["status"] in (None, one["status"])]},
         "recent": lambda _, __: [
             {"id": "6f1c-1", "title": "Heat pump", "path": "x"},
             {"id": "7a", "title": "", "path": "P.md"},
@@ -108,16 +110,26 @@ def bash(home, *words):
         (("memex", "key", "revoke", "my"), ["'my $HOME key'"]),
         (("memex", "get", "6"), ["6f1c-1"]),
         (("memex", "job", "run", "d"), ["deep-check"]),
+        (("memex", "job", "show", "4"), ["4a1b", "4f0e"]),
+        (("memex", "job", "retry", "4"), ["4f0e"]),
         (("memex", "node", "show", "Charles", ""), ["'Ada Lovelace'", "Charles"]),
         (("memex", "relation", "add", "-w", "work", ""), ["Bernoulli"]),
         (("memex", "graph", "--path", "Ada", ""), ["'Ada Lovelace'", "Charles"]),
         (("memex", "graph", "--format", "m"), ["mermaid"]),
         (("memex", "perspective", "remove", "t"), ["technical"]),
+        (("memex", "search", "--collection", ""), ["documents", "memory", "workspace"]),
+        (("memex", "capture", "--collection", "m"), ["memory"]),
+        (("memex", "addfile", "--collection", "m"), ["memory"]),
         (("memex", "completion", "f"), ["fish"]),
     ],
 )
 def test_bash_completes_commands_options_and_names(served, words, found):
     assert bash(served, *words) == found
+
+
+def test_files_to_be_added_are_left_to_the_shell(home):
+    asked = "COMP_WORDS='memex addfile a re' COMP_CWORD=3 _MEMEX_COMPLETE=bash_complete memex"
+    assert shell(home, "bash", asked) == ["file,re"]
 
 
 def test_without_a_daemon_workspaces_are_the_folders(home):

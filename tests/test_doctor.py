@@ -29,7 +29,7 @@ from syncd.doctor_state import STATE_CHECKS
 from syncd.service import Systemd, Wish
 from tests.fakes import fake_embedder
 from tests.process import Failed, daemon
-from tests.world import settings_of
+from tests.world import settings_of, until
 
 
 class Clinic:
@@ -90,6 +90,7 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
         "daemon",
         "ledger",
         "audit",
+        "queue",
         "index",
         "encoder",
         "vault",
@@ -383,6 +384,25 @@ def test_an_inbox_that_is_missing_is_made_and_one_that_is_a_link_is_not(clinic, 
     assert inbox.is_symlink()
 
 
+def test_files_that_are_gone_or_not_read_are_named(clinic):
+    with clinic.serving() as app:
+        assert only(clinic.look(doctor_host.files)).is_ == "ok"
+        file = clinic.vault / "Captures/default/a.txt"
+        file.write_text("The walrus sleeps.")
+        app.sync.run()
+        app.filing.dropped._quiet_s = 0.0
+        until(lambda: app.filing.dropped.look() or app.queue.counts()["done"] == 1, 120)
+        assert "1 have a note" in only(clinic.look(doctor_host.files)).says
+        file.unlink()
+        app.sync.run()
+        found = only(clinic.look(doctor_host.files))
+        assert (found.is_, found.mend) == ("advice", "put it back, or delete the note")
+        assert "a.txt is gone" in found.says
+        app.filing.dropped.unread["Captures/default/b.pdf"] = "permission denied"
+        assert any("b.pdf is not read: permission denied" in one.says for one in clinic.look(doctor_host.files))
+    assert list(clinic.look(doctor_host.files)) == []
+
+
 def test_a_port_that_is_taken(clinic):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -572,3 +592,46 @@ def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic
     assert "5 folders" in only(clinic.look(doctor_host.watches)).says
     clinic.settings = replace(clinic.settings, vault=VaultSettings(path=clinic.vault, ignore=("Archive/**",)))
     assert "5 folders" not in only(clinic.look(doctor_host.watches)).says
+
+
+# The queue
+
+
+def test_a_queue_that_is_well_tells_what_waits(clinic):
+    assert only(clinic.look(doctor_state.queue)).says == "no job waits or has failed"
+    with clinic.opened() as app:
+        app.queue.add_note("k", "default", {"text": "a note"}, title="a note")
+    found = only(clinic.look(doctor_state.queue))
+    assert (found.is_, found.says) == ("ok", "one job waits")
+
+
+def test_a_job_whose_file_is_missing_is_named(clinic, tmp_path):
+    (tmp_path / "in").write_bytes(b"data")
+    (tmp_path / "big").write_bytes(b"data")
+    with clinic.opened() as app:
+        job = app.queue.add_file("k", "default", {"name": "a.pdf"}, tmp_path / "in")
+        app.queue.add_file("k", "default", {"name": "b.pdf", "path": "Captures/default/b.pdf"}, None)
+        shed = app.queue.add_file("k", "default", {"name": "c.pdf", "size": 1 << 40}, tmp_path / "big")
+        app.queue.cancel(shed.id)  # more than may be kept of failed ones
+        assert app.queue.staged.find(shed.id) is None
+    (clinic.state / "staged" / job.id).unlink()
+    found = clinic.look(doctor_state.queue)[0]
+    assert (found.is_, job.id in found.says, found.mend) == ("wrong", True, f"memex job show {job.id}")
+
+
+def test_staged_files_of_no_job_are_removed_once_they_are_old(clinic, monkeypatch):
+    stray = clinic.state / "staged" / ("0" * 32)
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_bytes(b"data")
+    assert only(clinic.look(doctor_state.queue)).is_ == "ok", "it may just be on its way"
+    monkeypatch.setattr(doctor_state, "STRAY_S", -1.0)
+    assert only(clinic.look(doctor_state.queue)).is_ == "wrong"
+    clinic.look(doctor_state.queue, fix=True)
+    assert not stray.exists()
+
+
+def test_failed_jobs_are_advice(clinic):
+    with clinic.opened() as app:
+        app.queue.cancel(app.queue.add_note("k", "default", {"text": "a note"}, title="a note").id)
+    found = only(clinic.look(doctor_state.queue))
+    assert (found.is_, found.mend) == ("advice", "memex job queue --status failed")

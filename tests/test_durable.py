@@ -23,19 +23,36 @@ from syncd.openat import Calls, cross, relink, stepwise
 from syncd.vault import Vault
 
 ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
+LARGE = bytes(range(256)) * 10_000  # pieces of a MiB
 DIGEST = hashlib.sha256(ONE).hexdigest()
 HOME = Path(__file__).parent.parent
 PLAIN = {"open": stepwise, "rename": relink, "exchange": cross}  # a system without the newer calls
+
+
+def put_file(vault):
+    """A file of several pieces from outside, as an upload is."""
+    source = vault.root.parent / f"{vault.root.name}.staged"
+    source.write_bytes(LARGE)
+    return vault.put_file("x/y/new.pdf", source, hashlib.sha256(LARGE).hexdigest())
+
+
+def go_without(vault):
+    """A file of any size, gone with something else."""
+    with vault.without("a/old.md", vault.measured("a/old.md")):
+        pass
+
 
 CHANGES = {
     "create": lambda vault: vault.create("a/new.md", TWO),
     "create in new folders": lambda vault: vault.create("x/y/new.md", TWO),
     "replace": lambda vault: vault.replace("a/old.md", TWO, digest=DIGEST),
     "remove": lambda vault: vault.remove("a/old.md", digest=DIGEST),
+    "put a file": put_file,
+    "go without a file": go_without,
     "make folders": lambda vault: vault.make_folder("x/y"),
     "remove a folder": lambda vault: vault.remove_folder("b"),
 }
-CHANGED = [*CHANGES][:4]
+CHANGED = [*CHANGES][:6]
 FIELDS = [field.name for field in dataclasses.fields(Calls)]
 
 
@@ -278,6 +295,55 @@ def test_everything_is_synced_before_it_is_acknowledged(fresh):
         ("rename", ""),
         ("fsync", "/x/y"),
     ]
+
+
+def test_a_stored_file_is_synced_before_its_name_is(fresh):
+    root, log = fresh(), []
+    real = Calls()
+
+    def logged(name):
+        def call(*arguments, **named):
+            log.append(name)
+            return getattr(real, name)(*arguments, **named)
+
+        return call
+
+    names = ("write", "fchmod", "fsync", "rename")
+    put_file(Vault(root, calls=dataclasses.replace(real, **{name: logged(name) for name in names})))
+    assert log[log.index("write") :] == ["write"] * 3 + ["fchmod", "fsync", "rename", "fsync"]
+
+
+def test_a_file_that_changes_while_it_is_stored_is_not_stored(fresh):
+    root = fresh()
+    source = root.parent / "staged"
+    source.write_bytes(ONE)
+    with pytest.raises(Conflict, match="has changed"):
+        Vault(root).put_file("a/new.pdf", source, hashlib.sha256(TWO).hexdigest())
+    assert state(root) == {"a": None, "b": None, "a/old.md": ONE}
+
+
+def test_a_file_comes_back_when_what_it_goes_with_fails(fresh):
+    root = fresh()
+    vault = Vault(root)
+    with pytest.raises(ZeroDivisionError), vault.without("a/old.md", vault.measured("a/old.md")):
+        assert not (root / "a/old.md").exists()
+        raise ZeroDivisionError
+    assert state(root) == {"a": None, "b": None, "a/old.md": ONE}
+    was = vault.measured("a/old.md")
+    (root / "a/old.md").write_bytes(TWO)
+    with pytest.raises(Conflict, match="has changed"), vault.without("a/old.md", was):
+        pytest.fail("it was not what was measured")
+    assert notes(root) == {"a/old.md": TWO}
+
+
+def test_what_takes_a_place_meanwhile_is_not_written_over(fresh):
+    """A person saves a file under the name while it is set aside, and what it should go with fails."""
+    root = fresh()
+    vault = Vault(root)
+    with pytest.raises(ZeroDivisionError), vault.without("a/old.md", vault.measured("a/old.md")):
+        (root / "a/old.md").write_bytes(b"theirs")
+        raise ZeroDivisionError
+    assert notes(root) == {"a/old.md": b"theirs"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="a small disk needs root to be mounted")

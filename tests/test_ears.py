@@ -38,6 +38,13 @@ def test_an_event_hints_at_paths(event, expected):
     assert list(hints(event, "/v", ignored)) == expected
 
 
+def test_files_that_are_wanted_are_hinted_at_too():
+    event = events.FileCreatedEvent("/v/Captures/default/a.pdf")
+    assert list(hints(event, "/v", ignored)) == []
+    assert list(hints(event, "/v", ignored, lambda path: path.endswith(".pdf"))) == ["Captures/default/a.pdf"]
+    assert list(hints(events.FileCreatedEvent("/v/.a.pdf"), "/v", ignored, lambda _: True)) == []
+
+
 class Listening:
     """Ears on `root` that keep what they were told."""
 

@@ -43,6 +43,7 @@ def entities(draw):
         "tags": draw(st.lists(st.sampled_from(["a", "b/c", "山"]), unique=True)),
         "created_at": "2026-11-20T14:32:05.120Z",
         "version": draw(st.integers(1, 9)),
+        "collection": draw(st.sampled_from(["memory", "workspace"])),
         "metadata": {"project": draw(names)},
     }
     name = draw(names.filter(lambda text: nfc(text) == text))

@@ -72,6 +72,16 @@ def test_only_the_notes_that_the_diff_names_are_hinted(vault, following, heard):
     assert len(heard.hints) == 1
 
 
+def test_files_that_are_wanted_are_hinted_too(vault, following, heard):
+    following._wanted = lambda path: path.endswith(".pdf")
+    (vault / "n1.md").write_text("changed\n")
+    (vault / "a.pdf").write_bytes(b"%PDF-")
+    run(vault, "add", "-A")
+    run(vault, "commit", "-qm", "two")
+    following.look()
+    assert heard.hints == [["a.pdf"]]
+
+
 def test_a_name_that_is_no_unicode_stands_for_its_folder(vault, following, heard):
     (vault / "sub").mkdir()
     (vault / "sub" / "\udcff.md").write_text("x")

@@ -142,7 +142,7 @@ def test_the_schemas_that_are_listed_promise_what_the_seeds_do(rim, mode):
         assert tool.output_schema["type"] == "object"
         assert tool.input_schema["additionalProperties"] is False
         assert tool.annotations.open_world_hint is False
-        reads = name in READS or name in ("memory.search", "memory.relation.list", "memory.relation.graph")
+        reads = any(one.name == name and one.scope == "read" for family in FAMILIES.values() for one in family)
         assert tool.annotations.read_only_hint is reads
         assert not (reads and tool.annotations.destructive_hint)
         assert tool.annotations.destructive_hint or not re.search("delete|replace_", name), name

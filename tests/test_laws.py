@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument, Unavailable
 from index.index import Index
 from index.model import Query
-from syncd.workspace import Desk
+from syncd.desk import Desk
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 

@@ -54,6 +54,16 @@ def files(world):
 # Saving
 
 
+def test_the_text_of_a_stored_file_is_no_memo_to_change(world, space):
+    note = "---\nid: kept\ntype: file\nfile: '[[Captures/default/Files/a.pdf]]'\nfile_sha256: abc\n---\nWhat the file says."
+    world.write("Captures/default/Files/a.pdf.md", note)
+    world.app.sync.run()
+    for given in ({}, {"metadata": {"project": "x"}, "replace": True}):
+        with pytest.raises(InvalidArgument, match="the text of a file"):
+            space.memos.save("Something else.", memo_id="kept", **given)
+    assert (world.vault / "Captures/default/Files/a.pdf.md").read_text() == note
+
+
 def test_an_id_that_another_workspace_uses_is_free_here(world, space):
     other = world.app.desk.create_workspace("other")
     theirs = save(other, "Theirs.", memo_id="todo")
@@ -842,6 +852,7 @@ def test_twenty_relations_at_once_on_one_memo_are_all_kept(world, space):
 
 def test_eight_clients_that_upsert_the_same_ids_double_nothing(world, space):
     ids = [f"memo-{n}" for n in range(5)]
+    world.app.sync.run()  # before it, a save may be told that the notes are still being read
 
     def client(number):
         return [space.memos.save(f"by {number}", memo_id=id, metadata={f"c{number}": True}).created for id in ids]

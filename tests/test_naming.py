@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.model import Record
-from syncd.naming import addresses, bare
+from syncd.naming import addresses, bare, base, stems, unnumbered
 
 ROOT = "Captures/work/"
 
@@ -72,3 +72,22 @@ def test_every_note_has_an_address_and_is_found_among_those_alike(made):
     for address, record in whole.items():
         alike = [one for one in notes if bare(one.path.removeprefix(ROOT)) == bare(address)]
         assert addresses(alike, ROOT).get(address) == record
+
+
+@given(st.lists(st.tuples(NAMES, st.integers(0, 9), st.booleans()), unique_by=lambda one: one[0]))
+def test_a_note_is_told_from_all_others_by_those_of_its_base_whose_files_begin_like_it(made):
+    notes = [
+        note(
+            f"{name}.md", re.sub(r" \d+$", "", name).rpartition("/")[2] if titled else None, id=f"{at:08x}-0", made=when
+        )
+        for at, (name, when, titled) in enumerate(made)
+    ]
+    for address, record in addresses(notes, ROOT).items():
+        own = base(address)
+        begins = tuple(f"{ROOT}{stem}{more}" for stem in stems(own) for more in (".md", " "))
+        competing = [
+            one
+            for one in notes
+            if one.path.startswith(begins) and base(unnumbered(one.path.removeprefix(ROOT), one.title, one.type)) == own
+        ]
+        assert addresses(competing, ROOT).get(address) == record

@@ -108,6 +108,11 @@ def test_every_problem_is_told_with_its_way_out():
     assert "jobs       x failed (boom) 0 s ago, took 1.0 s" in page(WELL | {"jobs": jobs}, at=AT)
 
 
+def test_jobs_that_failed_have_their_way_out():
+    queue = {"jobs": {"queued": 2, "running": 0, "done": 9, "failed": 1}}
+    assert "queue      2 queued, 1 failed: `memex job queue --status failed`\n" in page(WELL | {"queue": queue}, at=AT)
+
+
 def test_a_daemon_that_tells_less_has_a_shorter_page():
     least = {name: WELL[name] for name in ("ready", "pending", "captures", "vault", "degraded", "defects")}
     text = page(least | {"git": "detached", "watch": "ok", "jobs": {}}, at=AT)
@@ -159,6 +164,19 @@ def test_colours_are_for_terminals_and_text_cant_steer_one():
 
 
 @pytest.mark.parametrize(
+    ("told", "row"),
+    [
+        ({"state": "off", "problem": ""}, None),
+        ({"state": "ready", "problem": ""}, "reranker   ready"),
+        ({"state": "broken", "problem": "there is no model 'x'"}, "reranker   broken: there is no model 'x'"),
+    ],
+)
+def test_a_reranker_is_told_where_one_is_set(told, row):
+    lines = page(WELL | {"reranker": told}, at=AT).splitlines()
+    assert [line for line in lines if line.startswith("reranker")] == ([row] if row else [])
+
+
+@pytest.mark.parametrize(
     ("ms", "said"), [(-5, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (HOUR, "1 h"), (50 * HOUR, "2 d")]
 )
 def test_a_span_is_told_in_its_largest_unit(ms, said):
@@ -187,3 +205,19 @@ def test_the_page_has_the_way_out_that_others_say_it_has():
     assert text.count("`rm '/my notes/.git/index.lock'`\n") == 2
     assert "has the way out" not in text
     assert verdict(WELL | told).problems == (f"git: {advice}",)
+
+
+@pytest.mark.parametrize(
+    ("told", "row"),
+    [
+        ({"known": 0, "waiting": 0, "unread": [], "missing": []}, None),
+        ({"known": 1, "waiting": 0, "unread": [], "missing": []}, "1 file"),
+        (
+            {"known": 1200, "waiting": 3, "unread": [{"path": "a", "reason": "b"}], "missing": ["c", "d"]},
+            "1,200 files, 3 waiting to be read, 2 gone, whose notes are left, 1 can't be read just now",
+        ),
+    ],
+)
+def test_files_are_counted_where_there_are_any(told, row):
+    lines = page(WELL | {"files": told}, at=AT, width=120).splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("files")] == ([row] if row else [])

@@ -478,6 +478,14 @@ def test_every_form_of_link_is_as_obsidian_reads_it():
         ('"[[Captures/work/Files/report.pdf]]"', "Captures/work/Files/report.pdf"),
         ('"[[report.pdf]]"', "Captures/work/Files/report.pdf"),
         ('"[[Captures/work/a/report.pdf|the report]]"', "Captures/work/a/report.pdf"),
+        ('"[[../a/report.pdf]]"', "Captures/work/a/report.pdf"),
+        ('"[[./report.pdf]]"', "Captures/work/Files/report.pdf"),
+        ('"[[../../other/report.pdf]]"', None),
+        ('"[[../../../Private/report.pdf]]"', None),
+        ('"[[../../../../../../etc/passwd]]"', None),
+        ('"[[..]]"', None),
+        ('"[[.]]"', None),
+        ('"[[./]]"', None),
         ('"[[Captures/other/Files/report.pdf]]"', None),
         ('"[[Captures/work/../other/report.pdf]]"', None),
         ('"[[Private/report.pdf]]"', None),
@@ -487,10 +495,11 @@ def test_every_form_of_link_is_as_obsidian_reads_it():
     ],
 )
 def test_the_note_of_a_file_names_a_file_of_its_own_workspace_or_none(written, file):
-    text = f"---\ntype: file\nfile: {written}\npages: 3\n---\nwords"
+    text = f"---\ntype: file\nfile: {written}\npages: 3\ntags: [mine]\n---\nwords #include"
     document = parsed(text, "Captures/work/Files/report.pdf.md")
     assert document.file == file
     assert dict(document.metadata) == {"pages": 3}
+    assert document.tags == ("mine", *(() if file else ("include",)))
     assert ("bad-file" in names(document)) == (file is None)
 
 

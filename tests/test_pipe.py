@@ -59,7 +59,7 @@ def manifest(root: Path) -> dict[bytes, str]:
 
 
 def indexed(world: World) -> set[str]:
-    return {path for slot in world.app.shelf.slots.values() for path in slot.index.manifest}
+    return {path for slot in world.app.shelf.slots.values() for path in list(slot.index.manifest)}
 
 
 def defects(world: World) -> dict[str, list[str]]:

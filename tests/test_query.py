@@ -55,8 +55,11 @@ def test_a_request_keeps_what_it_restricts():
         source="codex",
         since="2026-01-01",
         until=1_800_000_000_000,
+        any_tags=["C", "#d"],
     )
-    where = Filter("work", "alpha", "memory", ("a/b",), "entity", "codex", 1_767_225_600_000, 1_800_000_000_000)
+    where = Filter(
+        "work", "alpha", "memory", ("a/b",), "entity", "codex", 1_767_225_600_000, 1_800_000_000_000, ("c", "d")
+    )
     assert found == Query("x", 50, "text", where)
 
 
@@ -94,6 +97,7 @@ def test_a_time_is_milliseconds_or_iso_text(given, wanted):
         pytest.param("tags", {"tags": "a"}, id="tags as text"),
         pytest.param("tags", {"tags": ["#"]}, id="an empty tag"),
         pytest.param("tags", {"tags": ["a"] * 33}, id="too many tags"),
+        pytest.param("any_tags", {"any_tags": ["a", "#"]}, id="an empty tag of any"),
         pytest.param("workspace", {"workspace": ""}, id="empty workspace"),
         pytest.param("since", {"since": "yesterday"}, id="no time"),
         pytest.param("since", {"since": True}, id="a truth is no time"),
@@ -110,15 +114,39 @@ def test_a_mistake_is_named_by_its_field(field, fields):
 
 
 def test_an_unknown_collection_is_answered_with_the_known_ones():
-    with pytest.raises(InvalidArgument, match="documents, memory, workspace"):
-        request("x", collection="notes")
+    for asked in ({"collection": "notes"}, {"tags": ["collection:notes"]}):
+        with pytest.raises(InvalidArgument, match="documents, memory, workspace") as refused:
+            request("x", **asked)
+        assert refused.value.details == {"field": "collection", "collections": ["documents", "memory", "workspace"]}
+    assert request("x", collection="Notes", collections=("documents", "notes")).filter.collection == "notes"
+
+
+def test_a_tag_names_a_collection_too():
+    assert request("x", tags=["a", "#Collection:Memory"]).filter == Filter(collection="memory", tags=("a",))
+    assert request("x", tags=["collection:memory"], collection="memory").filter == Filter(collection="memory")
+    with pytest.raises(InvalidArgument, match="in one collection"):
+        request("x", tags=["collection:memory"], collection="workspace")
+    with pytest.raises(InvalidArgument, match="give it as collection"):
+        request("x", any_tags=["a", "collection:memory"])
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda one: st.lists(one) | st.dictionaries(st.text(), one),
 )
-FIELDS = ("limit", "mode", "workspace", "namespace", "collection", "tags", "type", "source", "since", "until")
+FIELDS = (
+    "limit",
+    "mode",
+    "workspace",
+    "namespace",
+    "collection",
+    "tags",
+    "any_tags",
+    "type",
+    "source",
+    "since",
+    "until",
+)
 
 
 @given(JSON, st.dictionaries(st.sampled_from(FIELDS), JSON))

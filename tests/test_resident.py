@@ -35,6 +35,7 @@ FILTERS = st.builds(
     source=st.none() | NAMES,
     since=st.none() | TIMES,
     until=st.none() | TIMES,
+    any_tags=TAGS,
 )
 ROWS = st.builds(
     row,
@@ -82,7 +83,7 @@ def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
     store.replace({f"d{n}": [replace(one, doc_id=f"d{n}", chunk_id=f"d{n}-0")] for n, one in enumerate(rows)})
     answer = store._read(store._table.whole())
     mine = Rows.of(arrow.whole(answer), len(answer), DIMENSIONS)
-    for one in (*filters, *(Filter(workspace=each.workspace, tags=each.tags[:1]) for each in rows)):
+    for one in (*filters, *(Filter(workspace=each.workspace, tags=each.tags[:1], any_tags=each.tags) for each in rows)):
         found = store._read(store._table.select(("doc_id", "ord"), where(one, value_to_sql)))
         assert passages(mine, one) == sorted((each["doc_id"], each["ord"]) for each in found.to_pylist()), one
 

@@ -5,14 +5,12 @@ import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from openapi_spec_validator import validate
 
 from index.model import COLLECTIONS
 from mcp_server.server import now_ms
-from mcp_server.tools import thoughts_schema
 from syncd.keys import SCOPES
 from tests.rim import CRASH, running, unlisted
 from tests.world import until
@@ -438,6 +436,14 @@ def test_the_description_is_valid_openapi_and_names_every_route(rim):
         "/search",
         "/thought/{id}",
         "/thoughts",
+        "/api/v1/search",
+        "/api/v1/jobs",
+        "/api/v1/jobs/{id}",
+        "/api/v1/documents",
+        "/api/v1/documents/{id}/tags",
+        "/api/v1/notes/{id}",
+        "/api/v1/status",
+        "/api/v1/documents/{id}",
         "/healthz",
         "/readyz",
         "/hooks/git",
@@ -468,8 +474,13 @@ def test_twenty_clients_at_once_lose_and_double_nothing(rim, work):
     assert len(list(work.folder.iterdir())) == len(work.tools.recent(500)) == 101
 
 
-def test_the_collections_are_those_of_the_model():
-    assert get_args(thoughts_schema.Collection) == COLLECTIONS
+def test_an_unknown_collection_is_refused_with_those_that_are_known(rim, work):
+    told = work.rest("POST", "/search", json={"query": "q", "collection": "docs"}).json()["error"]
+    assert "documents, memory, workspace" in told["message"]
+    assert told["details"]["collections"] == list(COLLECTIONS)
+    told = work.rest("POST", "/capture", json={"content": "x", "metadata": {"tags": ["collection:docs"]}})
+    assert (told.status_code, told.json()["error"]["details"]["collections"]) == (400, list(COLLECTIONS))
+    assert list(work.folder.iterdir()) == []
 
 
 def test_the_lines_of_the_readme_work_as_they_stand(rim, work, tmp_path):

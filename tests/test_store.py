@@ -175,6 +175,10 @@ def test_any_words_may_be_asked_for(store, words):
         pytest.param(Filter(tags=("area", "straße")), "c", id="every tag"),
         pytest.param(Filter(tags=("STRASSE",)), "c", id="a folded tag"),
         pytest.param(Filter(tags=("#",)), "", id="a tag that is none"),
+        pytest.param(Filter(any_tags=("area/home", "STRASSE", "none")), "bc", id="any of several tags"),
+        pytest.param(Filter(any_tags=("#Area",)), "bc", id="any of one, and those below it"),
+        pytest.param(Filter(any_tags=("#", "none")), "", id="any of none"),
+        pytest.param(Filter(tags=("area",), any_tags=("straße", "x")), "c", id="all of some and any of others"),
         pytest.param(Filter(since=200), "cd", id="since"),
         pytest.param(Filter(until=200), "ab", id="until"),
         pytest.param(Filter(since=10**40, until=-(10**40)), "", id="beyond all times"),
@@ -213,7 +217,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("field", ["workspace", "namespace", "collection", "type", "source", "tags"])
+@pytest.mark.parametrize("field", ["workspace", "namespace", "collection", "type", "source", "tags", "any_tags"])
 def test_no_value_reaches_beyond_its_workspace(store, field):
     assert len(HOSTILE) >= 40
     store.replace(
@@ -223,7 +227,7 @@ def test_no_value_reaches_beyond_its_workspace(store, field):
         }
     )
     for payload in HOSTILE:
-        value = (payload,) if field == "tags" else payload
+        value = (payload,) if field.endswith("tags") else payload
         restriction = replace(Filter(workspace="a"), **{field: value})
         both = near(store, "same", restriction) + found(store, "same", restriction)
         assert "theirs" not in both, payload

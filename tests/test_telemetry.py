@@ -163,7 +163,8 @@ def test_labels_do_not_grow_with_what_is_asked(rim):
             rim.rest("GET", f"/thought/{number}")
             rim.rest("GET", f"/no/such/{number}")
             rim.rest(f"VERB{number}", "/search")
-        return len(scraped(rim)[0])
+        found = (name for name, *_ in scraped(rim)[0])
+        return sum(not name.startswith("memex_job_") for name in found)  # a job's first run adds its own
 
     ask(range(2))
     assert ask(range(2, 4)) == ask(range(4, 30))

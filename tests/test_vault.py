@@ -630,6 +630,59 @@ def test_a_read_only_disk_is_named(tmp_path):
         subprocess.run(["umount", tmp_path], check=True)
 
 
+def test_a_file_of_any_size_is_measured_and_copied_a_piece_at_a_time(tmp_path):
+    root = tmp_path / "vault"
+    root.mkdir()
+    small = Vault(root, max_bytes=10)
+    raw = bytes(range(256)) * 10_000
+    (root / "a.pdf").write_bytes(raw)
+    pieces = []
+    found = small.measured("a.pdf", pieces.append)
+    assert (found.digest, found.stat) == (sha(raw), small.stat("a.pdf"))
+    assert b"".join(pieces) == raw
+    assert len(pieces) == 3
+
+    def edit(_):
+        (root / "a.pdf").write_bytes(b"theirs")
+
+    with pytest.raises(Conflict, match="has changed"):
+        small.measured("a.pdf", edit)
+    (root / "link.pdf").symlink_to(root / "a.pdf")
+    for path, code in [
+        ("link.pdf", Unavailable),
+        ("none.pdf", NotFound),
+        ("../a.pdf", InvalidArgument),
+        (".git/x", InvalidArgument),
+    ]:
+        with pytest.raises(code):
+            small.measured(path)
+    small.close()
+
+
+def test_files_that_are_wanted_are_listed_beside_the_notes(tmp_path):
+    root = tmp_path / "vault"
+    (root / "a/.hidden").mkdir(parents=True)
+    for path in ("a/n.md", "a/x.pdf", "a/big.pdf", "a/y.zip", "a/.hidden/z.pdf", "a/x.pdf.tmp"):
+        (root / path).write_bytes(b"text" if "big" not in path else b"text" * 9)
+    (root / "a/link.pdf").symlink_to(root / "a/x.pdf")
+
+    def wanted(path, size):
+        return None if not path.endswith(".pdf") else "is too large" if size > 10 else ""
+
+    vault = Vault(root, wanted=wanted)
+    listing = vault.listing()
+    assert set(listing.files) == {"a/n.md"}
+    assert listing.others == {"a/x.pdf": vault.stat("a/x.pdf")}
+    assert set(listing.skipped) == {"a/big.pdf", "a/link.pdf"}
+    assert vault.listing("a/x.pdf").others == listing.others
+    assert vault.listing("a/y.zip").others == {}
+    assert listing.gone("a/other.pdf")
+    assert not listing.gone("a/x.pdf")
+    assert sorted(vault.beside()) == ["a/big.pdf", "a/link.pdf", "a/x.pdf", "a/y.zip"]
+    assert Vault(root).listing().others == {}
+    vault.close()
+
+
 def test_many_threads_write_beside_each_other(vault):
     errors = []
 

@@ -82,6 +82,17 @@ def plain(settings: EncoderSettings) -> EncoderSettings:
     return replace(settings, base_url=shown(settings.base_url)) if isinstance(settings, Endpoint) else settings
 
 
+def called(settings: EncoderSettings) -> str:
+    """The model that `settings` name, without where it is."""
+    match settings:
+        case Bundled():
+            return f"all-MiniLM-L6-v2 ({settings.precision})"
+        case Local():
+            return settings.model.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+        case Endpoint():
+            return settings.model
+
+
 class Encoder(Protocol):
     """Something that turns texts into vectors. Safe to call from several threads at once."""
 

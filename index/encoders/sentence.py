@@ -14,19 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
-from index.encoders import Kind, Local, identity
+from index.encoders import Kind, Local, hub, identity
 from index.errors import Unavailable
 
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers has no types here; "Loading weights" belongs on no daemon's stderr
 
 UNLIMITED = 512
-UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]  # other formats of the same weights
 PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 log = logging.getLogger(__name__)
@@ -40,7 +38,7 @@ class LocalEncoder:
         if threads:
             torch.set_num_threads(threads)
         try:
-            folder = found(settings)
+            folder = hub.found(settings.model, owner="sentence-transformers", download=settings.download)
             device = None if settings.device == "auto" else settings.device
             model = SentenceTransformer(str(folder), device=device, local_files_only=True)
             if settings.max_tokens is not None:
@@ -105,15 +103,6 @@ class LocalEncoder:
 
     def close(self) -> None:
         """Nothing to stop: a run under way ends by itself."""
-
-
-def found(settings: Local) -> Path:
-    """The model's folder: the one that is named, or a snapshot in the hub's cache (fetched only if allowed)."""
-    folder = Path(settings.model).expanduser()
-    if folder.is_dir():
-        return folder
-    hub = settings.model if "/" in settings.model else f"sentence-transformers/{settings.model}"
-    return Path(huggingface_hub.snapshot_download(hub, local_files_only=not settings.download, ignore_patterns=UNUSED))
 
 
 def digest(folder: Path) -> str:

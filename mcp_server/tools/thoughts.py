@@ -66,6 +66,7 @@ def semantic_search(workspace: Workspace, given: SemanticSearch, settings: Setti
             source=given.source,
             since=given.since,
             until=given.until,
+            collections=workspace.collections,
         )
     )
     texts, unread = contents(workspace, [hit.record for hit in answer.hits])

@@ -34,7 +34,7 @@ def _number(value: Any) -> Any:
 
 
 Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_number)]
-Collection = Literal["documents", "memory", "workspace"]  # index.model.COLLECTIONS; a test compares them
+Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire.choices adds those that are known
 Detail = Literal["concise", "full"]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import audit, graph, retrieval, speed, week
+from tests.bench import audit, convert, graph, kb, retrieval, speed, week
 from tests.bench.measure import ROOT, Row
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
@@ -22,10 +22,14 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
     return {
         "tokens": lambda: speed.tokens(work),
         "audit": lambda: audit.audit(work),
+        "convert": lambda: convert.convert(work),
         "first": lambda: speed.first_index(work),
         "10k": lambda: speed.at_10k(work),
         "list": lambda: speed.reconcile_10k(work),
         "bulk": lambda: speed.under_bulk(work),
+        "kb": lambda: kb.kb(work),
+        "files": lambda: kb.files(work),
+        "large": lambda: kb.large(work),
         "graph": lambda: graph.graph(work),
         "real": lambda: speed.real_vault(work, data),
         "100k": lambda: speed.at_100k(work),

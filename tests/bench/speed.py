@@ -18,6 +18,7 @@ from syncd.app import App
 from syncd.config import Settings, VaultSettings
 from tests.bench import vaults
 from tests.bench.measure import ROOT, Daemon, Row, daemon, p50, p95, timed
+from tests.counted import counted
 
 MEMEX = [sys.executable, "-m", "syncd.cli"]
 
@@ -98,6 +99,9 @@ def searches(
     yield Row(
         f"server CPU of it, {size}", f"<= {cpu} ms" if cpu else "", f"{each:.1f} ms", each <= cpu if cpu else None
     )
+    spent = timed([lambda text=text: one.tool("kb_search", query=text) for text in asked])
+    met = p50(spent) <= target50 and (target95 is None or p95(spent) <= target95)
+    yield Row(f"kb_search over MCP, {size}", target, f"{p50(spent):.1f} / {p95(spent):.1f} ms", met)
 
 
 def saves(one: Daemon, vault: Path) -> Row:
@@ -340,7 +344,7 @@ def real_vault(work: Path, data: Path) -> Iterator[Row]:
 
 
 def tokens(work: Path) -> Iterator[Row]:
-    """What a model sees of the tool list and of ten hits; four characters a token."""
+    """What a model sees of the tool list, four characters a token, and of ten hits."""
     vault, state = fresh(work, "tokens")
     vaults.make(vault, 300, words=90, captures=True)
     with daemon(vault, state, "--made-up") as one:
@@ -378,3 +382,14 @@ def tokens(work: Path) -> Iterator[Row]:
             yield Row(
                 f"tools/list, {named}, as a model sees it", f"<= {most:,} tokens", f"~{size:,.0f} tokens", size <= most
             )
+        cost = []
+        for text in vaults.questions(30):
+            told = one.tool("kb_search", query=text)
+            assert len(told["results"]) == 10, "there are enough notes"
+            cost.append(counted(json.dumps(told, ensure_ascii=False, separators=(",", ":"))))
+        yield Row(
+            "ten kb_search hits, by a tokenizer",
+            "<= 2,000 tokens",
+            f"p50 {p50(cost):.0f}, most {max(cost):,}",
+            max(cost) <= 2_000,
+        )

@@ -1,0 +1,22 @@
+"""Where a model's files lie on this machine: the folder that is named, or a snapshot in the hub's cache.
+
+Importing this costs little, so a name that leads nowhere is told before torch is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]  # other formats of the same weights
+
+
+def found(model: str, *, owner: str, download: bool = False) -> Path:
+    """The folder of `model`; a name without an owner is one of `owner`'s. Fetched only if allowed.
+
+    Raises OSError or ValueError when it is not here."""
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return folder
+    import huggingface_hub  # noqa: PLC0415 - not for a folder
+
+    name = model if "/" in model else f"{owner}/{model}"
+    return Path(huggingface_hub.snapshot_download(name, local_files_only=not download, ignore_patterns=UNUSED))

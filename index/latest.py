@@ -1,0 +1,76 @@
+"""Documents by when they last changed, or were made if they never did: the latest first, a page at a time.
+
+Law, tested: while nothing changes, the pages hold each document that was asked for once. One that changes between two pages
+moves to the front, so it is on no later page: never twice in a walk, and at the top of the next."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any, Final
+
+from index.catalog import RECORDS, Catalog
+from index.errors import InvalidArgument
+from index.identity import path_id
+from index.model import Filter, Record
+from index.query import tag_key
+from index.schema import record
+
+CHANGED: Final = "coalesce(updated_at, created_at)"  # as the catalog's index has it
+_TAGGED: Final = (
+    "exists (select 1 from tags where tags.path = records.path and (tags.key = ? or substr(tags.key, 1, ?) = ?))"
+)
+_CURSOR: Final = re.compile(r"(-?\d{1,18})\.([0-9a-f-]{36})")
+
+
+def changed_at(found: Record) -> int:
+    """When a document last changed, or was made."""
+    return found.created_at if found.updated_at is None else found.updated_at
+
+
+def latest(
+    catalog: Catalog, restriction: Filter, limit: int, cursor: str | None = None
+) -> tuple[list[Record], str | None]:
+    """The first `limit` documents, or those behind `cursor`; and the cursor of what follows, None at the end.
+
+    Raises InvalidArgument for a cursor that no page gave."""
+    asked: list[tuple[str, tuple[Any, ...]]] = [
+        (f"{name} = ?", (value,))
+        for name in ("workspace", "namespace", "collection", "type", "source")
+        if (value := getattr(restriction, name)) is not None
+    ]
+    asked += [("created_at >= ?", (restriction.since,))] if restriction.since is not None else []
+    asked += [("created_at < ?", (restriction.until,))] if restriction.until is not None else []
+    asked += [(_TAGGED, _keyed(tag)) for tag in restriction.tags]
+    if some := restriction.any_tags:
+        asked.append((f"({' or '.join([_TAGGED] * len(some))})", tuple(part for tag in some for part in _keyed(tag))))
+    if cursor is not None:
+        moment, key = _opened(cursor)
+        asked.append((f"{CHANGED} <= ? and ({CHANGED} < ? or key > ?)", (moment, moment, key)))
+    where = f"where {' and '.join(condition for condition, _ in asked)}" if asked else ""
+    query = f"{RECORDS} {where} order by {CHANGED} desc, key limit ?"
+    rows = catalog.rows(query, *(value for _, values in asked for value in values), limit + 1)
+    page = [record(values) for values in rows[:limit]]
+    return page, _closed(page[-1]) if len(rows) > limit else None
+
+
+def _keyed(tag: str) -> tuple[str, int, str]:
+    """What is asked of a tag's key: it is this one, or one below it."""
+    key = tag_key(tag)
+    return key, len(key) + 1, f"{key}/"
+
+
+def _closed(last: Record) -> str:
+    """A cursor tells a time and a digest of the path: no name of a file, which a reader of notes need not know."""
+    return base64.urlsafe_b64encode(f"{changed_at(last)}.{path_id(last.path)}".encode()).decode().rstrip("=")
+
+
+def _opened(cursor: str) -> tuple[int, str]:
+    try:
+        found = _CURSOR.fullmatch(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
+    except (binascii.Error, ValueError):
+        found = None
+    if found is None:
+        raise InvalidArgument("cursor must be the next_cursor of the page before", field="cursor")
+    return int(found[1]), found[2]

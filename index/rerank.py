@@ -1,0 +1,211 @@
+"""Order what a search found anew, by a local model that reads query and passage together; in a thread of its own.
+
+Law, tested: a search waits for it no longer than its time limit, and whatever fails leaves the order as it was and is told."""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from index.encoders import hub
+from index.errors import Unavailable
+from index.model import Answer, Hit, Query
+from index.trace import span
+
+if TYPE_CHECKING:  # it imports torch
+    from index.encoders.cross import Judge
+
+Load: TypeAlias = "Callable[[str, int], Judge]"
+
+OWNER: Final = "cross-encoder"  # on the hub, of models that are named without one
+RUN: Final = 4  # pairs that are judged at once: larger runs pad more, and can't be given up in between
+RETRY_S: Final = 60.0  # pause before a model that failed is tried again
+CLOSED_S: Final = 15.0  # what closing waits for what the model is at
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Task:
+    """A query with its passages, for as long as a search waits for them."""
+
+    query: str
+    passages: Sequence[str]
+    scores: list[float] | None = None
+    given_up: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class Reranker:
+    """State and lifetime of the model; safe to call from several threads.
+
+    The model is loaded with the first search that wants it, and only once `start` was called: for one command that
+    ends at once it would be loaded in vain. At most `pool` documents are judged, each by its best passage, for `seconds`."""
+
+    def __init__(
+        self,
+        model: str,
+        pool: int,
+        seconds: float,
+        *,
+        threads: int = 0,
+        load: Load | None = None,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self.model, self.pool, self.seconds = model, pool, seconds
+        self.state: Literal["unused", "loading", "ready", "broken"] = "unused"
+        self.problem = ""  # why it is broken
+        self._threads, self._load, self._retry_s = threads, load or opened, retry_s
+        self._judge: Judge | None = None
+        self._failed_at = -math.inf
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._giving = threading.Lock()  # so that nothing is given behind the end
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="reranker", daemon=True)
+
+    # lifetime
+
+    def start(self) -> None:
+        """Begin to wait for searches; returns at once."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop: what is being judged is given up."""
+        with self._giving:
+            self._closed = True
+            self._tasks.put(None)
+        if self._thread.ident is not None:
+            self._thread.join(CLOSED_S)  # a thread that is in a library's code when the process ends aborts it
+
+    @property
+    def degraded(self) -> str:
+        """What keeps it from ordering, in a sentence; "" = nothing, or nobody has wanted it yet."""
+        if self.state == "loading":
+            return "reranker: still loading; until then results stand in the order of the search"
+        return f"reranker: {self.problem}; results stand in the order of the search" if self.state == "broken" else ""
+
+    # what callers ask for
+
+    def answer(self, query: Query, search: Callable[[Query], Answer]) -> Answer:
+        """What `search` finds, in the order of the model; a search for words alone is left as it is.
+
+        A score is then the model's, 0..1, and compares within the answer. What was found beyond the pool follows, its
+        own score times the least of these. Whatever kept the model from its work is among what is degraded."""
+        if query.mode == "text":
+            return search(query)
+        if self._judge is None:
+            answer = search(query)
+            return replace(answer, degraded=(*answer.degraded, self._wish()))
+        found = search(replace(query, limit=max(query.limit, self.pool)))
+        with span("rerank", documents=min(self.pool, len(found.hits))):
+            hits, told = self._ordered(query.text, found.hits)
+        return replace(found, hits=hits[: query.limit], degraded=(*found.degraded, *told))
+
+    def _ordered(self, text: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+        head, rest = hits[: self.pool], hits[self.pool :]
+        if not head:
+            return hits, ()
+        task = _Task(text, [passage(hit) for hit in head])
+        with self._giving:
+            if not self._closed:
+                self._tasks.put(task)
+        task.done.wait(0 if self._closed else self.seconds)
+        if (scores := task.scores) is None:
+            task.given_up = True
+            late = f"reranker: it took longer than {self.seconds:g} s; results stand in the order of the search"
+            return hits, (self.degraded or late,)
+        pairs = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
+        least = pairs[-1][0]
+        judged = [replace(hit, score=score) for score, hit in pairs]
+        return (*judged, *(replace(hit, score=hit.score * least) for hit in rest)), ()
+
+    def _wish(self) -> str:
+        """Have the model loaded, if it is time to; what to tell whoever asked."""
+        if self._thread.ident is None:
+            return "reranker: it is at hand in a running daemon only; results stand in the order of the search"
+        with self._giving:
+            due = self.state == "unused" or (
+                self.state == "broken" and time.monotonic() >= self._failed_at + self._retry_s
+            )
+            if due and not self._closed:
+                self.state = "loading"
+                self._tasks.put(_Task("", ()))
+        return self.degraded
+
+    # the thread
+
+    def _run(self) -> None:
+        try:
+            located(self.model)  # so that a model that is not here is told before anybody searches
+        except Unavailable as error:
+            self._broken(error.message)
+        while (task := self._tasks.get()) is not None:
+            try:
+                self._work(task)
+            except Unavailable as error:
+                self._broken(error.message)
+            except Exception as bug:  # the top of this thread's loop: a bug must not end it
+                log.exception("the reranker failed unexpectedly")
+                self._broken(f"it failed unexpectedly ({type(bug).__name__}, see the log)")
+            task.done.set()
+        self._broken("it is closed")
+
+    def _work(self, task: _Task) -> None:
+        if self._judge is None:
+            if task.passages or self._closed:
+                return  # it failed a moment ago, at another search
+            begun = time.monotonic()
+            self._judge = self._load(self.model, self._threads)
+            self.state, self.problem = "ready", ""
+            log.info("the reranker was loaded in %.1f s", time.monotonic() - begun)
+        scores = [0.0] * len(task.passages)
+        order = sorted(range(len(scores)), key=lambda n: len(task.passages[n]))
+        for start in range(0, len(order), RUN):
+            if task.given_up or self._closed:
+                return
+            rows = order[start : start + RUN]
+            for row, score in zip(rows, self._judge.scores(task.query, [task.passages[n] for n in rows]), strict=True):
+                scores[row] = score
+        if not all(map(math.isfinite, scores)):
+            raise Unavailable("the model's scores are not numbers")
+        task.scores = scores
+
+    def _broken(self, problem: str) -> None:
+        self._judge, self._failed_at = None, time.monotonic()
+        self.state, self.problem = "broken", problem
+
+
+def reranked(reranker: Reranker | None, query: Query, search: Callable[[Query], Answer]) -> Answer:
+    """What `search` finds, in the order of the reranker if there is one."""
+    return reranker.answer(query, search) if reranker else search(query)
+
+
+def passage(hit: Hit) -> str:
+    """What the model reads of a document: its title, the headings above its best passage, and the passage."""
+    text = "\n".join(filter(None, (hit.record.title, hit.heading, hit.chunk)))
+    return text.encode("utf-8", "replace").decode("utf-8")  # no tokenizer takes a lone surrogate
+
+
+def located(model: str) -> Path:
+    """The folder of the model. Raises Unavailable."""
+    try:
+        return hub.found(model, owner=OWNER)
+    except (OSError, ValueError) as error:
+        log.debug("the reranker %r is not here: %s", model, error)
+        name = Path(model).name
+        raise Unavailable(f"there is no model {name!r} on this machine; check search.reranker") from error
+
+
+def opened(model: str, threads: int) -> Judge:
+    """The model, loaded. Raises Unavailable."""
+    folder = located(model)
+    from index.encoders import cross  # noqa: PLC0415 - it imports torch
+
+    return cross.Judge(folder, folder.name if Path(model).expanduser().is_dir() else model, threads=threads)

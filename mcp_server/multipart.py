@@ -1,0 +1,262 @@
+"""`POST /api/v1/jobs` as a form with a file: from the wire to the disk piece by piece, and then into the queue.
+
+Law, tested: however large the file is, a few pieces of it are in memory and none in a temporary folder; a connection that
+is cut, a form that is wrong and a key that may not write leave nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import anyio.to_thread
+from python_multipart import MultipartParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from index.errors import InvalidArgument, MemexError
+from mcp_server.caller import allow, workspace_of
+from mcp_server.observed import CLOSED
+from mcp_server.operation import Desktop
+from mcp_server.paced import TooSlow
+from mcp_server.refusal import drained
+from mcp_server.wire import body, status
+from syncd.incoming import TITLE
+from syncd.queued import Job
+from syncd.uploads import Arrival
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+PATH: Final = "/api/v1/jobs"
+KIND: Final = b"multipart/form-data"
+FIELDS: Final = ("title", "tags", "collection", "namespace")
+FORM_BYTES: Final = 131_072  # of a body beside its file
+FIELD_BYTES: Final = 65_536  # of all fields together
+PARTS: Final = 128
+PIECE: Final = 1_048_576  # bytes that are written at once
+QUEUE_S: Final = 120.0  # for the last bytes to be on disk, and the job in the queue
+NAME: Final = "upload"  # as metrics, log and audit call it
+READ: Final = "memex.read"  # in the scope of a request whose body has come to its end
+
+
+def meant(method: str, path: str, content_type: bytes) -> bool:
+    """Whether a request brings a file as a form, whose body is not to be read ahead."""
+    return (method, path) == ("POST", PATH) and content_type.partition(b";")[0].strip().lower() == KIND
+
+
+def largest(max_file: int) -> int:
+    """The bytes that such a body may have."""
+    return max_file + FORM_BYTES
+
+
+async def answered(desktop: Desktop, request: Request) -> Response:
+    """Take the file of a form; the answer names its job."""
+    try:
+        job = await taken(desktop, request)
+    except ClientDisconnect:
+        return Response(status_code=CLOSED)  # nobody reads it; the log does
+    except MemexError as error:
+        if request.scope.get(READ):
+            raise
+        code = 408 if isinstance(error, TooSlow) else status(error)
+        again = (
+            {"retry-after": str(math.ceil(error.details["retry_after"]))} if "retry_after" in error.details else None
+        )
+        return _Early(body(error), code, headers=again, media_type="application/json")
+    return Response(json.dumps({"job_id": job.id, "status": job.status}), 202, media_type="application/json")
+
+
+async def taken(desktop: Desktop, request: Request) -> Job:
+    """The job of a form's file. Raises the errors of `index.errors`, and ClientDisconnect."""
+    caller = request.scope["memex.caller"]
+    async with desktop.telling(NAME, "write", caller):
+        allow(caller, "write")
+        length = request.headers.get("content-length")
+        begin = partial(_begun, desktop, caller, int(length) if length else None)
+        form = _Form(_boundary(request.headers["content-type"]))
+        # Not given up on when the caller leaves: what was begun is ended by the thread that began it.
+        with await anyio.to_thread.run_sync(begin) as arrival:
+            async for piece in request.stream():
+                form.feed(piece)
+                if len(form.data) >= PIECE:
+                    await anyio.to_thread.run_sync(arrival.write, form.drain())
+            request.scope[READ] = True
+            said = form.said()
+
+            def queued() -> Job:
+                arrival.write(form.drain())
+                return arrival.queued(**said)
+
+            return await desktop.run(NAME, "write", QUEUE_S, queued)
+
+
+def _begun(desktop: Desktop, caller: Any, length: int | None) -> Arrival:
+    workspace = workspace_of(desktop.desk, caller)
+    uploads = desktop.desk.uploads
+    return uploads.receive(
+        caller.key.id, workspace.name, None if length is None else min(length, uploads.settings.max_file)
+    )
+
+
+def either(desktop: Desktop, notes: Endpoint) -> Endpoint:
+    """The endpoint of the route: a form is taken here, all else by `notes`."""
+
+    async def endpoint(request: Request) -> Response:
+        kind = request.headers.get("content-type", "").encode("latin-1")
+        if meant(request.method, request.url.path, kind):
+            return await answered(desktop, request)
+        return await notes(request)
+
+    return endpoint
+
+
+def described(collections: Sequence[str]) -> dict[str, Any]:
+    """A form as OpenAPI describes it."""
+    properties = {
+        "file": {"type": "string", "format": "binary", "description": "Its bytes, with a filename; one file"},
+        "title": {"type": "string", "maxLength": TITLE, "description": "In place of the filename"},
+        "tags": {"type": "array", "items": {"type": "string"}, "description": "Repeated, or with commas between them"},
+        "collection": {"type": "string", "enum": list(collections)},
+        "namespace": {"type": "string", "description": "A folder of the workspace"},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["file"], "additionalProperties": False}
+    return {KIND.decode(): {"schema": schema}}
+
+
+class _Early(Response):
+    """An answer to a request whose body has not been read to its end: the client may go on sending for a moment."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as it is called
+        headers = [*self.raw_headers, (b"connection", b"close")]  # what is still sent is not listened to
+        await drained(self.status_code, headers, bytes(self.body), receive, send)
+
+
+@dataclass(slots=True)
+class _Form:
+    """A form as it comes in; the bytes of its file are in `data` until somebody takes them."""
+
+    boundary: bytes
+    data: bytearray = field(default_factory=bytearray)
+    fields: dict[str, list[bytearray]] = field(default_factory=dict)
+    filename: str | None = None
+    _parser: MultipartParser | None = None
+    _headers: dict[bytes, bytearray] = field(default_factory=dict)
+    _header: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
+    _into: bytearray | None = None
+    _parts: int = 0
+    _small: int = 0
+    _ended: bool = False
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next bytes of the body. Raises InvalidArgument."""
+        try:
+            if self._parser is None:
+                self._parser = MultipartParser(self.boundary, self._callbacks())  # type: ignore[arg-type]  # by name
+            if not self._ended:  # what follows the last boundary means nothing
+                self._parser.write(piece)
+        except FormParserError:
+            raise InvalidArgument("the body is no well-formed multipart/form-data") from None
+
+    def drain(self) -> bytes:
+        """The bytes of the file that have come since the last time."""
+        taken = bytes(self.data)
+        self.data.clear()
+        return taken
+
+    def said(self) -> dict[str, Any]:
+        """What the form says, now that it has ended: `filename` and the fields. Raises InvalidArgument."""
+        if not self._ended:
+            raise InvalidArgument("the body ends before its last boundary")
+        if self.filename is None:
+            raise InvalidArgument('the form has no file: send it as the part named "file", with a filename')
+        said: dict[str, Any] = {"filename": self.filename}
+        for name, values in self.fields.items():
+            texts = [_text(bytes(value), name) for value in values]
+            if name == "tags":
+                said[name] = [tag for text in texts for tag in text.split(",")]
+            elif len(texts) > 1:
+                raise InvalidArgument(f"the field {name} is given more than once", field=name)
+            else:
+                said[name] = texts[0] or None
+        return said
+
+    def _callbacks(self) -> Mapping[str, Callable[..., None]]:
+        return {
+            "on_part_begin": self._part_begin,
+            "on_header_begin": self._header_begin,
+            "on_header_field": lambda data, start, end: self._add(self._header[0], data[start:end]),
+            "on_header_value": lambda data, start, end: self._add(self._header[1], data[start:end]),
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._part_named,
+            "on_part_data": self._part_data,
+            "on_end": self._end,
+        }
+
+    def _part_begin(self) -> None:
+        self._headers, self._into = {}, None
+        self._parts += 1
+        if self._parts > PARTS:
+            raise InvalidArgument(f"the form has more than {PARTS} parts")
+
+    def _header_begin(self) -> None:
+        self._header = bytearray(), bytearray()
+
+    def _header_end(self) -> None:
+        name, value = self._header
+        self._headers[bytes(name).lower()] = value
+
+    def _part_named(self) -> None:
+        _, options = parse_options_header(bytes(self._headers.get(b"content-disposition", b"")))
+        name, filename = _text(options.get(b"name", b""), "name"), options.get(b"filename")
+        encoding = bytes(self._headers.get(b"content-transfer-encoding", b"binary")).strip().lower()
+        if encoding not in (b"binary", b"8bit", b"7bit"):
+            raise InvalidArgument("a part is sent encoded; send the bytes of the file as they are")
+        if name == "file":
+            if self.filename is not None:
+                raise InvalidArgument("the form has more than one file; send each with a request of its own")
+            if filename is None:
+                raise InvalidArgument('the part "file" must name its file, as filename="report.pdf"')
+            self.filename = _text(filename, "filename").replace("%22", '"')  # the one thing that forms escape so
+            self._into = self.data
+            return
+        if name not in FIELDS or filename is not None:
+            known = ", ".join(FIELDS)
+            raise InvalidArgument(f"the form has a part that is not known; it takes file, {known}")
+        self._into = bytearray()
+        self.fields.setdefault(name, []).append(self._into)
+
+    def _part_data(self, data: bytes, start: int, end: int) -> None:
+        assert self._into is not None, "the headers of a part come before its data"
+        if self._into is self.data:
+            self.data += memoryview(data)[start:end]
+        else:
+            self._add(self._into, data[start:end])
+
+    def _add(self, into: bytearray, data: bytes) -> None:
+        self._small += len(data)
+        if self._small > FIELD_BYTES:
+            raise InvalidArgument(f"the fields of the form have more than {FIELD_BYTES:,} bytes")
+        into += data
+
+    def _end(self) -> None:
+        self._ended = True
+
+
+def _boundary(content_type: str) -> bytes:
+    boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
+    if not 1 <= len(boundary) <= 200:
+        raise InvalidArgument("the header Content-Type names no boundary of the form's parts")
+    return boundary
+
+
+def _text(raw: bytes, field: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidArgument(f"{field} is not UTF-8 text", field=field) from None

@@ -1,0 +1,214 @@
+"""REST as OpenAPI 3.1 describes it, made from the schemas that check the requests.
+
+Law, tested: what it allows is taken, what it forbids is refused, and no status comes that it does not name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from index.errors import CODES
+from mcp_server import multipart, webhook
+from mcp_server.operation import Operation
+from mcp_server.wire import choices, schema
+
+WHY: Final[Mapping[int, str]] = {
+    400: "A value is missing, malformed, out of range or unknown",
+    401: "No key, or one that is unknown, expired or revoked",
+    403: "The key lacks the scope, or is not meant for REST",
+    404: "No such document, job or workspace, or one that the key may not see",
+    405: "The method is not served here; the header Allow names those that are",
+    408: "The body did not arrive in time",
+    409: "It has changed meanwhile, or its version is another",
+    413: "Larger than allowed",
+    415: "The body is of another kind than those named",
+    421: "Not our host name",
+    429: "Too many requests, or too much that waits; come back after Retry-After",
+    431: "The head of the request is too large",
+    503: "Model, store or disk failed, and nothing was changed; `retryable` says whether to try again",
+}
+CODE: Final[Mapping[int, str]] = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "INVALID_ARGUMENT",
+    408: "RESOURCE_EXHAUSTED",
+    409: "CONFLICT",
+    413: "RESOURCE_EXHAUSTED",
+    415: "INVALID_ARGUMENT",
+    421: "PERMISSION_DENIED",
+    429: "RESOURCE_EXHAUSTED",
+    431: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+HEADERS: Final[Mapping[int, tuple[str, str]]] = {
+    401: ("WWW-Authenticate", "Bearer"),
+    405: ("Allow", "The methods that are served"),
+    429: ("Retry-After", "Seconds to wait"),
+}
+EXAMPLES: Final[Mapping[str, dict[str, Any]]] = {  # of a body, by operation
+    "capture_thought": {"content": "# Heat pump\n\nThe filter is due in May.", "source": "curl"},
+    "semantic_search": {"query": "when is the filter due?", "top_k": 3},
+    "kb_search": {"query": "when is the filter due?", "top_n": 3, "tags": ["home"], "collection": "documents"},
+    "kb_addnote": {"text": "The filter is due in May.", "title": "Heat pump", "tags": ["home"]},
+    "kb_update_note": {"text": "The filter is due in June.", "version": 1},
+    "set_document_tags": {"tags": ["home", "heating"]},
+}
+ALWAYS: Final = (400, 401, 403, 404, 405, 408, 413, 421, 429, 431, 503)
+
+
+class Described(NamedTuple):
+    """One operation of a route, as `rest.Served` has it."""
+
+    method: str
+    path: str
+    name: str
+    place: str
+    code: int
+    operation: Operation
+
+
+def description(
+    served: Sequence[Described], public_url: str, *, collections: Sequence[str], version: str
+) -> dict[str, Any]:
+    """All of it."""
+    paths: dict[str, dict[str, Any]] = {}
+    for one in served:
+        paths.setdefault(one.path, {})[one.method.lower()] = _described(one, collections)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Memex",
+            "version": version,
+            "description": "Capture into an Obsidian vault's inbox, and search it.",
+        },
+        "servers": [{"url": public_url or "/"}],
+        "security": [{"key": []}],
+        "paths": paths | _own() | {webhook.PATH: webhook.described()},
+        "components": {
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Error": _error()},
+            "responses": {
+                "Error": _refused("Why not"),
+                **{f"Error{code}": _refused(why, code) for code, why in WHY.items()},
+            },
+        },
+    }
+
+
+def _described(one: Described, collections: Sequence[str]) -> dict[str, Any]:
+    operation = one.operation
+    given = choices(schema(operation.given, exact=True), collections)
+    named = [name for name in given["properties"] if f"{{{name}}}" in one.path]
+    rest = {name: of for name, of in given["properties"].items() if name not in named}
+    parameters: list[dict[str, Any]] = [
+        {
+            "name": "X-Memory-Workspace",
+            "in": "header",
+            "required": False,
+            "description": "Left out: the key's only workspace, else default",
+            "schema": {"type": "string"},
+        },
+        *({"name": name, "in": "path", "required": True, "schema": given["properties"][name]} for name in named),
+    ]
+    told: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.title,
+        "description": operation.description,
+        "parameters": parameters,
+    }
+    writes = operation.scope == "write"
+    if one.place == "body":
+        wanted = [name for name in given.get("required", ()) if name not in named]
+        own = {**given, "properties": rest, "required": wanted}
+        content: dict[str, Any] = {"schema": own}
+        if operation.name in EXAMPLES:
+            content["example"] = EXAMPLES[operation.name]
+        kinds = {"application/json": content}
+        if operation.name == "kb_addnote":
+            kinds[multipart.KIND.decode()] = {"schema": _form(given)}
+        told["requestBody"] = {"required": True, "content": kinds}
+    else:
+        parameters += [
+            {"name": name, "in": "query", "required": name in given.get("required", ()), "schema": _sent(of)}
+            for name, of in rest.items()
+        ]
+    answer = {"application/json": {"schema": schema(operation.returned, output=True)}}
+    codes = (*ALWAYS, *((409,) if writes else ()), *((415,) if one.place == "body" else ()))
+    told["responses"] = {str(one.code): {"description": operation.title, "content": answer}, **_refusals(codes)}
+    return told
+
+
+def _form(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A file, and what is said of it as of a note."""
+    said = {name: _sent(of) for name, of in given["properties"].items() if name in multipart.FIELDS}
+    file = {"type": "string", "contentMediaType": "application/octet-stream", "description": "With its filename"}
+    return {"type": "object", "properties": {"file": file, **said}, "required": ["file"], "additionalProperties": False}
+
+
+def _sent(of: Mapping[str, Any]) -> Any:
+    """The schema of what is sent in a query, where null is no value."""
+    choices = [one for one in of.get("anyOf", ()) if one != {"type": "null"}]
+    told = {key: value for key, value in of.items() if key != "anyOf"}
+    return {**choices[0], **told} if len(choices) == 1 else dict(of)
+
+
+def _own() -> dict[str, Any]:
+    """The routes that tell how the daemon is."""
+    paths: dict[str, Any] = {}
+    for path, what in (("/healthz", "Whether the daemon is well"), ("/readyz", "What is indexed and what is pending")):
+        answer = {"description": what, "content": {"application/json": {"schema": {"type": "object"}}}}
+        refusals = _refusals((400, 401, 405, 408, 413, 421, 431, 503))
+        paths[path] = {
+            "get": {
+                "operationId": path[1:],
+                "summary": what,
+                "security": [{}, {"key": []}],
+                "responses": {"200": answer} | refusals | ({"503": answer} if path == "/readyz" else {}),
+            }
+        }
+    page = {"description": "Numbers", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    paths["/metrics"] = {
+        "get": {
+            "operationId": "metrics",
+            "summary": "The daemon in numbers, for Prometheus; takes the scope admin",
+            "responses": {"200": page, **_refusals(tuple(code for code in ALWAYS if code != 404))},
+        }
+    }
+    return paths
+
+
+def _refusals(codes: Sequence[int]) -> dict[str, Any]:
+    return {str(code): {"$ref": f"#/components/responses/Error{code}"} for code in sorted(codes)}
+
+
+def _refused(why: str, code: int = 0) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/Error"}}
+    if code:
+        example = {"code": CODE[code], "message": why, "retryable": code in (408, 429, 503), "details": {}}
+        content["example"] = {"error": example}
+    told: dict[str, Any] = {"description": why, "content": {"application/json": content}}
+    if code in HEADERS:
+        name, means = HEADERS[code]
+        told["headers"] = {name: {"description": means, "schema": {"type": "string"}}}
+    return told
+
+
+def _error() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {
+            "error": {
+                "type": "object",
+                "properties": {
+                    "code": {"type": "string", "enum": sorted(CODES)},
+                    "message": {"type": "string"},
+                    "retryable": {"type": "boolean"},
+                    "details": {"type": "object"},
+                },
+                "required": ["code", "message", "retryable", "details"],
+            }
+        },
+        "required": ["error"],
+    }

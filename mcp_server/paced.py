@@ -1,0 +1,48 @@
+"""The body of a request that is not read ahead: no larger than it may be, and at no time too slow.
+
+Law, tested: what counts is the time that we wait for the client, never the time that we take ourselves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from starlette.types import Message, Receive
+
+from index.errors import ResourceExhausted
+
+PACE_BYTES: Final = 16_384  # must come in each so many seconds: a drip would hold its connection for days
+
+
+class TooSlow(ResourceExhausted):
+    """The client sends too little to be waited for."""
+
+    _retryable = True
+
+
+def paced(receive: Receive, *, largest: int, seconds: float) -> Receive:
+    """`receive` for a body of up to `largest` bytes; raises ResourceExhausted for a longer one, and TooSlow."""
+    size, since, waited, more = 0, 0, 0.0, True
+
+    async def pacing() -> Message:
+        nonlocal size, since, waited, more
+        if not more:
+            return await receive()  # whoever waits for the end of a connection may wait
+        begun = time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, seconds - waited)):
+                message = await receive()
+        except TimeoutError:
+            raise TooSlow(f"less than {PACE_BYTES:,} bytes came within {seconds:g} s") from None
+        waited += time.monotonic() - begun
+        got = len(message.get("body", b""))
+        size, since = size + got, since + got
+        if size > largest:
+            raise ResourceExhausted(f"the body is larger than {largest:,} bytes", limit=largest)
+        if since >= PACE_BYTES:
+            since, waited = 0, 0.0
+        more = message["type"] == "http.request" and message.get("more_body", False)
+        return message
+
+    return pacing

@@ -1,0 +1,81 @@
+"""The piece of a passage that answers a query best, when the whole passage is too long.
+
+Pure. Law, tested: a piece is a slice of its passage, with "…" where something is cut off, and no longer than asked for."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import Final
+
+from index.rank import RUN, keywords
+
+MARK: Final = "…"
+_WORD: Final = re.compile(r"\w+")
+_MOST: Final = 400  # places of the query's words that are looked at
+_SNAP: Final = 24  # characters in which the begin of a word or line is looked for
+
+
+def snippet(passage: str, query: str, size: int) -> str:
+    """At most `size` characters of `passage`, around the most of the query's words that stand together."""
+    passage = passage.strip()
+    if len(passage) <= size:
+        return passage
+    inner = max(1, size - 2 * len(MARK))
+    start = _start(passage, query, inner)
+    end = start + inner
+    if end >= len(passage):
+        start, end = max(0, len(passage) - inner), len(passage)
+    else:
+        end = _snapped(passage, end, max(start + 1, end - _SNAP))
+    if start:
+        start = min(_behind(passage, start), end - 1)
+    return f"{MARK * bool(start)}{passage[start:end].strip()}{MARK * (end < len(passage))}"
+
+
+def _start(passage: str, query: str, size: int) -> int:
+    """Where the window begins that holds the most different words, the first of such, with some of what comes before."""
+    text = passage.lower()
+    if len(text) != len(passage):  # a few letters have two in lower case
+        text = passage
+    places = sorted((found.start(), term) for term in _terms(query) for found in re.finditer(re.escape(term), text))
+    places = places[:_MOST]
+    if not places:
+        return 0
+    offsets = [at for at, _ in places]
+    best, most = 0, 0
+    for number, at in enumerate(offsets):
+        behind = bisect_right(offsets, at + size)
+        different = len({term for _, term in places[number:behind]})
+        if different > most:
+            best, most = number, different
+    last = offsets[bisect_right(offsets, offsets[best] + size) - 1]
+    spare = size - (last - offsets[best])
+    return max(0, offsets[best] - spare // 3)
+
+
+def _terms(query: str) -> set[str]:
+    """What is looked for: words, and pairs of letters in scripts without blanks."""
+    found: set[str] = set()
+    for word in _WORD.findall(keywords(query).lower()):
+        if RUN.search(word):
+            found |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
+        elif len(word) > 1:
+            found.add(word)
+    return found
+
+
+def _snapped(text: str, end: int, least: int) -> int:
+    """The end of a word near `end`, if there is one."""
+    at = end
+    while at > least and not text[at].isspace():
+        at -= 1
+    return at if text[at].isspace() else end
+
+
+def _behind(text: str, start: int) -> int:
+    """The begin of a word near `start`, if there is one."""
+    for at in range(start, min(len(text), start + _SNAP)):
+        if text[at - 1].isspace():
+            return at
+    return start

@@ -1,0 +1,291 @@
+"""What each tool of the family `kb` does, and what REST has beside them: one operation each, shaped as was agreed.
+
+Law: whatever a call is told of jobs and uploads is its own key's, in its own workspace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from index.errors import InvalidArgument, NotFound
+from index.model import Hit, Record
+from index.query import request
+from mcp_server.caller import CALLER
+from mcp_server.costs import tokens
+from mcp_server.excerpt import shares
+from mcp_server.part import Text, outlined, part, section
+from mcp_server.snippet import MARK, snippet
+from mcp_server.tools import kb_schema as shape
+from syncd.capture import iso
+from syncd.collections import names_one
+from syncd.config import Settings
+from syncd.incoming import decoded
+from syncd.markdown import outline
+from syncd.secrets import DEFECT
+
+if TYPE_CHECKING:
+    from syncd.queued import Job
+    from syncd.workspace import Workspace
+
+HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
+LEAST: Final = 16  # of them for its snippet, however long its names are
+NAME: Final = 120  # characters of a title or heading in a hit
+TAGS: Final = 8  # in a hit
+URL: Final = str.maketrans("-_", "+/")  # the alphabet of base64 for addresses
+
+
+def search(workspace: Workspace, given: shape.Search, settings: Settings) -> shape.Found:
+    """The best passage of each document, cut so that the answer stays within its tokens."""
+    asked = given.tags or []
+    some = [tag for tag in asked if given.tags_match == "any" and not names_one(tag)]
+    every = [tag for tag in asked if tag not in some]  # one that names a collection is no choice
+    answer = workspace.search(
+        request(
+            given.query,
+            limit=given.top_n,
+            mode=given.mode or settings.search.mode,
+            workspace=workspace.name,
+            type=given.doc_type,
+            collection=given.collection,
+            tags=every,
+            any_tags=some,
+            collections=workspace.collections,
+        )
+    )
+    where = _addresses(workspace, [hit.record for hit in answer.hits])
+    bare = [_passage(hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
+    texts = [hit.chunk for hit in answer.hits if hit.record.id in where]
+    spare = HIT * len(bare) - sum(tokens(one.model_dump_json()) for one in bare)
+    costs = [tokens(json.dumps(text, ensure_ascii=False)) for text in texts]
+    results = [
+        one.model_copy(update={"snippet": snippet(text, given.query, _size(text, cost, share))})
+        for one, text, cost, share in zip(bare, texts, costs, shares(costs, spare), strict=True)
+    ]
+    return shape.Found(results=results, mode=answer.mode, degraded=list(answer.degraded))
+
+
+def _size(text: str, cost: int, share: int) -> int:
+    """The characters of `text` that cost `share` tokens."""
+    return len(text) * max(share, LEAST) // max(cost, 1)
+
+
+def add_note(workspace: Workspace, given: shape.AddNote, _: Settings) -> shape.Queued:
+    """Queue a note."""
+    job = workspace.add_note(
+        given.text, key=_key(), title=given.title, tags=given.tags or (), collection=given.collection
+    )
+    return shape.Queued(job_id=job.id, status=job.status)
+
+
+def upload_start(workspace: Workspace, given: shape.StartUpload, _: Settings) -> shape.Upload:
+    """Begin an upload."""
+    upload = workspace.uploads.start(
+        _key(),
+        workspace.name,
+        filename=given.filename,
+        total_size=given.total_size,
+        tags=given.tags or (),
+        collection=given.collection,
+        title=given.title,
+        sha256=given.sha256,
+    )
+    return shape.Upload(upload_id=upload.upload_id, chunk_bytes=upload.chunk_bytes, expires_at=iso(upload.expires_at))
+
+
+def upload_chunk(workspace: Workspace, given: shape.UploadChunk, _: Settings) -> shape.Received:
+    """Take a chunk; the same one may come again."""
+    upload = workspace.uploads.chunk(
+        _key(), workspace.name, given.upload_id, given.chunk_index, decoded(_standard(given.data))
+    )
+    return shape.Received(
+        upload_id=given.upload_id,
+        received_bytes=upload.received_bytes,
+        total_size=upload.total_size,
+        chunks=upload.chunks,
+    )
+
+
+def upload_finish(workspace: Workspace, given: shape.FinishUpload, _: Settings) -> shape.Queued:
+    """Queue the file that was uploaded."""
+    job = workspace.uploads.finish(_key(), workspace.name, given.upload_id)
+    return shape.Queued(job_id=job.id, status=job.status)
+
+
+def update_note(workspace: Workspace, given: shape.UpdateNote, _: Settings) -> shape.ChangedDocument:
+    """Another text in the same note."""
+    record, changed = workspace.update_note(
+        given.id,
+        given.text,
+        title=given.title,
+        tags=given.tags,
+        collection=given.collection,
+        version=given.version,
+    )
+    return _changed(workspace, record, changed=changed)
+
+
+def set_tags(workspace: Workspace, given: shape.SetTags, _: Settings) -> shape.ChangedDocument:
+    """Other tags on the same document."""
+    before = workspace.get(given.id).record
+    record = workspace.set_tags(given.id, given.tags, version=given.version)
+    return _changed(workspace, record, changed=record.version != before.version)
+
+
+def get(workspace: Workspace, given: shape.GetDocument | shape.OneDocument, _: Settings) -> shape.WholeDocument:
+    """A document, or the part of it that was asked for and fits."""
+    path = given.source_path if isinstance(given, shape.GetDocument) else None
+    record = workspace.record(given.id) if given.id is not None else workspace.at(path or "")
+    content = workspace.content(record)
+    text = Text.of(content)
+    first, last = 1, max(1, len(text.lines))
+    headings = None
+    if given.heading is not None:
+        headings = outline(content).headings
+        first, last = section(text, headings, given.heading)
+    start = max(first, given.start_line)
+    end = max(last, start) if given.end_line is None else min(last, given.end_line)
+    found = part(text, start, end if end >= first else start, given.max_tokens)
+    cut = found.next is not None or found.end < found.total
+    if cut and found.start == first:  # whoever goes on has seen it
+        headings = outline(content).headings if headings is None else headings
+    shown = outlined(text, headings) if cut and headings and found.start == first else []
+    return shape.WholeDocument(
+        **_document(record, workspace.addresses([record]).get(record.id, "")),
+        namespace=record.namespace,
+        source=record.source,
+        summary=record.summary,
+        metadata=dict(record.metadata),
+        version=record.version,
+        content=found.text,
+        start_line=found.start,
+        end_line=found.end,
+        total_lines=found.total,
+        next_line=found.next,
+        outline=[shape.Heading(line=line, heading=words) for line, words in shown],
+    )
+
+
+def documents(workspace: Workspace, given: shape.ListDocuments, _: Settings) -> shape.DocumentList:
+    """A batch of the documents, those changed last first."""
+    records, cursor = workspace.documents(
+        limit=given.limit,
+        cursor=given.cursor,
+        type=given.type,
+        collection=given.collection,
+        tags=given.tags or (),
+    )
+    where = _addresses(workspace, records)
+    told = [shape.Document(**_document(record, where[record.id])) for record in records if record.id in where]
+    return shape.DocumentList(documents=told, next_cursor=cursor)
+
+
+def status(workspace: Workspace, _given: shape.Nothing, _: Settings) -> shape.State:
+    """How much there is in this workspace, and whether it can be found."""
+    held = workspace.held()
+    total, by_type, by_collection = 0, dict.fromkeys(("note", "file", "entity"), 0), dict[str, int]()
+    for kind, collection, count in held.documents:
+        total += count
+        by_type[kind] = by_type.get(kind, 0) + count
+        by_collection[collection] = by_collection.get(collection, 0) + count
+    name, dimensions, state = held.encoder
+    return shape.State(
+        workspace=workspace.name,
+        index=shape.Health(ready=held.listed, words_only=held.words_only),
+        documents=shape.Counts(total=total, by_type=by_type, by_collection=by_collection),
+        chunks=held.chunks,
+        model=shape.Model(name=name, dimensions=dimensions, state=state),
+        queue=workspace.job_counts(),
+        collections=list(workspace.collections),
+        degraded=list(held.degraded),
+    )
+
+
+def jobs(workspace: Workspace, given: shape.Jobs | shape.ListJobs, _: Settings) -> shape.JobList:
+    """The key's own jobs, or one of them."""
+    if isinstance(given, shape.Jobs) and given.job_id is not None:
+        found = [workspace.job(_key(), given.job_id)]
+        return shape.JobList(jobs=[_job(one) for one in found if given.status in (None, one.status)], next_cursor=None)
+    if given.cursor is not None:
+        try:
+            workspace.job(_key(), given.cursor)
+        except NotFound:
+            raise InvalidArgument("cursor must be the next_cursor of the page before", field="cursor") from None
+    found = workspace.jobs(_key(), status=given.status, limit=given.limit + 1, before=given.cursor)
+    told = found[: given.limit]
+    return shape.JobList(jobs=[_job(one) for one in told], next_cursor=told[-1].id if len(found) > len(told) else None)
+
+
+def job(workspace: Workspace, given: shape.OneJob, _: Settings) -> shape.Job:
+    """One of the key's own jobs."""
+    return _job(workspace.job(_key(), given.id))
+
+
+def _standard(data: str) -> str:
+    """Base64 as it was given, in the usual alphabet and with what belongs at its end."""
+    plain = "".join(data.split()).translate(URL)
+    return plain if "=" in plain else plain + "=" * (-len(plain) % 4)
+
+
+def _addresses(workspace: Workspace, records: Sequence[Record]) -> dict[str, str]:
+    """The address of each document whose file has not gone since the index was asked."""
+    return workspace.addresses([record for record in records if workspace.there(record)])
+
+
+def _key() -> str:
+    """Whose jobs and uploads these are."""
+    return CALLER.get().key.id
+
+
+def _passage(hit: Hit, path: str, text: str) -> shape.Passage:
+    record = hit.record
+    return shape.Passage(
+        **_document(record, path) | {"title": _cut(record.title), "tags": list(record.tags[:TAGS])},
+        chunk_id=f"{record.id}#{hit.ord}",
+        heading=_cut(hit.heading),
+        score=round(hit.score, 4),
+        snippet=text,
+    )
+
+
+def _document(record: Record, path: str) -> dict[str, Any]:
+    return {
+        "document_id": record.id,
+        "title": record.title,
+        "source_path": path,
+        "doc_type": record.type,
+        "collection": record.collection,
+        "tags": list(record.tags),
+        "created_at": iso(record.created_at),
+        "updated_at": None if record.updated_at is None else iso(record.updated_at),
+    }
+
+
+def _changed(workspace: Workspace, record: Record, *, changed: bool) -> shape.ChangedDocument:
+    return shape.ChangedDocument(
+        **_document(record, workspace.addresses([record]).get(record.id, "")),
+        changed=changed,
+        version=record.version,
+        warnings=[str(defect) for defect in record.defects if defect.name == DEFECT],
+    )
+
+
+def _job(job: Job) -> shape.Job:
+    error = job.error
+    return shape.Job(
+        job_id=job.id,
+        kind=job.kind,
+        status=job.status,
+        progress=job.progress,
+        stage=job.stage,
+        title=job.title,
+        document_id=job.document_id,
+        error=None if error is None else shape.Failure(code=error["code"], message=error["message"]),
+        created_at=iso(job.created_at),
+        started_at=None if job.started_at is None else iso(job.started_at),
+        finished_at=None if job.finished_at is None else iso(job.finished_at),
+    )
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}{MARK}"

@@ -1,0 +1,333 @@
+"""What the tools of the family `kb` take and give, and what REST has beside them.
+
+Times are ISO 8601 in UTC. Law: whatever a schema here lets through is not called malformed later."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from index.model import Mode
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed
+from mcp_server.wire import Given, Returned
+
+LONGEST_PART: Final = 50_000  # tokens of a document in one answer
+PART: Final = 2_000
+
+_Whole = BeforeValidator(_number)
+_LINE: Final = "[^\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]*"  # as `incoming` has it
+_SEEN: Final = "[^\\s\0-\x20\x7f-\xa0\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+Said = Field(pattern=r"[^\s\x00-\x20\x7f-\xa0]")  # something to see is in it
+Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"[^\s\x00-\x20\x7f-\xa0#,/-]")]
+Tags = Annotated[list[Tag], BeforeValidator(_parsed), Field(max_length=32)]
+Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire.choices adds those that are known
+DocType = Literal["note", "file", "entity"]
+Status = Literal["queued", "running", "done", "failed"]
+Id = Annotated[str, Field(min_length=1, max_length=200)]
+Title = Annotated[str, Field(min_length=1, max_length=500, pattern=f"^{_LINE}{_SEEN}{_LINE}$")]
+Version = Annotated[int, Field(ge=1, le=2**53), _Whole]
+Line = Annotated[int, Field(ge=1, le=2**53), _Whole]
+
+
+class Search(Given):
+    """What `kb_search` takes."""
+
+    query: Annotated[str, Said] = Field(min_length=1, max_length=LONGEST_QUERY)
+    top_n: Annotated[int, _Whole] = Field(10, ge=1, le=50)
+    tags: Tags | None = None
+    tags_match: Literal["all", "any"] = "all"
+    doc_type: DocType | None = None
+    collection: Collection | None = None
+    mode: Mode | None = Field(None, description="hybrid (default); vector: meaning; text: exact words")
+
+
+class AddNote(Given):
+    """What `kb_addnote` takes."""
+
+    text: str = Field(min_length=1, description="Markdown")
+    title: Title | None = None
+    tags: Tags | None = None
+    collection: Collection | None = None
+
+
+class StartUpload(Given):
+    """What `kb_upload_start` takes."""
+
+    filename: Annotated[str, Said] = Field(min_length=1, max_length=255)
+    total_size: Annotated[int, _Whole] = Field(ge=1, le=2**53, description="Bytes of the file")
+    tags: Tags | None = None
+    collection: Collection | None = None
+    title: Title | None = None
+    sha256: str | None = Field(None, pattern="^[0-9a-fA-F]{64}$", description="Digest that the file must have, in hex")
+
+
+class UploadChunk(Given):
+    """What `kb_upload_chunk` takes."""
+
+    upload_id: Id
+    data: str = Field(min_length=1, description="base64")
+    chunk_index: Annotated[int, _Whole] = Field(ge=0, le=1_000_000, description="From 0")
+
+
+class FinishUpload(Given):
+    """What `kb_upload_finish` takes."""
+
+    upload_id: Id
+
+
+class NewText(Given):
+    """What a note is changed to."""
+
+    text: str = Field(min_length=1, description="All of the new text")
+    title: Title | None = None
+    tags: Tags | None = Field(None, description="In place of those it has")
+    collection: Collection | None = None
+    version: Version | None = Field(None, description="Only if it still has this one")
+
+
+class UpdateNote(NewText):
+    """What `kb_update_note` takes."""
+
+    id: Id
+
+
+class Range(Given):
+    """Which part of a document is read."""
+
+    heading: str | None = Field(None, min_length=1, max_length=1_000, description="Only the section under it")
+    start_line: Line = 1
+    end_line: Line | None = None
+    max_tokens: Annotated[int, _Whole] = Field(PART, ge=100, le=LONGEST_PART)
+
+
+class OneDocument(Range):
+    """What REST's route of one document takes."""
+
+    id: Id
+
+
+class GetDocument(Range):
+    """What `kb_get` takes."""
+
+    id: Id | None = None
+    source_path: str | None = Field(None, min_length=1, max_length=1_000)
+
+    @model_validator(mode="after")
+    def _one(self) -> GetDocument:
+        if (self.id is None) == (self.source_path is None):
+            raise ValueError("give either id or source_path")
+        return self
+
+
+class Nothing(Given):
+    """What needs no argument."""
+
+
+class ListJobs(Given):
+    """What REST's list of jobs takes."""
+
+    status: Status | None = None
+    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200)
+    cursor: str | None = Field(None, min_length=1, max_length=200, description="The last answer's next_cursor")
+
+
+class Jobs(ListJobs):
+    """What `kb_jobs` takes."""
+
+    job_id: Id | None = None
+
+
+class OneJob(Given):
+    """What REST's route of one job takes."""
+
+    id: Id
+
+
+class ListDocuments(Given):
+    """What REST's list of documents takes."""
+
+    limit: Annotated[int, _Whole] = Field(20, ge=1, le=200)
+    cursor: str | None = Field(None, min_length=1, max_length=2_000, description="The last answer's next_cursor")
+    type: DocType | None = None
+    collection: Collection | None = None
+    tags: Tags | None = None
+
+
+class NewTags(Given):
+    """What the tags of a document become."""
+
+    tags: Tags
+    version: Version | None = Field(None, description="Only if the document still has this one")
+
+
+class SetTags(NewTags):
+    """What REST's route of a document's tags takes."""
+
+    id: Id
+
+
+class Document(Returned):
+    """A document without its text."""
+
+    document_id: str
+    title: str
+    source_path: str
+    doc_type: str
+    collection: str
+    tags: list[str]
+    created_at: str
+    updated_at: str | None
+
+
+class Passage(Returned):
+    """A document that answers, by its best passage."""
+
+    chunk_id: str
+    document_id: str
+    title: str
+    source_path: str
+    heading: str
+    doc_type: str
+    collection: str
+    tags: list[str]
+    score: float
+    created_at: str
+    updated_at: str | None
+    snippet: str
+
+
+class Found(Returned):
+    """What a search found, best first."""
+
+    results: list[Passage]
+    mode: str
+    degraded: list[str]
+
+
+class Queued(Returned):
+    """A job that will make a document."""
+
+    job_id: str
+    status: Status
+
+
+class Upload(Returned):
+    """An upload that was begun."""
+
+    upload_id: str
+    chunk_bytes: int = Field(description="Raw bytes of a chunk that is best sent")
+    expires_at: str = Field(description="If no chunk comes before")
+
+
+class Received(Returned):
+    """What has come of an upload."""
+
+    upload_id: str
+    received_bytes: int
+    total_size: int
+    chunks: int
+
+
+class ChangedDocument(Document):
+    """A document as a change left it."""
+
+    changed: bool = Field(description="false: it was so already")
+    version: int
+    warnings: list[str] = Field([], description="What to tell the person")
+
+
+class Heading(Returned):
+    """A heading and where it stands."""
+
+    line: int
+    heading: str
+
+
+class WholeDocument(Document):
+    """A document with its text, or a part of it."""
+
+    namespace: str
+    source: str | None
+    summary: str | None
+    metadata: dict[str, Any]
+    version: int
+    content: str
+    start_line: int
+    end_line: int
+    total_lines: int
+    next_line: int | None = Field(description="Pass as start_line for what follows; null: that was all")
+    outline: list[Heading] = Field(description="When there is more than what is given")
+
+
+class Counts(Returned):
+    """Documents of the workspace."""
+
+    total: int
+    by_type: dict[str, int]
+    by_collection: dict[str, int]
+
+
+class Health(Returned):
+    """Whether searches see all there is."""
+
+    ready: bool
+    words_only: int = Field(description="Documents of the workspace without vectors yet")
+
+
+class Model(Returned):
+    """The encoder."""
+
+    name: str
+    dimensions: int
+    state: str
+
+
+class State(Returned):
+    """How the knowledge base is doing."""
+
+    workspace: str
+    index: Health
+    documents: Counts
+    chunks: int
+    model: Model
+    queue: dict[Status, int]
+    collections: list[str]
+    degraded: list[str]
+
+
+class Failure(Returned):
+    """Why a job failed, or waits to be tried again."""
+
+    code: str
+    message: str
+
+
+class Job(Returned):
+    """A job."""
+
+    job_id: str
+    kind: str
+    status: Status
+    progress: float
+    stage: str
+    title: str
+    document_id: str | None
+    error: Failure | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+
+
+class JobList(Returned):
+    """Jobs, the latest first."""
+
+    jobs: list[Job]
+    next_cursor: str | None = Field(description="Pass as cursor for older ones; null: no more")
+
+
+class DocumentList(Returned):
+    """Documents, those changed last first."""
+
+    documents: list[Document]
+    next_cursor: str | None = Field(description="Pass as cursor for more; null: no more")

@@ -1,0 +1,77 @@
+"""Which names are in use by files that are no notes, or are about to be, so that nothing else in the vault gets the same.
+
+Law: `[[report.pdf]]` keeps its meaning, whoever wrote it and wherever in the vault the file lies."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from index.errors import Unavailable
+from index.identity import fold
+from syncd.vault import Vault
+
+FRESH_S: Final = 2.0  # a look at the whole vault serves for so long: uploads come in bursts
+_ENDING = re.compile(r"\.\w{1,10}\Z")
+
+
+class Beside:
+    """The files of a vault that are no notes, by base name."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._lock = threading.Lock()
+        self._named: dict[str, set[str]] = {}
+        self._looked = float("-inf")
+        self._reserved: set[str] = set()
+
+    def paths(self, folded: str) -> set[str]:
+        """Where files have this base name, in the form of `identity.fold`."""
+        if not _ENDING.search(folded):
+            return set()  # `[[name]]` means a note then
+        with self._lock:
+            if time.monotonic() - self._looked >= FRESH_S:
+                named: dict[str, set[str]] = {}
+                for path in self._vault.beside():
+                    named.setdefault(_base(path), set()).add(path)
+                self._named, self._looked = named, time.monotonic()
+            found = set(self._named.get(folded, ()))
+        return {path for path in found if self._there(path)}
+
+    def _there(self, path: str) -> bool:
+        """Whether it still is, as far as can be told."""
+        try:
+            return self._vault.holds(path)
+        except Unavailable:
+            return True
+
+    def taken(self, folded: str) -> bool:
+        """Whether any file has it."""
+        return bool(self.paths(folded))
+
+    def put(self, path: str) -> None:
+        """There is a file at `path` now."""
+        with self._lock:
+            self._named.setdefault(_base(path), set()).add(path)
+
+    @contextmanager
+    def reserved(self, *names: str) -> Iterator[bool]:
+        """Keep folded base names, or paths, to the caller; False when somebody else has one of them."""
+        with self._lock:
+            ours = self._reserved.isdisjoint(names)
+            if ours:
+                self._reserved.update(names)
+        try:
+            yield ours
+        finally:
+            if ours:
+                with self._lock:
+                    self._reserved.difference_update(names)
+
+
+def _base(path: str) -> str:
+    return fold(path.rpartition("/")[2])

@@ -1,0 +1,196 @@
+"""Which collection a document is in: what its properties name, which of several names counts, and how a note says one alone.
+
+A property `collection` names it, and so does each tag `collection:x`. Laws, tested: whatever a note names, it is in exactly one
+of the collections that are known; `written` leaves one name, and every other line and tag as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any
+
+from index.identity import fold
+from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
+from index.query import collection_of
+from syncd.capture import tag_of
+from syncd.items import revised
+from syncd.note import FrontmatterError, PropertyValue, decode, edit, properties, split, verify
+from syncd.properties import as_text, fences, scan
+
+_BETWEEN = re.compile(r"([,\s]+)")
+
+
+def filed(collection: str | None, tags: Sequence[str], known: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """The collection that a caller means, None when none is named, and the tags that name none.
+
+    What is given as `collection` counts before tags, and of these the last. Raises InvalidArgument for an unknown one."""
+    plain = {tag: tag_of(tag) for tag in tags}
+    named = [plain[tag][len(COLLECTION_TAG) :].strip("-") for tag in tags if names_one(plain[tag])]
+    meant = [collection_of(name, known) for name in (*named, *([] if collection is None else [collection]))]
+    return meant[-1] if meant else None, tuple(tag for tag in tags if not names_one(plain[tag]))
+
+
+def names_one(tag: str) -> bool:
+    """Whether a tag is the name of a collection."""
+    return tag.casefold().startswith(COLLECTION_TAG)
+
+
+# What a note says
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name of a collection: what the property says, or a tag."""
+
+    name: str
+    tag: bool
+
+
+def texts(value: Any) -> list[str]:
+    """The tags that a property's value holds, without "#": of a list, or of a text with commas or blanks between them."""
+    parts = _BETWEEN.split(value)[::2] if isinstance(value, str) else value if isinstance(value, list) else [value]
+    found = (text for part in parts if (text := as_text(part)) is not None)
+    return [tag for text in found if (tag := text.strip().removeprefix("#"))]
+
+
+def naming(values: Mapping[str, Any], tags: Sequence[str]) -> list[Mention]:
+    """The collections that properties name, as they are written, in the order of the text; `tags` are all of the note's."""
+    by_tag = [Mention(tag[len(COLLECTION_TAG) :], tag=True) for tag in tags if names_one(tag)]
+    given = values.get(_spelled("collection", values))
+    parts = given if isinstance(given, list) else [given]
+    own = [Mention(text, tag=False) for part in parts if (text := as_text(part)) is not None]
+    keys = [key.casefold() for key in values]
+    before = own and "tags" in keys and keys.index("collection") < keys.index("tags")
+    return [*own, *by_tag] if before else [*by_tag, *own]
+
+
+def among(named: Iterable[Mention], known: Sequence[str]) -> list[Mention]:
+    """Those of these that name a `known` collection, by the name that it has."""
+    folded = (replace(one, name=fold(one.name.strip())) for one in named)
+    return [one for one in folded if one.name in known]
+
+
+# What a note is to say
+
+
+def retagged(front: str, tags: Sequence[str], collection: str | None) -> dict[str, PropertyValue]:
+    """The properties to change so that a note has these tags; nothing that names its collection changes without `collection`.
+
+    Raises FrontmatterError."""
+    values = properties(front)
+    held = texts(values.get(_spelled("tags", values)))
+    own, names = [tag for tag in held if not names_one(tag)], [tag for tag in held if names_one(tag)]
+    said = [fold(one.name.strip()) for one in naming(values, held)] or [COLLECTIONS[0]]
+    changes: dict[str, PropertyValue] = {}
+    if own != list(tags) or (names and collection is not None):
+        changes["tags"] = [*tags, *(names if collection is None else ())] or None
+    if collection is not None and (names or said != [collection]):
+        changes["collection"] = collection
+    return changes
+
+
+def written(text: str, collection: str, known: Sequence[str]) -> str:
+    """A note that says which of the known collections it is in by its property alone. Raises FrontmatterError."""
+    values = properties(split(text)[0])
+    key = _spelled("tags", values)
+    tags = values.get(key)
+
+    def gone(tag: str) -> bool:
+        return bool(among(naming({}, texts([tag])), known))
+
+    if isinstance(tags, list):
+        left = [at for at, tag in enumerate(tags) if isinstance(tag, str) and gone(tag)]
+        text = _without(text, key, left) if left else text
+    elif isinstance(tags, str):
+        parts = _BETWEEN.split(tags)
+        kept = "".join(
+            word + after for word, after in zip_longest(parts[::2], parts[1::2], fillvalue="") if not gone(word)
+        )
+        text = edit(text, {key: kept.rstrip(", \t\r\n") or None}) if kept != tags else text
+    own = values.get(_spelled("collection", values))
+    return text if isinstance(own, str) and fold(own.strip()) == collection else edit(text, {"collection": collection})
+
+
+def _without(text: str, key: str, places: Sequence[int]) -> str:
+    """`text` without these items of a list; one that is written as `[a, b]` stays so."""
+    start, end, cut = fences(text)
+    found = scan(text[start:end])
+    span = (found.keys or {})[key].value
+    if span and not found.repeated and not found.flow and len(places) < len(found.values[key]):
+        first, last = start + span[0], start + span[1]
+        parts = text[first + 1 : last - 1].split(",")
+        kept = ",".join(part for at, part in enumerate(parts) if at not in places)
+        made = f"{text[: first + 1]}{kept.lstrip() if 0 in places else kept}{text[last - 1 :]}"
+        values = [value for at, value in enumerate(found.values[key]) if at not in places]
+        try:
+            verify(made[: cut - len(text) + len(made)], {**found.values, key: values})
+        except FrontmatterError:  # a comma stands within an item
+            pass
+        else:
+            return made
+    return revised(text, key, dict.fromkeys(places))
+
+
+def _spelled(name: str, values: Mapping[str, Any]) -> str:
+    """`name` as these properties have it: letter case does not count, but an exact one comes first."""
+    return name if name in values else next((key for key in values if key.casefold() == name), name)
+
+
+# Which of several counts
+
+
+def contested(document: Document | Record) -> bool:
+    """Whether a document names several collections."""
+    return any(defect.name == SEVERAL_COLLECTIONS for defect in document.defects)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a note named at a look at it, and the collection that was set last."""
+
+    mentions: frozenset[Mention]
+    chosen: str
+
+    @classmethod
+    def alone(cls, collection: str) -> Named:
+        """A note that named only this one, or none."""
+        return cls(frozenset({Mention(collection, tag=True), Mention(collection, tag=False)}), collection)
+
+
+def latest(mentions: Sequence[Mention], before: Named | None) -> Named:
+    """Which of the collections that a note names was set last: by what it did not say before; else that of before, else the last."""
+    names = [one.name for one in mentions]
+    kept = [before.chosen] if before and before.chosen in names else []
+    fresh = [one.name for one in mentions if before and one not in before.mentions]
+    return Named(frozenset(mentions), (*names, *kept, *fresh)[-1])
+
+
+class Filing:
+    """The notes that somebody put into another collection without a word on the one before, until they are quiet."""
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self._known = known
+        self._named: dict[str, Named] = {}
+
+    def look(self, document: Document, raw: bytes, record: Callable[[], Record | None]) -> None:
+        """Remember what a note names; `record` is what has been known of it until now."""
+        if not contested(document) or not document.writable:
+            self._named.pop(document.path, None)
+            return
+        before = record()
+        if before is None:
+            known = None
+        elif contested(before):
+            known = self._named.get(before.path)
+        else:
+            known = Named.alone(before.collection)
+        values = properties(split(decode(raw))[0])
+        mentions = among(naming(values, texts(values.get(_spelled("tags", values)))), self._known)
+        self._named[document.path] = latest(mentions, known)
+
+    def settled(self, path: str, text: str) -> str:
+        """The note at `path`, naming one collection: the one that was set last. Raises FrontmatterError."""
+        named = self._named.get(path)
+        return written(text, named.chosen, self._known) if named else text

@@ -1,0 +1,222 @@
+"""Read a file as Markdown in a child process that is bounded in time, memory and reach.
+
+Law, tested: whatever the file does to the child, this returns its text or raises with the reason, leaves no process and
+no file behind, and the child sees neither the environment, the open files nor the folders of the daemon."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import selectors
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
+from syncd.kinds import HEAD, KNOWN, NAMED, kind_of
+
+__all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "converted", "kind_of"]
+
+TICK: Final = 0.05  # seconds between two looks at the child
+ROOM: Final = 1 << 30  # bytes of addresses that programs and libraries take up beside the file
+_ANSWER: Final = 1 << 20  # bytes of an answer beside its text
+_SAID: Final = 65_536  # bytes of its complaints that are looked at
+_NO_MEMORY: Final = (b"MemoryError", b"memory allocation of", b"Cannot allocate memory", b"bad_alloc")
+_CODE: Final = str(Path(__file__).parents[1])
+
+log = logging.getLogger(__name__)
+
+
+class Unreadable(InvalidArgument):
+    """The file can't be read; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far one file is read."""
+
+    seconds: float = 120.0  # of CPU, and by the clock
+    memory: int = 1 << 30  # bytes
+    pages: int = 2_000  # pages, slides or sheets
+    inflated: int = 1 << 30  # bytes that a compressed file may unpack to
+    text: int = 4_000_000  # bytes of text that are kept, as UTF-8
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A file as Markdown; `text` is "" if it holds none, and `warnings` say why."""
+
+    text: str
+    media_type: str
+    title: str | None = None  # as the document states it
+    pages: int | None = None
+    cut: bool = False  # the end is missing: the text or the pages were more than is kept
+    warnings: tuple[str, ...] = ()
+
+
+def converted(path: Path, media_type: str, limits: Limits, stopping: threading.Event) -> Converted:
+    """The text of the file at `path`, which is of `media_type` as `kind_of` tells it.
+
+    Raises Unreadable with the reason; ResourceExhausted if a limit was met, which its details name; Unavailable,
+    which a retry can help, if the child could not be started or `stopping` was set."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError as error:
+        raise Unavailable(f"the file can't be opened: {os.strerror(error.errno or 0)}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Unreadable("this is no file")
+        answer = _asked(file, media_type, limits, stopping)
+    finally:
+        os.close(file)
+    match answer:
+        case {"error": "unreadable", "message": str(reason)}:
+            raise Unreadable(reason)
+        case {"error": "exhausted", "message": str(reason)}:
+            raise ResourceExhausted(reason, limit="size")
+        case {"error": "memory"}:
+            raise _memory(limits)
+        case {"text": str(text), "title": title, "pages": pages, "cut": cut, "warnings": warnings}:
+            return Converted(text, media_type, title, pages, bool(cut), tuple(warnings))
+    raise AssertionError
+
+
+def _asked(file: int, media_type: str, limits: Limits, stopping: threading.Event) -> Any:
+    """What the child answers about the open file."""
+    asked = {
+        "media_type": media_type,
+        "parent": os.getpid(),
+        "seconds": math.ceil(limits.seconds),
+        "address": limits.memory + ROOM,
+        "pages": limits.pages,
+        "inflated": limits.inflated,
+        "text": limits.text,
+    }
+    try:
+        with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "syncd.converting", json.dumps(asked)],
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=_environment(),
+                start_new_session=True,
+            )
+            try:
+                told, said = _heard(child, limits, stopping)
+            finally:
+                _ended(child)
+    except OSError as error:
+        raise Unavailable("the reader of files could not be started") from error
+    if child.returncode == 0 and (answer := _read(told)) is not None:
+        return answer
+    raise _failure(child.returncode, said, NAMED[media_type], limits)
+
+
+def _environment() -> dict[str, str]:
+    """What the child is told of the daemon's environment: where Python finds the same code, and nothing else."""
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys([_CODE, *filter(None, sys.path)])),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUTF8": "1",
+        "MALLOC_ARENA_MAX": "1",
+    }
+
+
+def _heard(child: subprocess.Popen[bytes], limits: Limits, stopping: threading.Event) -> tuple[bytes, bytes]:
+    """All that the child says until it ends by itself. Raises for a limit that it met, or when we are to stop."""
+    assert child.stdout is not None
+    assert child.stderr is not None
+    end = time.monotonic() + limits.seconds
+    told, said = bytearray(), bytearray()
+    most = limits.text * 6 + _ANSWER  # a character of two bytes is six in JSON
+    with selectors.DefaultSelector() as selector:
+        for pipe in (child.stdout, child.stderr):
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select(TICK):
+                if not (block := os.read(key.fd, 1 << 16)):
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is child.stdout:
+                    told += block
+                else:
+                    said += block[: _SAID - len(said)]
+            if stopping.is_set():
+                raise Unavailable("the daemon is stopping; the file is read again after its next start")
+            if len(told) > most:
+                raise ResourceExhausted("reading the file gives more text than is taken", limit="text")
+            if time.monotonic() > end:
+                raise _time(limits)
+            if _held(child.pid) > limits.memory:
+                raise _memory(limits)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(max(0.0, end - time.monotonic()))
+    return bytes(told), bytes(said)
+
+
+def _held(pid: int) -> int:
+    """The memory that the process fills, in bytes; 0 where that is not told. Files that it maps don't count."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as status:  # noqa: PTH123 (read many times a second)
+            found = [line.split()[1] for line in status if line.startswith((b"RssAnon:", b"RssShmem:"))]
+    except (OSError, IndexError):
+        return 0
+    return sum(map(int, found)) << 10
+
+
+def _ended(child: subprocess.Popen[bytes]) -> None:
+    """End the child and whatever it started; it is its own session, so nothing else is met."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    for pipe in (child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def _read(told: bytes) -> Any:
+    try:
+        return json.loads(told)
+    except ValueError:
+        return None
+
+
+def _failure(code: int, said: bytes, kind: str, limits: Limits) -> MemexError:
+    """Why the child gave no answer, told by how it ended and what it complained of."""
+    if code == -signal.SIGXCPU:
+        return _time(limits)
+    if any(word in said for word in _NO_MEMORY):
+        return _memory(limits)
+    if b"ModuleNotFoundError" in said:
+        return Unavailable("the reader of this type of file is not installed as it should be", retryable=False)
+    log.info("the reader of a file gave up", extra={"code": code, "cause": _cause(said)})
+    return Unreadable(f"the file is damaged: it is no {kind} file that can be read")
+
+
+def _cause(said: bytes) -> str:
+    """The kind of exception that ended the child, without its words: they may hold the file's."""
+    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return name if (name := last.partition(":")[0]).replace(".", "").replace("_", "").isalnum() else ""
+
+
+def _time(limits: Limits) -> ResourceExhausted:
+    return ResourceExhausted(f"reading the file takes longer than {limits.seconds:g} s", limit="seconds")
+
+
+def _memory(limits: Limits) -> ResourceExhausted:
+    return ResourceExhausted(f"reading the file takes more memory than {limits.memory >> 20:,} MiB", limit="memory")

@@ -1,0 +1,286 @@
+"""Tell headings, paragraphs, lists and tables from where lines stand on pages and how large they are set.
+
+Law, tested: no word is lost but those of running heads and feet that come again."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from syncd.converters.tidy import inline, line, table
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a page, in points from the page's foot; `cells` are its parts between wide gaps."""
+
+    text: str
+    left: float
+    right: float
+    top: float
+    bottom: float
+    size: float
+    bold: bool
+    cells: tuple[tuple[float, float, str], ...]  # left, right, text
+
+
+LEVELS: Final = 4  # sizes of headings that are told apart
+LARGER: Final = 1.12  # times the usual size: a heading
+AIRY: Final = 0.55  # of the size: more white space than that between two lines parts paragraphs
+SAME: Final = 0.6  # points by which sizes differ that are meant to be one
+SHORT: Final = 0.4  # of a line: when as much of it is empty, a paragraph ends there
+NEAR: Final = 4  # times the size
+INDENT: Final = 0.8  # of the size
+HEADING: Final = 200  # characters
+PROSE: Final = 45  # characters of an average cell: more are columns of text
+REPEATED: Final = 3  # pages
+
+_BULLET: Final = re.compile(r"([•◦▪▫■□●○‣⁃∙·\uf0b7\uf0a7\uf0d8–-])\s+(?=\S)")
+_NUMBER: Final = re.compile(r"\(?(\d{1,3}|[a-z])[.)]\s+(?=\S)")
+_MARK: Final = re.compile(r"[•◦▪▫■□●○‣⁃∙·\uf0b7\uf0a7\uf0d8–-]|\(?(?:\d{1,3}|[a-z])[.)]")
+_ENDS: Final = re.compile(r"[.!?:;…。！？：；؟۔]['\"”’»)\]]*$")
+LEADER: Final = " … "
+_LEADER: Final = re.compile(r"\s?(?:\. ?){5,}")
+_DIVIDED: Final = re.compile("(?<=\\w)\ufffe(?=[^\\W\\d_])")
+_DIGITS: Final = re.compile(r"\d{1,9}")
+
+_Key: TypeAlias = tuple[int, str, int]
+
+
+def composed(pages: Sequence[Sequence[Line]]) -> str:
+    """The lines of the pages as Markdown."""
+    lines = [[replace(held, text=_joined(held.text)) for held in page] for page in _without_furniture(pages)]
+    usual = _usual(held for page in lines for held in page)
+    levels = _levels([held for page in lines for held in page], usual)
+    blocks: list[str] = []
+    paragraph: list[Line] = []
+
+    def close() -> None:
+        if paragraph:
+            blocks.append(_paragraph(paragraph, levels, usual))
+            paragraph.clear()
+
+    for page in lines:
+        at = 0
+        while at < len(page):
+            if (end := _rows(page, at)) > at:
+                close()
+                blocks.append(_table(page[at:end]))
+                at = end
+                continue
+            if paragraph and not _goes_on(paragraph, page[at], _edge(page, page[at]), levels):
+                close()
+            paragraph.append(page[at])
+            at += 1
+    close()
+    return _listed(blocks)
+
+
+def _joined(text: str) -> str:
+    """A line without dots that lead to a page's number, and with words whole where PDFium has marked a division."""
+    text = _LEADER.sub(LEADER, text)
+    text = _DIVIDED.sub(lambda found: "" if text[found.end()].islower() else "-", text)
+    return text.replace("\ufffe", "-")
+
+
+def _without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """The pages without heads and feet that come again: the first of each stays, unless it is a mere number."""
+    usual = _usual(held for page in pages for held in page)
+    edges = [
+        {at: _keys(page[at], number) for at in _edges(page) if page[at].size < usual * LARGER}
+        for number, page in enumerate(pages)
+    ]
+    often = Counter(key for held in edges for key in set().union(*held.values()))
+    seen: set[_Key] = set()
+    found = []
+    for page, held in zip(pages, edges, strict=True):
+        gone = set()
+        for at, keys in held.items():
+            furniture = {key for key in keys if often[key] >= _enough(key, len(pages))}
+            if furniture & seen or any(key[1] == "#" for key in furniture):
+                gone.add(at)
+            seen |= furniture
+        found.append([line_ for at, line_ in enumerate(page) if at not in gone])
+    return found
+
+
+def _enough(key: _Key, pages: int) -> int:
+    """On how many pages a line must come again to be furniture: one that counts the pages is told sooner."""
+    if key[1] == "#":
+        return 2
+    return REPEATED if "#" in key[1] else max(REPEATED, pages // 3)
+
+
+def _edges(page: Sequence[Line]) -> set[int]:
+    """The places of a page's highest and lowest two lines."""
+    order = sorted(range(len(page)), key=lambda at: page[at].bottom)
+    return {*order[:2], *order[-2:]}
+
+
+def _keys(held: Line, number: int) -> set[_Key]:
+    """What makes a line at a page's edge the same as one of another page: height and words, and a number that counts pages."""
+    height, text = round(held.bottom / 3), " ".join(held.text.split()).strip(" -–|")
+    found = list(_DIGITS.finditer(text))
+    counted = {
+        (height, f"{text[: one.start()]}#{text[one.end() :]}", int(one[0]) - number)
+        for one in (*found[:1], *found[-1:])
+    }
+    return {(height, text, 0), *counted}
+
+
+def _usual(lines: Iterable[Line]) -> float:
+    """The size in which most characters are set."""
+    sizes: Counter[float] = Counter()
+    for held in lines:
+        sizes[round(held.size * 2) / 2] += len(held.text)
+    return sizes.most_common(1)[0][0] if sizes else 10.0
+
+
+def _levels(lines: Sequence[Line], usual: float) -> dict[float, int]:
+    """The level of heading that each size stands for, from the largest; sizes that are near are one."""
+    sizes = sorted(
+        {round(held.size * 2) / 2 for held in lines if held.size >= usual * LARGER and len(held.text) <= HEADING},
+        reverse=True,
+    )
+    levels: dict[float, int] = {}
+    level, last = 0, 0.0
+    for size in sizes:
+        if not level or size < last * 0.95:
+            level, last = level + 1, size
+        levels[size] = min(level, LEVELS)
+    return levels
+
+
+def _goes_on(paragraph: Sequence[Line], held: Line, edge: float, levels: dict[float, int]) -> bool:
+    """Whether a line belongs to the paragraph before it; `edge` is where lines of this column end."""
+    last = paragraph[-1]
+    if abs(held.size - last.size) > SAME or _begins(paragraph, held) or LEADER in last.text:
+        return False
+    if held.bold != last.bold and (len(paragraph) == 1 or _level(last, levels)):
+        return False
+    ended = _ENDS.search(last.text) is not None
+    if held.top > last.bottom + last.size / 2:  # the next column or page
+        return not ended and held.text[:1].islower()
+    if last.bottom - held.top > AIRY * held.size:
+        return False
+    listed = _BULLET.match(paragraph[0].text) or _NUMBER.match(paragraph[0].text)
+    if ended and not listed and held.left - paragraph[-1].left > INDENT * held.size:
+        return False
+    free = edge - last.right
+    return free < SHORT * (edge - last.left) and (free < 8 * held.size or not (ended or held.text[:1].isupper()))
+
+
+def _edge(page: Sequence[Line], held: Line) -> float:
+    """The right end of the column that a line stands in: lines that begin near it are of that column."""
+    return max(one.right for one in page if abs(one.left - held.left) <= NEAR * held.size)
+
+
+def _begins(paragraph: Sequence[Line], held: Line) -> bool:
+    """Whether a line begins an item of a list."""
+    if _BULLET.match(held.text):
+        return True
+    last = paragraph[-1]
+    listed = _NUMBER.match(paragraph[0].text) or _BULLET.match(paragraph[0].text)
+    return _NUMBER.match(held.text) is not None and bool(listed or _ENDS.search(last.text) or last.right < held.right)
+
+
+def _level(held: Line, levels: dict[float, int]) -> int:
+    return levels.get(round(held.size * 2) / 2, 0)
+
+
+def _paragraph(lines: Sequence[Line], levels: dict[float, int], usual: float) -> str:
+    """A heading, an item of a list, or prose."""
+    text = _running([held.text for held in lines])
+    if LEADER in text:
+        return line(text)
+    level = _level(lines[0], levels)
+    if level and len(text) <= HEADING and any(char.isalpha() for char in text):
+        return f"{'#' * level} {inline(text)}"
+    if (
+        all(held.bold for held in lines)
+        and len(lines) <= 2
+        and len(text) <= 100
+        and not _ENDS.search(text)
+        and lines[0].size >= usual * 0.95
+    ):
+        return f"{'#' * min(6, max(levels.values(), default=0) + 1)} {inline(text)}"
+    if bullet := _BULLET.match(text):
+        return f"- {line(text[bullet.end() :])}"
+    if number := _NUMBER.match(text):
+        digits = number[1] if number[1].isdigit() else str(ord(number[1]) - 96)
+        return f"{digits}. {line(text[number.end() :])}" if number[1].isdigit() else f"- {line(text)}"
+    return line(text)
+
+
+def _running(texts: Sequence[str]) -> str:
+    """Lines as one: a blank between them, but none between characters of scripts that write none."""
+    text = texts[0]
+    for more in texts[1:]:
+        close = _unspaced(text[-1:]) and _unspaced(more[:1])
+        text = f"{text}{more}" if close else f"{text} {more}"
+    return text
+
+
+def _unspaced(char: str) -> bool:
+    return "\u3000" <= char <= "\u9fff" or "\uff00" <= char <= "\uffef"
+
+
+def _listed(blocks: Sequence[str]) -> str:
+    """The blocks, a blank line between them, but none between items of one list."""
+    text = list(blocks[:1])
+    for before, block in itertools.pairwise(blocks):
+        text += ["\n" if _item(before) and _item(block) else "\n\n", block]
+    return "".join(text)
+
+
+def marks_item(text: str) -> bool:
+    """Whether this is what stands before an item of a list."""
+    return _MARK.fullmatch(text) is not None
+
+
+def _item(block: str) -> bool:
+    return re.match(r"(?:-|\d{1,3}\.) ", block) is not None
+
+
+def _rows(page: Sequence[Line], at: int) -> int:
+    """Where the table ends that begins at line `at`; `at` itself if none does."""
+    end = at
+    while end < len(page) and len(page[end].cells) > 1 and (end == at or page[end].bottom < page[end - 1].bottom):
+        end += 1
+    rows = page[at:end]
+    if len(rows) < 2 or len(columns := _columns(rows)) < 2:
+        return at
+    cells = [text for row in rows for _, _, text in row.cells]
+    if sum(map(len, cells)) > PROSE * len(cells):
+        return at
+    return end if all(len({_column(columns, cell) for cell in row.cells}) == len(row.cells) for row in rows) else at
+
+
+def _columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
+    """What the cells of all rows cover, from left to right, where nothing stands in between."""
+    columns: list[tuple[float, float]] = []
+    for left, right, _ in sorted(cell for row in rows for cell in row.cells):
+        if columns and left < columns[-1][1]:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], right))
+        else:
+            columns.append((left, right))
+    return columns
+
+
+def _column(columns: Sequence[tuple[float, float]], cell: tuple[float, float, str]) -> int:
+    return next((at for at, (left, right) in enumerate(columns) if left <= cell[0] <= right), 0)
+
+
+def _table(rows: Sequence[Line]) -> str:
+    columns = _columns(rows)
+    filled = []
+    for row in rows:
+        values = [""] * len(columns)
+        for held in row.cells:
+            values[_column(columns, held)] = held[2]
+        filled.append(values)
+    return table(filled)

@@ -1,0 +1,129 @@
+"""Word and Excel files as Markdown."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+import mammoth
+import python_calamine
+
+from syncd.converters import Bounds, Reading, TooLarge, Unread
+from syncd.converters.package import checked, title
+from syncd.converters.tidy import inline, rows_as_text
+from syncd.converters.web import markdown
+
+CELLS: Final = 20_000_000  # of one sheet, empty ones included: they are all held at once
+_STYLES: Final = """
+p[style-name='Title'] => h1:fresh
+p[style-name='Subtitle'] => p:fresh
+p[style-name='Preformatted Text'] => pre:separator('\\n')
+p[style-name='Source Code'] => pre:separator('\\n')
+p[style-name='HTML Preformatted'] => pre:separator('\\n')
+p[style-name='Quote'] => blockquote > p:fresh
+p[style-name='Quotations'] => blockquote > p:fresh
+p[style-name='Intense Quote'] => blockquote > p:fresh
+"""
+
+_REFERENCE: Final = re.compile(r"\[\\\[(\d{1,6})\\\]\]\(#(?:foot|end)note-\d{1,6}\)")
+_NOTE: Final = re.compile(r"^(\d{1,6})\. (.*) \[↑\]\(#(?:foot|end)note-ref-\d{1,6}\)$", re.MULTILINE)
+
+
+def read_docx(file: BinaryIO, bounds: Bounds) -> Reading:
+    """A Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
+    with checked(file, "word/", bounds) as archive:
+        named = title(archive)
+    file.seek(0)
+    try:
+        made = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_left_out, ignore_empty_paragraphs=True)
+    except RecursionError as error:
+        raise TooLarge("the document is nested too deeply") from error
+    text = _REFERENCE.sub(r"[^\1]", markdown(made.value)[0])
+    return Reading(_NOTE.sub(r"[^\1]: \2", text), title=named)
+
+
+def _left_out(_: Any) -> list[Any]:
+    return []
+
+
+def read_xlsx(file: BinaryIO, bounds: Bounds) -> Reading:
+    """An Excel file: each visible sheet as a section, each block of rows as a table, values as they were computed."""
+    with checked(file, "xl/", bounds) as archive:
+        named = title(archive)
+    file.seek(0)
+    try:
+        book = python_calamine.CalamineWorkbook.from_filelike(file)
+        metadata = [sheet for sheet in book.sheets_metadata if sheet.typ == python_calamine.SheetTypeEnum.WorkSheet]
+        shown = [sheet.name for sheet in metadata if sheet.visible == python_calamine.SheetVisibleEnum.Visible]
+        hidden = len(metadata) - len(shown)
+        told = "one hidden sheet was left out" if hidden == 1 else f"{hidden} hidden sheets were left out"
+        warnings = (told,) if hidden else ()
+        text, size = [], 0
+        for name in shown[: bounds.pages]:
+            if size > bounds.text:
+                break
+            held = _sheet(book, name)
+            if held:
+                text.append(f"## {inline(' '.join(name.split()))}\n\n{held}")
+                size += len(text[-1])
+    except python_calamine.PasswordError as error:
+        raise Unread("the file is protected by a password; save it without one") from error
+    except (python_calamine.CalamineError, ValueError, OSError) as error:
+        raise Unread("the file is damaged: it is no Excel workbook that can be read") from error
+    if not text and shown:
+        warnings = (*warnings, "the sheets hold no values")
+    return Reading(
+        "\n\n".join(text),
+        title=named,
+        pages=len(shown),
+        cut=len(shown) > bounds.pages or size > bounds.text,
+        warnings=warnings,
+    )
+
+
+def _sheet(book: Any, name: str) -> str:
+    sheet = book.get_sheet_by_name(name)
+    if sheet.height * sheet.width > CELLS:
+        raise TooLarge(f"a sheet has more than {CELLS:,} cells")
+    return "\n\n".join(rows_as_text(rows) for rows in _blocks(sheet.iter_rows()))
+
+
+def _blocks(rows: Iterator[list[Any]]) -> Iterator[list[list[str]]]:
+    """The rows of a sheet in blocks that empty rows part."""
+    block: list[list[str]] = []
+    for row in rows:
+        values = [_value(value) for value in row]
+        if any(values):
+            block.append(values)
+        elif block:
+            yield _trimmed(block)
+            block = []
+    if block:
+        yield _trimmed(block)
+
+
+def _trimmed(rows: list[list[str]]) -> list[list[str]]:
+    """The rows without the columns that are empty on both sides."""
+    filled = {i for row in rows for i, value in enumerate(row) if value}
+    first, last = min(filled), max(filled)
+    return [row[first : last + 1] for row in rows]
+
+
+def _value(value: Any) -> str:
+    """A value as a person would read it."""
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float():
+            return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.15g}"
+        case dt.datetime():
+            whole = value.time() == dt.time()
+            return value.date().isoformat() if whole else value.isoformat(" ", "seconds")
+        case dt.time():
+            return value.isoformat("seconds")
+        case dt.timedelta():
+            return str(value)
+        case _:
+            return " ".join(str(value).split())

@@ -1,0 +1,111 @@
+"""Look through an Office file, a ZIP archive of XML, before any library opens it.
+
+Law, tested: what passes unpacks to at most what is allowed, is whole, states no entity, and is of the type it is taken for."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+from xml.parsers import expat
+
+from syncd.converters import Bounds, TooLarge, Unread
+
+ENTRIES: Final = 10_000  # parts of one file; a large presentation has 2,000
+RATIO: Final = 1_000  # deflate makes no more than that of anything
+DENSE: Final = 32 << 20  # bytes from which a part that shrank more than `PACKED` times is no document
+PACKED: Final = 200
+PART: Final = 256 << 20  # bytes of one part of XML: its tree takes many times that
+BLOCK: Final = 1 << 20
+
+_DECLARES: Final = tuple(
+    word.encode(encoding) for word in ("<!DOCTYPE", "<!ENTITY") for encoding in ("ascii", "utf-16-le", "utf-16-be")
+)
+_DAMAGE: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    struct.error,
+    NotImplementedError,
+    ValueError,
+    OSError,
+    RuntimeError,
+    OverflowError,
+)
+_NAMES: Final = re.compile(r"[^\x00-\x1f\\]{1,1000}")
+
+
+def checked(file: BinaryIO, folder: str, bounds: Bounds) -> zipfile.ZipFile:
+    """The archive, if it is whole, of bearable size and holds `folder`, as an Office file of that type does."""
+    try:
+        archive = zipfile.ZipFile(file)
+        entries = archive.infolist()
+    except _DAMAGE as error:
+        raise Unread("the file is damaged or was cut off: it is no whole Office file") from error
+    if len(entries) > ENTRIES:
+        raise TooLarge(f"the file has more than {ENTRIES:,} parts")
+    if any(entry.flag_bits & 1 for entry in entries):
+        raise Unread("the file is protected by a password; save it without one")
+    total = sum(entry.file_size for entry in entries)
+    if total > bounds.inflated:
+        raise TooLarge(f"the file unpacks to more than {bounds.inflated >> 20:,} MiB")
+    if any(entry.file_size > DENSE and entry.file_size > PACKED * entry.compress_size for entry in entries):
+        raise TooLarge("a part of the file unpacks to suspiciously much")
+    if not any(entry.filename.startswith(folder) for entry in entries):
+        raise Unread("the file is a ZIP archive, and not an Office file of the type that its name says")
+    for entry in entries:
+        _look_through(archive, entry)
+    return archive
+
+
+def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """Unpack a part once, without keeping it: reading stops at the size that it states, and its checksum is compared."""
+    if not _NAMES.fullmatch(entry.filename):
+        raise Unread("the file is damaged: a part of it has no proper name")
+    markup = entry.filename.lower().endswith((".xml", ".rels", ".vml"))
+    if markup and entry.file_size > PART:
+        raise TooLarge(f"a part of the file has more than {PART >> 20} MiB of XML")
+    tail = b""
+    try:
+        with archive.open(entry) as part:
+            while block := part.read(BLOCK):
+                if markup and any(word in tail + block for word in _DECLARES):
+                    raise Unread("the file declares entities, which no Office file does")
+                tail = block[-32:]
+    except _DAMAGE as error:
+        raise Unread("the file is damaged or was cut off: a part of it can't be unpacked") from error
+
+
+def title(archive: zipfile.ZipFile) -> str | None:
+    """The title in the document's properties."""
+    found: list[str] = []
+    inside = False
+
+    def start(name: str, _: dict[str, str]) -> None:
+        nonlocal inside
+        inside = name.endswith("}title")
+
+    def end(_: str) -> None:
+        nonlocal inside
+        inside = False
+
+    def text(data: str) -> None:
+        if inside:
+            found.append(data)
+
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
+    try:
+        parser.Parse(archive.read("docProps/core.xml"), True)
+    except (LookupError, expat.ExpatError, *_DAMAGE):
+        return None
+    return " ".join("".join(found).split()) or None
+
+
+def parts(archive: zipfile.ZipFile, pattern: str) -> Iterator[str]:
+    """The names of the parts that match."""
+    wanted = re.compile(pattern)
+    return (name for name in archive.namelist() if wanted.fullmatch(name))

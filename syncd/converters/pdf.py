@@ -1,0 +1,141 @@
+"""PDF files as text, by PDFium: where each line stands and how large its letters are goes to `layout`."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+from syncd.converters import Bounds, Reading, Unread
+from syncd.converters.layout import Line, composed, marks_item
+
+GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
+LONG: Final = 200_000  # characters of a page; no page that a person reads has as many
+
+_WORD: Final = re.compile(r"\S+")
+_HEAVY: Final = re.compile(rb"bold|black|heavy|demi|cmbx|sfbx", re.IGNORECASE)
+
+
+def read_pdf(file: BinaryIO, bounds: Bounds) -> Reading:
+    """A PDF file: its text layer with headings, lists and tables as far as they can be told; pictures are not read."""
+    try:
+        document = pypdfium2.PdfDocument(file)
+        count = len(document)
+        named = " ".join(document.get_metadata_value("Title").split())
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) == pdfium.FPDF_ERR_PASSWORD:
+            raise Unread("the file is protected by a password; save it without one") from error
+        raise Unread("the file is damaged or was cut off: it is no PDF that can be read") from error
+    if count < 1:
+        raise Unread("the file is damaged: it has no pages")
+    pages: list[list[Line]] = []
+    size, broken = 0, 0
+    for number in range(min(count, bounds.pages)):
+        if size > bounds.text:
+            break
+        try:
+            pages.append(list(_lines(document, number)))
+        except pypdfium2.PdfiumError:
+            pages.append([])
+            broken += 1
+        size += sum(len(line.text) for line in pages[-1])
+    if broken == len(pages):
+        raise Unread("the file is damaged: none of its pages can be read")
+    empty = sum(not page for page in pages)
+    warnings = [f"{broken:,} pages are damaged"] * (broken > 0)
+    if empty == len(pages):
+        warnings.append("the file holds no text: its pages are pictures, and text in pictures is not read")
+    elif empty > broken:
+        warnings.append(f"{empty - broken:,} of {len(pages):,} pages hold no text")
+    if len(pages) < count:
+        warnings.append(f"the first {len(pages):,} of {count:,} pages were read")
+    return Reading(composed(pages), title=named or None, pages=count, cut=len(pages) < count, warnings=tuple(warnings))
+
+
+def _lines(document: pypdfium2.PdfDocument, number: int) -> Iterator[Line]:
+    """The lines of a page in the order in which the file draws them."""
+    page = document[number]
+    try:
+        held = page.get_textpage()
+        try:
+            yield from _Page(held).lines()
+        finally:
+            held.close()
+    finally:
+        page.close()
+
+
+class _Page:
+    """The text of an open page, and where its characters stand, in points from the foot of the page."""
+
+    def __init__(self, held: pypdfium2.PdfTextPage) -> None:
+        self._page = held.raw
+        count = min(held.count_chars(), LONG)
+        self._text: str = held.get_text_range(0, count) if count > 0 else ""
+        self._even = count == len(self._text)  # every character has a place in the text: then the places are equal
+        self._box, self._matrix = pdfium.FS_RECTF(), pdfium.FS_MATRIX()
+        self._name = ctypes.create_string_buffer(200)
+
+    def lines(self) -> Iterator[Line]:
+        """The lines that say something."""
+        at = 0
+        for text in self._text.split("\r\n"):
+            if text.strip():
+                yield self._line(text, at)
+            at += len(text) + 2
+
+    def _line(self, text: str, at: int) -> Line:
+        """The line `text` that begins at the place `at` of the page's text."""
+        spans = [found.span() for found in _WORD.finditer(text)]
+        cells: list[tuple[float, float, str]] = []
+        begun = spans[0][0]
+        left, low, right, high = head = self._where(at + begun)
+        size = max(self._size(at + begun), self._size(at + spans[-1][1] - 1), 1.0)
+        before = head
+        for (_, end), (start, _) in itertools.pairwise([*spans, (len(text), len(text))]):
+            before = self._where(at + end - 1)
+            if start == len(text):
+                break
+            after = self._where(at + start)
+            right, left = max(right, before[2], after[2]), min(left, before[0], after[0])
+            apart = max(after[0] - before[2], before[0] - after[2])
+            if apart > GAP * size and abs(after[1] - before[1]) < size / 2 and not marks_item(text[begun:end]):
+                cells.append((*self._span(at + begun, at + end - 1), text[begun:end]))
+                begun = start
+        right, left = max(right, before[2]), min(left, before[0])
+        cells.append((*self._span(at + begun, at + spans[-1][1] - 1), text[begun : spans[-1][1]]))
+        bold = self._bold(at + spans[0][0]) and self._bold(at + spans[-1][1] - 1)
+        return Line(text.strip(), left, right, high, min(low, before[1]), size, bold=bold, cells=tuple(cells))
+
+    def _span(self, first: int, last: int) -> tuple[float, float]:
+        one, other = self._where(first), self._where(last)
+        return min(one[0], other[0]), max(one[2], other[2])
+
+    def _where(self, at: int) -> tuple[float, float, float, float]:
+        """Left, bottom, right and top of a character."""
+        box = self._box
+        if not pdfium.FPDFText_GetLooseCharBox(self._page, self._char(at), box):
+            return 0.0, 0.0, 0.0, 0.0
+        return box.left, box.bottom, box.right, box.top
+
+    def _size(self, at: int) -> float:
+        """How large a character is set: the size of its font, as it was scaled."""
+        char = self._char(at)
+        size = float(pdfium.FPDFText_GetFontSize(self._page, char))
+        if pdfium.FPDFText_GetMatrix(self._page, char, self._matrix):
+            size *= math.hypot(self._matrix.c, self._matrix.d)
+        return size
+
+    def _bold(self, at: int) -> bool:
+        """Whether a character is set in a bold font, as the font's name says; its weight is a guess of PDFium's."""
+        length = pdfium.FPDFText_GetFontInfo(self._page, self._char(at), self._name, len(self._name), None)
+        return 0 < length <= len(self._name) and _HEAVY.search(self._name.value) is not None
+
+    def _char(self, at: int) -> int:
+        return at if self._even else int(pdfium.FPDFText_GetCharIndexFromTextIndex(self._page, at))

@@ -1,0 +1,175 @@
+"""Text in any encoding, Markdown, JSON and CSV: what is text already."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import charset_normalizer
+
+from syncd.converters import Bounds, Reading, TooLarge, Unread
+from syncd.converters.tidy import plain, rows_as_text
+from syncd.kinds import stray, wide
+from syncd.note import FrontmatterError, properties, split
+
+SAMPLE: Final = 65_536  # bytes that an encoding is guessed from
+WIDEST: Final = 1_000  # columns of a table
+DEEPEST: Final = 40  # levels that are indented
+BAD: Final = "\ufffd"
+SOME: Final = "some bytes are no text, and were replaced"
+_BEYOND: Final = re.compile("[^\x00-\x7f]")
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
+# Encodings that text is found in, the likelier first; without this list a few words of German may be taken for Mac Iceland's.
+_LIKELY: Final = [
+    "cp1252", "cp1250", "cp1255", "cp1251", "cp1253", "cp1254", "cp1256", "koi8_r",
+    "shift_jis", "euc_jp", "iso2022_jp", "gb18030", "big5", "euc_kr",
+]  # fmt: skip
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}:,]|[^\s"\][{}:,]+')
+_DELIMITERS: Final = ",;\t|"
+
+
+def decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
+    """The text of `raw`, and a warning if its encoding had to be guessed. Raises Unread for what is no text."""
+    for mark, name in _MARKS:
+        if raw.startswith(mark):
+            return raw.decode(name, "replace"), ()
+    sample = raw[:SAMPLE]
+    guess = wide(sample)
+    if guess is None and stray(sample):
+        raise Unread("the file holds bytes that are no text")
+    text = raw.decode("utf-8", "replace") if guess is None else ""
+    bad = text.count(BAD)
+    if guess is None and bad < max(1, len(_BEYOND.findall(text)) - bad):
+        return text, (SOME,) * (bad > 0)
+    guess = guess or _guessed(raw.replace(b"\x00", b""))
+    if guess is not None:
+        return raw.decode(guess, "replace"), (f"the encoding was guessed: {guess}",)
+    if bad > len(text) // 20:
+        raise Unread("the file holds bytes that are no text in any known encoding")
+    return text, (SOME,)
+
+
+def _guessed(raw: bytes) -> str | None:
+    at = next((i for i in range(0, len(raw), SAMPLE) if not raw[i : i + SAMPLE].isascii()), 0)
+    sample = raw[max(0, at - SAMPLE // 2) : at + SAMPLE]
+    found = {match.encoding: match for match in charset_normalizer.from_bytes(sample, cp_isolation=_LIKELY, steps=10)}
+    rank = {name: (round(match.chaos, 2), -round(match.coherence, 2)) for name, match in found.items()}
+    return min(rank, key=lambda name: (rank[name], _LIKELY.index(name)), default=None)
+
+
+def read_text(file: BinaryIO, bounds: Bounds) -> Reading:
+    """Text, as it stands."""
+    text, warnings, cut = _text(file, bounds)
+    return Reading(text, cut=cut, warnings=warnings)
+
+
+def read_markdown(file: BinaryIO, bounds: Bounds) -> Reading:
+    """Markdown, as it stands; front matter becomes a block of code, so that it is read as text and sets no property."""
+    text, warnings, cut = _text(file, bounds)
+    front, body = split(text)
+    title = None
+    if front:
+        try:
+            title = properties(front).get("title")
+        except FrontmatterError:
+            warnings = (*warnings, "the front matter is no YAML")
+        inner = "\n".join(front.strip().split("\n")[1:-1])
+        text = f"{_fenced(inner, 'yaml')}\n\n{body.lstrip(chr(10))}"
+    if not isinstance(title, str) or not title.strip():
+        heading = re.search(r"^# +(\S.{0,200}?)[ #]*$", body, re.MULTILINE)
+        title = heading[1] if heading else None
+    return Reading(text, title=title, cut=cut, warnings=warnings)
+
+
+def read_json(file: BinaryIO, bounds: Bounds) -> Reading:
+    """JSON, or JSON of one value a line, as a block of code, laid out; what is not valid is kept as it stands."""
+    text, warnings, cut = _text(file, bounds)
+    title = None
+    try:
+        values = [json.loads(text)]
+    except RecursionError:
+        values, warnings = [], (*warnings, "the JSON is nested too deeply to be laid out")
+    except ValueError:
+        try:
+            values = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, RecursionError):
+            values, warnings = [], (*warnings, "the file is no valid JSON; it is kept as text")
+    if len(values) == 1 and isinstance(values[0], dict):
+        title = next((values[0][key] for key in ("title", "name") if isinstance(values[0].get(key), str)), None)
+    body = _laid_out(text) if values else text.strip("\n")
+    return Reading(f"{_fenced(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
+
+
+def _laid_out(text: str) -> str:
+    """Valid JSON with a line for each value: numbers as they were written, characters as themselves."""
+    parts: list[str] = []
+    depth, before = 0, ""
+    for word in _TOKEN.findall(text):
+        closes = word in "]}"
+        depth -= closes
+        if before == ":":
+            parts.append(" ")
+        elif before and word not in ",:" and not (closes and before in "[{"):
+            parts.append("\n" + " " * min(depth, DEEPEST))
+        parts.append(json.dumps(json.loads(word), ensure_ascii=False) if word[0] == '"' else word)
+        depth += word in "[{"
+        before = word
+    return "".join(parts)
+
+
+def _fenced(text: str, language: str) -> str:
+    """Text as a block of code, whose fence is longer than any in it."""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def read_csv(file: BinaryIO, bounds: Bounds) -> Reading:
+    """Rows of values as a table."""
+    text, warnings, cut = _text(file, bounds)
+    rows = [row for row in _rows(text.replace("\x00", "")) if any(value.strip() for value in row)]
+    if rows and max(map(len, rows)) > WIDEST:
+        raise TooLarge(f"a row has more than {WIDEST:,} columns")
+    if rows and max(map(len, rows)) == 1:
+        return Reading(text, cut=cut, warnings=warnings)
+    return Reading(rows_as_text(rows), cut=cut, warnings=warnings)
+
+
+def _rows(text: str) -> Iterator[list[str]]:
+    csv.field_size_limit(max(131_072, len(text)))
+    lines = text.split("\n", 1)
+    first = lines[0].strip().lower()
+    given = first[4] if len(first) == 5 and first.startswith("sep=") else ""
+    if given and len(lines) == 2:
+        text = lines[1]
+    try:
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=given or _delimiter(text))
+    except csv.Error:
+        yield from ([line] for line in text.splitlines())
+
+
+def _delimiter(text: str) -> str:
+    """What stands between values: of the usual characters the one that makes most rows equally wide."""
+
+    def even(delimiter: str) -> tuple[int, int]:
+        rows = itertools.islice(csv.reader(io.StringIO(text[:SAMPLE], newline=""), delimiter=delimiter), 50)
+        widths = [len(row) for row in rows if row]
+        usual = max(set(widths), key=lambda width: (widths.count(width), width), default=1)
+        return (widths.count(usual) if usual > 1 else 0, usual)
+
+    return max(_DELIMITERS, key=even)
+
+
+def _text(file: BinaryIO, bounds: Bounds) -> tuple[str, tuple[str, ...], bool]:
+    """The file's text, as far as it can be kept; four bytes a character are the most that an encoding takes."""
+    raw = file.read(bounds.text * 4 + 1)
+    text, warnings = decoded(raw)
+    return plain(text), warnings, len(raw) > bounds.text * 4

@@ -1,0 +1,97 @@
+"""HTML as Markdown: what a browser shows at first, and nothing that would act or be fetched."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO, Final
+
+import html_to_markdown
+
+from syncd.converters import Bounds, Reading, TooLarge, Unread
+from syncd.converters.plain import decoded
+
+_CHARSET: Final = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
+_OPTIONS: Final = html_to_markdown.ConversionOptions(
+    bullets="-", compact_tables=True, escape_misc=True, escape_asterisks=True, inline_data_media="drop_element",
+    hidden_content="drop", extract_metadata=True, autolinks=False, list_indent_width=4,
+    exclude_selectors=["iframe", "object", "embed", "audio", "video", "canvas", "svg"],
+    preprocessing=html_to_markdown.PreprocessingOptions(enabled=True, remove_navigation=True, remove_forms=True),
+)  # fmt: skip
+LARGEST: Final = 64 << 20  # bytes of HTML: a tree of it takes many times that
+
+_FENCE: Final = re.compile(r" {0,12}(`{3,}|~{3,})")
+_CODE: Final = re.compile(r"(`+)(?!`)[^\n]{1,4000}?(?<!`)\1(?!`)")
+_LEAD: Final = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)*(?:\\[-+=~#]|\d{1,9}\\[.)](?=\s|$))?")
+# Escapes that the converter makes everywhere and that are needed at the start of a line alone.
+_NEEDLESS: Final = re.compile(r"\\(?:(\\)|([-.=+&~(){}!]))")
+_HASH: Final = re.compile(r"(?<=[\w/&])\\#|\\#(?=[\d\s]|$)")
+_IMAGE: Final = re.compile(r"!\[([^\[\]\n]{0,1000})\]\(([^()\s]{0,2000})(?:\s+\"[^\"\n]{0,1000}\")?\)")
+_ACTS: Final = re.compile(
+    r"\[([^\[\]\n]{0,1000})\]\(<?\s*(?:javascript|vbscript|data|file|obsidian)\s*:[^()\n]{0,4000}(?:\([^()\n]{0,2000}\)[^()\n]{0,2000})*\)",
+    re.IGNORECASE,
+)
+
+
+def read_html(file: BinaryIO, _: Bounds) -> Reading:
+    """A page; its title is that of the document."""
+    raw = file.read(LARGEST + 1)
+    if len(raw) > LARGEST:
+        raise TooLarge(f"the page has more than {LARGEST >> 20} MiB of HTML")
+    text, warnings = _decoded(raw)
+    markdown_, title = markdown(text)
+    return Reading(markdown_, title=title, warnings=warnings)
+
+
+def markdown(html: str) -> tuple[str, str | None]:
+    """HTML as Markdown, and the title that it states."""
+    try:
+        made = html_to_markdown.convert(html, _OPTIONS)
+    except (html_to_markdown.ConversionError, ValueError, RuntimeError) as error:
+        raise Unread("the HTML can't be read") from error
+    text = made.content or ""
+    document = made.metadata.document if made.metadata else None
+    title = document.title if document else None
+    if text.startswith("---\n") and (end := text.find("\n---\n", 3)) > 0:  # what the head of the page says of it
+        text = text[end + 5 :]
+    return _eased(text.lstrip("\n")), " ".join(title.split()) if title and title.strip() else None
+
+
+def _decoded(raw: bytes) -> tuple[str, tuple[str, ...]]:
+    """The page's text in the encoding that it states, or else in the one it seems to be in."""
+    if (stated := _CHARSET.search(raw, 0, 4096)) and not raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return raw.decode(stated[1].decode("ascii")), ()
+        except (LookupError, ValueError):
+            pass  # an encoding that is none, or not this page's
+    return decoded(raw)
+
+
+def _eased(text: str) -> str:
+    """Markdown without needless escapes, images as links to them, links that would act as their text."""
+    lines, fence = [], ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if found and (not fence or (found[1].startswith(fence) and not line.strip(" `~"))):
+            fence = "" if fence else found[1]
+        elif line and not fence:
+            line = _line(line)  # noqa: PLW2901 (the line as it will be)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _line(line: str) -> str:
+    """A line without needless escapes: those where it begins, and those in code, stay."""
+    found = _LEAD.match(line)
+    at = found.end() if found else 0
+    parts, last = [line[:at]], at
+    for code in _CODE.finditer(line, at):
+        parts += [_prose(line[last : code.start()]), code[0]]
+        last = code.end()
+    return "".join([*parts, _prose(line[last:])])
+
+
+def _prose(text: str) -> str:
+    text = _NEEDLESS.sub(lambda found: "\\\\" if found[1] else found[2], text)
+    text = _HASH.sub("#", text)
+    text = _IMAGE.sub(lambda found: f"[{found[1]}]({found[2]})" if found[1].strip() and found[2] else found[1], text)
+    return _ACTS.sub(r"\1", text)

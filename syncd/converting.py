@@ -1,0 +1,92 @@
+"""The child process that reads one file, given on its standard input, and prints it as Markdown in JSON.
+
+Law, tested: whatever the file, it prints one answer or none at all; it writes no file, and no text of the host gets
+into what it prints. `syncd/convert.py` starts and ends it."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from syncd.confine import alone, bound, sealed
+from syncd.converters import Bounds, Reader, Reading, TooLarge, Unread
+from syncd.converters.tidy import cut, plain, tidy
+from syncd.kinds import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
+
+READERS: Final = {
+    MARKDOWN: ("plain", "read_markdown"), TEXT: ("plain", "read_text"), JSON: ("plain", "read_json"),
+    CSV: ("plain", "read_csv"), HTML: ("web", "read_html"), PDF: ("pdf", "read_pdf"), DOCX: ("office", "read_docx"),
+    XLSX: ("office", "read_xlsx"), PPTX: ("slides", "read_pptx"),
+}  # fmt: skip
+AS_GIVEN: Final = frozenset({MARKDOWN, TEXT, JSON})  # not tidied: their white space says something
+TITLE: Final = 300  # characters
+
+
+class _Given(io.BufferedReader):
+    """The file on standard input; libraries that ask where it lies are told nothing."""
+
+    name = None  # not the number of its descriptor
+
+
+def main() -> None:
+    """Read the file on standard input as the one argument, an object of JSON, says, and print the answer."""
+    asked = json.loads(sys.argv[1])
+    with suppress(OSError):
+        Path.cwd().rmdir()  # no relative path leads anywhere then, and nothing is left over
+    bound(seconds=asked["seconds"], memory=asked["address"])
+    alone(asked["parent"])
+    os.nice(10)
+    with _Given(io.FileIO(0)) as file:
+        told = json.dumps(answer(file, asked)).encode()
+    sys.stdout.buffer.write(told)
+    sys.stdout.buffer.flush()
+
+
+def answer(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
+    """The text of the file, or what is wrong with it. The process can open no other file afterwards."""
+    try:
+        read = _reader(asked["media_type"])
+        sealed({sys.prefix, sys.base_prefix, *filter(None, sys.path)})
+        gc.disable()  # a document is read once and then the process ends
+        return _read(read, file, asked)
+    except TooLarge as error:
+        return {"error": "exhausted", "message": str(error)}
+    except Unread as error:
+        return {"error": "unreadable", "message": str(error)}
+    except MemoryError:
+        return {"error": "memory"}
+    except RecursionError:
+        return {"error": "exhausted", "message": "the file is nested too deeply"}
+
+
+def _reader(media_type: str) -> Reader:
+    """The reader of a type; its libraries are loaded now, before the process may open nothing else."""
+    module, name = READERS[media_type]
+    read: Reader = getattr(importlib.import_module(f"syncd.converters.{module}"), name)
+    return read
+
+
+def _read(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
+    found: Reading = read(file, Bounds(asked["pages"], asked["inflated"], asked["text"]))
+    whole = plain(found.text) if asked["media_type"] in AS_GIVEN else tidy(found.text)
+    text, shortened = cut(whole, asked["text"])
+    title = " ".join(plain(found.title or "").split())[:TITLE]
+    return {
+        "text": text,
+        "title": title or None,
+        "pages": found.pages,
+        "cut": found.cut or shortened,
+        "warnings": list(found.warnings),
+    }
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)  # what libraries do at the end is of no use, and may hang

@@ -1,0 +1,95 @@
+"""The desk that is handed to the rim: it hands workspaces out, and holds what else agents and routes may ask.
+
+Law: what is built here holds the captures' index and nothing of the vault proper's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.identity import fold
+from syncd.audit import Author
+from syncd.capture import workspace_name
+from syncd.keys import Keys
+from syncd.place import place
+from syncd.pushes import Pushes
+from syncd.telemetry import Sample
+from syncd.tools import Tools
+from syncd.uploads import Uploads
+from syncd.workspace import Workspace
+
+
+class Desk:
+    """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        keys: Keys,
+        status: Callable[[Collection[str] | None], dict[str, Any]],
+        pushes: Pushes,
+        samples: Callable[[], list[Sample]] = list,
+    ) -> None:
+        self._tools, self.keys, self.status = tools, keys, status
+        self.pushes, self.samples = pushes, samples
+        self.queue = tools.queue
+
+    @property
+    def uploads(self) -> Uploads:
+        """The files on their way in."""
+        return self._tools.uploads
+
+    def on_change(self, told: Callable[[Collection[str] | None], object]) -> Callable[[], None]:
+        """Have `told` called with the paths of captures that changed (None: nobody knows which), until what is returned is called.
+
+        It is called in the thread that changed them, while other changes wait, so it must be quick and raise nothing."""
+        listeners = self._tools.captures.told
+        listeners.append(told)
+        return partial(listeners.remove, told)
+
+    def denied(self, author: Author, error: MemexError, workspace: str) -> None:
+        """Log a write that `author` was not allowed; what was asked for is told only where it is the name of something."""
+        known: list[str] = []
+        with suppress(Unavailable):  # the vault is away
+            known = self.workspaces()
+        self._tools.audit.denied(author, error.code, workspace if workspace in known else "")
+
+    def workspaces(self) -> list[str]:
+        """The names of all workspaces: the folders of the inbox that can hold captures."""
+        probe = (f"{self._tools.inbox}/{name}/x.md" for name in self._tools.vault.folders(self._tools.inbox))
+        return sorted(spot.workspace for path in probe if (spot := place(path, self._tools.inbox)).scope == "captures")
+
+    def workspace(self, name: str) -> Workspace:
+        """The workspace of that name. It must exist."""
+        if name not in self.workspaces():
+            way = (
+                "`memex workspace create default` makes it"
+                if name == "default"
+                else "`memex workspace list` names them"
+            )
+            raise NotFound(f"no workspace {name!r}: {way}")
+        return Workspace(name, self._tools)
+
+    def create_workspace(self, name: str) -> Workspace:
+        """Make a workspace; one that exists is returned as it is.
+
+        Raises Conflict for the twin of one: where letter case does not count, both would be one folder."""
+        known = self.workspaces()
+        twin = next((other for other in known if fold(other) == fold(name)), None)
+        if twin and name not in known:
+            raise Conflict(f"there is a workspace {twin!r}: choose a name that differs in more than letter case")
+        self._tools.vault.make_folder(f"{self._tools.inbox}/{workspace_name(name)}")
+        return Workspace(name, self._tools)
+
+    def delete_workspace(self, name: str) -> None:
+        """Remove a workspace that holds no file. Raises InvalidArgument when it does."""
+        self.workspace(name)
+        try:
+            self._tools.vault.remove_folder(f"{self._tools.inbox}/{name}")
+        except MemexError as error:
+            raise InvalidArgument(
+                f"workspace {name!r} is not empty; move or delete its notes first", workspace=name
+            ) from error

@@ -1,0 +1,160 @@
+"""Notice the files that people put into the inbox, and have each read once it is quiet.
+
+Law, tested: a pass of the pipe tells of files as it does of notes, so none is missed; none is read while somebody writes
+it, none twice, and none again because its note was deleted. Nothing here changes a file or a note."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from index.errors import Conflict, MemexError, NotFound
+from index.model import Stat
+from syncd.file_note import digest_of
+from syncd.handled import Handled, same
+from syncd.listing import Listing
+from syncd.place import place
+from syncd.plan import below
+from syncd.shelf import Slot
+from syncd.vault import Sum, Vault
+
+EVERY_S: Final = 5.0  # between two looks at what waits
+SOURCE: Final = "inbox"  # of a document that nobody uploaded
+MISSING: Final = "file-missing: the file that it holds the text of is gone"
+
+log = logging.getLogger(__name__)
+
+
+class Dropped:
+    """The files of known types in all workspaces. `add` queues one: the workspace, and what the job is given.
+
+    `calm` says whether the notes of all that has been heard of are known: a note may be on its way with its file."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        captures: Slot,
+        handled: Handled,
+        add: Callable[[str, Mapping[str, Any]], object],
+        calm: Callable[[], bool],
+        *,
+        inbox: str,
+        quiet_s: float,
+    ) -> None:
+        self._vault, self._captures, self._handled, self._add, self._calm = vault, captures, handled, add, calm
+        self._inbox, self._quiet_s = inbox, quiet_s
+        self._lock = threading.Lock()
+        self._there: set[str] = set()
+        self._waiting: dict[str, tuple[Stat, float]] = {}  # as it was when it was last looked at, and since when
+        self._gone: set[str] = set()
+        self.unread: dict[str, str] = {}  # files that can't be looked into, and why
+
+    def seen(self, listing: Listing, under: Collection[str] | None) -> None:
+        """A pass has looked at `under` (None: at everything), and this is what it saw. Raises nothing, and reads nothing."""
+        now, looked = time.monotonic(), partial(below, folders=frozenset(("",) if under is None else under))
+        with self._lock:
+            for path in [path for path in self._there if looked(path) and listing.gone(path)]:
+                self._there.discard(path)
+                self._forget(path)
+            if under is None and listing.complete:
+                self._gone |= {path for path in self._handled.paths() if listing.gone(path)}
+            for path, stat in listing.others.items():
+                self._there.add(path)
+                self._gone.discard(path)
+                known, waiting = self._handled.get(path), self._waiting.get(path)
+                if known is not None and same(known.stat, stat):
+                    self._forget(path)
+                elif waiting is None or not same(waiting[0], stat):
+                    self._waiting[path] = stat, now
+
+    def _forget(self, path: str) -> None:
+        self._waiting.pop(path, None)
+        self.unread.pop(path, None)
+
+    def look(self) -> None:
+        """The job: queue what has been quiet for long enough."""
+        with self._lock:
+            gone, waiting = set(self._gone), dict(self._waiting)
+        if gone:
+            self._handled.forget(gone)
+            with self._lock:
+                self._gone -= gone
+        if not waiting or not self._calm():
+            return
+        for path, (stat, since) in sorted(waiting.items()):
+            if time.monotonic() - since < self._quiet_s:
+                continue
+            try:
+                quiet = self._quiet(path, stat)
+                if quiet is not None:
+                    self._settle(path, quiet)
+            except MemexError as error:  # it has changed just now, can't be read, or the queue is full
+                log.info("a file of the inbox is looked at again later: %s", error.message)
+                with self._lock:
+                    self.unread[path] = error.message
+                    self._waiting[path] = stat, time.monotonic()
+
+    def _quiet(self, path: str, was: Stat) -> Stat | None:
+        """The file's stat if it is as it was; else it waits on, unless it has gone."""
+        now = self._vault.stat(path)
+        if now is not None and same(now, was):
+            return now
+        with self._lock:
+            if now is None:
+                self._forget(path)
+            else:
+                self._waiting[path] = now, time.monotonic()
+        return None
+
+    def _settle(self, path: str, stat: Stat) -> None:
+        """Queue a file, unless these bytes of it were read already."""
+        found = self._vault.measured(path)
+        if not same(found.stat, stat):
+            raise Conflict("it has changed just now")
+        known, id = self._handled.get(path), self._read(path, found)
+        if (known is None or known.digest != found.digest) and id is None:
+            name = path.rpartition("/")[2]
+            given = {"name": name, "path": path, "size": stat.size, "source": SOURCE}
+            self._add(place(path, self._inbox).workspace, given)
+            log.info("a file of the inbox is queued: %a", name)
+        self._handled.put(path, found, id or "")
+        with self._lock:
+            self._forget(path)
+
+    def _read(self, path: str, found: Sum) -> str | None:
+        """The document that holds the text of these bytes: one that another machine made, say."""
+        for record in self._captures.index.of_file(path):
+            with suppress(NotFound):
+                raw, _ = self._vault.read(record.path)
+                if digest_of(raw) == found.digest:
+                    return record.id
+        return None
+
+    # What is told
+
+    def missing(self, workspaces: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
+        """The notes whose file is gone, each with its file; of these workspaces only."""
+        for file, note in self._captures.index.files():
+            if workspaces is not None and place(note, self._inbox).workspace not in workspaces:
+                continue
+            if file not in self._there:
+                with suppress(MemexError):  # nobody knows
+                    if self._vault.stat(file) is None:
+                        yield note, file
+
+    def facts(self) -> dict[str, Any]:
+        """How many files have documents, how many are waited for, and what is wrong with others; for the owner."""
+        with self._lock:
+            waiting, unread = len(self._waiting), dict(self.unread)
+        missing = [file for _, file in self.missing()]
+        return {
+            "known": len(self._captures.index.files()),
+            "waiting": waiting,
+            "unread": [{"path": path, "reason": why} for path, why in sorted(unread.items())],
+            "missing": missing,
+        }

@@ -1,0 +1,172 @@
+"""What people change by hand in notes of the inbox, until the notes say so: it counts as an update, and is stamped once they are quiet.
+
+Law, tested: an edit is stamped once, whatever is restarted or noticed twice; what a tool wrote, what Git brought and
+what says already that it is newer is not; and until it is stamped nobody who compares versions takes the note for the
+one before. The row of an edit says what the note was; the note itself says whether that still holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Final
+
+from index.errors import Unavailable
+from index.identity import path_id
+from index.index import Index
+from index.model import Document, Record, Stat
+from syncd.audit import Audit
+from syncd.capture import iso
+from syncd.collections import contested
+from syncd.ledger import Ledger
+from syncd.note import PropertyValue
+from syncd.repo import Repo
+from syncd.vault import Vault
+
+LOCKED_S: Final = (
+    30.0  # a lock of Git is waited for so long after the edit; an unfinished merge for as long as it takes
+)
+# Defects of notes that hold more than one version of themselves: which one counts is not said yet.
+TORN: Final = frozenset({"conflict-copy", "merge-conflict", "unclosed-frontmatter"})
+LATEST_MS: Final = 253_402_300_800_000  # the year 10000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A note that was edited by hand: what it was before, as the index had it, and when it was written last."""
+
+    path: str
+    id: str
+    was: str  # `said` of it
+    version: int
+    created_at: int
+    updated_at: int | None
+    edited_at: int
+
+
+class Edits:
+    """The edits that wait for their stamp. The pipe notices and stamps, one pass at a time; tools ask, in any thread."""
+
+    def __init__(self, ledger: Ledger, audit: Audit, repo: Repo, vault: Vault) -> None:
+        self._ledger, self._audit, self._repo, self._vault = ledger, audit, repo, vault
+        self._rows = {row[0]: Edit(*row) for row in ledger.rows("SELECT * FROM edits")}
+
+    @property
+    def waiting(self) -> Collection[str]:
+        """The paths of notes to look at again."""
+        return self._rows.keys()
+
+    def pending(self, document: Document) -> bool:
+        """Whether this note has been edited by somebody and does not say so yet. Ask after its row was read."""
+        edit = self._rows.get(document.path)
+        return edit is not None and document.version <= edit.version
+
+    def noticed(self, document: Document, stat: Stat, index: Index) -> bool:
+        """Compare a note as it was read with what the index has; whether it is to be stamped once it is quiet.
+
+        To be asked before the note is committed: who finds it in the index then finds the edit here too."""
+        if document.scope != "captures" or any(defect.name == "conflict-copy" for defect in document.defects):
+            return False
+        edit = self._rows.get(document.path) or self._begun(document, index)
+        if edit is None:
+            return False
+        path, own, claimed = document.path, path_id(document.path), document.claimed_id
+        if not document.writable or (claimed is None and edit.id != own):  # half written, perhaps
+            self._keep(edit)
+            return False
+        if claimed not in (None, edit.id) and edit.id != own:
+            self._drop(path)  # another note by now
+            return False
+        if document.version > edit.version or said(document) == edit.was:
+            self._drop(path)
+            return False
+        if not self._ours(document):
+            edit = replace(edit, edited_at=stat.mtime_ns // 1_000_000)
+        self._keep(edit)
+        return not any(defect.name in TORN for defect in document.defects)
+
+    def stamps(self, document: Document, raw: bytes, stat: Stat) -> Mapping[str, PropertyValue] | None:
+        """What to write into a note that was edited, {} for nothing; None while Git is at work on the files."""
+        edit = self._rows.get(document.path)
+        if edit is None:
+            return {}
+        busy = self._repo.busy()
+        if busy and not (busy.endswith(".lock") and time.time() - stat.mtime_ns / 1e9 > LOCKED_S):
+            return None
+        if self._repo.brought(document.path, raw, stat.mtime_ns // 1_000_000_000):
+            self._drop(document.path)
+            return {}
+        before = edit.created_at if edit.updated_at is None else edit.updated_at
+        stamps: dict[str, PropertyValue] = {"version": edit.version + 1}
+        if document.updated_at is None or document.updated_at <= before:  # else its writer has set it
+            at = edit.edited_at if 0 <= edit.edited_at < LATEST_MS else before
+            stamps = {"updated_at": iso(max(at, before)), **stamps}
+        if document.created_at == stat.mtime_ns // 1_000_000:  # else it would be that of every edit
+            stamps = {"created_at": iso(edit.created_at), **stamps}
+        return stamps
+
+    def settled(self, path: str) -> None:
+        """The note at `path` says it now, or never can."""
+        self._drop(path)
+
+    def forget(self, there: Collection[str]) -> None:
+        """Of notes that are not `there` nothing is owed any more."""
+        for path in [path for path in self._rows if path not in there]:
+            self._drop(path)
+
+    # How
+
+    def _begun(self, document: Document, index: Index) -> Edit | None:
+        """The edit that this note shows against the one the index has; None when it is none, or nobody can tell."""
+        before = index.at(document.path)
+        if before is None and document.claimed_id is not None:
+            before = index.record(document.claimed_id, document.workspace)
+            if before is not None and self._vault.stat(before.path) is not None:
+                return None  # a copy
+            if before is not None and (edit := self._rows.get(before.path)):
+                self._drop(before.path)
+                return replace(edit, path=document.path)
+        if before is None or not before.writable or before.digest == document.digest:
+            return None
+        was = said(before)
+        if document.writable and (was == said(document) or document.version > before.version):
+            return None
+        if self._ours(document):
+            return None
+        return Edit(document.path, before.id, was, before.version, before.created_at, before.updated_at, 0)
+
+    def _ours(self, document: Document) -> bool:
+        """Whether these very bytes are the last that Memex has written there."""
+        last = self._audit.last(document.path)
+        return last is not None and last.after == document.digest
+
+    def _keep(self, edit: Edit) -> None:
+        if self._rows.get(edit.path) != edit:
+            self._rows[edit.path] = edit
+            self._write("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?, ?)", *astuple(edit))
+
+    def _drop(self, path: str) -> None:
+        if self._rows.pop(path, None):
+            self._write("DELETE FROM edits WHERE path = ?", path)
+
+    def _write(self, statement: str, *values: Any) -> None:
+        """Remember over a restart. What can't be is remembered until then: the pipe stops for no ledger."""
+        with suppress(Unavailable), self._ledger.writing():
+            self._ledger.run(statement, values)
+
+
+def said(note: Document | Record) -> str:
+    """What agents can read and write of a note, as a digest: its text, title, tags, collection, summary and metadata.
+
+    A person's own marks (`promote`, `promote_to`, `review`), relations and the name of the file are no part."""
+    stem = note.path.rpartition("/")[2][:-3]
+    title = None if note.title == stem else note.title
+    filed = [note.collection, contested(note)]
+    told = [note.content_hash, title, sorted(note.tags), filed, note.summary, dict(note.metadata)]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,110 @@
+"""What a stored file is called, and which files of the inbox become documents without having been uploaded.
+
+Laws, tested: whatever name is given, the stored one is a base name that every system, every link and every program of the
+vault can hold, and never that of a note; no two of the candidates for it are alike."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterator
+from types import MappingProxyType
+from typing import Final
+
+from syncd.capture import CONFLICT_COPY, file_name
+from syncd.inline import wikilinks
+from syncd.kinds import MARKDOWN, SUFFIXES
+from syncd.place import ENTITIES, FILES, INBOX, place
+from syncd.secrets import redacted
+
+TITLE_LENGTH: Final = 300
+# What a file is called whose name does not tell what it is: without an ending nothing opens it, and no link finds it.
+ENDINGS: Final = MappingProxyType(
+    {media_type: end for end, media_type in reversed(SUFFIXES.items()) if media_type != MARKDOWN}
+)
+_NOTES = frozenset(end for end, media_type in SUFFIXES.items() if media_type == MARKDOWN)  # no file is to be a note
+_LOCK = "~$"  # what an office program puts beside a file that is open
+_UNFINISHED = ".download"  # a folder in which a browser keeps what it has not got whole
+_UNSAID = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]|[\ud800-\udfff]")
+
+
+def last_name(given: str) -> str:
+    """The last name of a path of any system, in a line: what the file was called where it came from."""
+    name = re.split(r"[\\/]", given.rstrip("\\/ "))[-1]
+    return " ".join(_UNSAID.sub(" ", name).split())[:TITLE_LENGTH]
+
+
+def ending(name: str, known: Collection[str]) -> str:
+    """The ending of a file's name as it is written, if it is a known one; else ""."""
+    head, dot, last = name.rpartition(".")
+    return f".{last}" if head.strip(". ") and dot and f".{last.casefold()}" in known else ""
+
+
+def stored_name(given: str, media_type: str, known: Collection[str]) -> str:
+    """The name under which a file is stored; `known` are the endings (".pdf") that need no other behind them."""
+    name = last_name(given)
+    end = ending(name, known)
+    stem = name.removesuffix(end) if end else name
+    if not end or end.casefold() in _NOTES:
+        stem, end = name, ENDINGS.get(media_type, ".txt")
+    return (_safe(stem, "") or "File") + end
+
+
+def note_name(given: str) -> str:
+    """The base name, without ".md", of an uploaded note."""
+    name = last_name(given)
+    end = ending(name, _NOTES)
+    return _safe(name.removesuffix(end) if end else name, r"(?i)(?:\.md)+\Z") or "Note"
+
+
+def _safe(name: str, unfit: str) -> str:
+    """A base name that everything can hold, without a secret, what sync programs add, and what is `unfit` at its end."""
+    stem = redacted(file_name(name))  # names of files go where a note's text does not
+    while stem != (plain := CONFLICT_COPY.sub("", re.sub(unfit, "", file_name(stem)))):
+        stem = plain
+    return stem
+
+
+def numbered(name: str, end: str) -> Iterator[str]:
+    """`name`, which has this ending (or none: ""), and what it is called when that is taken: "report 2.pdf"."""
+    yield name
+    stem = name.removesuffix(end) if end else name
+    for number in itertools.count(2):
+        yield f"{stem} {number}{end}"
+
+
+def home(path: str, inbox: str = INBOX) -> str:
+    """The folder for the note of a file that a person put at `path`, which lies in a workspace: the nearest `Files`."""
+    top = inbox.count("/") + 2  # the inbox, and the workspace
+    folders = path.split("/")[:-1]
+    if FILES in folders[top:]:
+        return "/".join(folders[: folders.index(FILES, top) + 1])
+    if len(folders) > top and folders[-1] == ENTITIES:
+        folders.pop()
+    return "/".join((*folders, FILES))
+
+
+def linked(path: str) -> str | None:
+    """The link to a file from the vault's root; None when its path holds what no link can."""
+    link = f"[[{path}]]"
+    found = list(wikilinks(link))
+    whole = len(found) == 1 and (found[0].target, found[0].subpath, found[0].display) == (path, "", None)
+    return link if whole else None
+
+
+def droppable(path: str, size: int, *, known: Collection[str], most: int, inbox: str = INBOX) -> str | None:
+    """Why the file at `path`, which is no note, becomes no document, as the rest of a sentence.
+
+    "" = it does, once it is quiet; None = nobody expects it to: it is of no known kind, or lies in no workspace."""
+    folder, _, name = path.rpartition("/")
+    if not ending(name, known) or name.startswith(_LOCK) or place(path, inbox).scope != "captures":
+        return None
+    if any(part.endswith(_UNFINISHED) for part in folder.split("/")):
+        return None
+    if CONFLICT_COPY.search(name):
+        return "is a version that a sync program set aside: keep what you need of it, and delete it"
+    if size > most:
+        return f"is too large: {size:,} bytes, and the limit (kb.max_file) is {most:,}"
+    if linked(path) is None:
+        return "has a character in its path that no link can hold (# ^ | [ ]): rename it"
+    return ""

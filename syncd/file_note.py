@@ -1,0 +1,123 @@
+"""The note that holds the text of a file: what it says of the file, and what it becomes when the file says something else.
+
+Laws, tested: nothing in an uploaded file sets a property that Memex owns or that says where the file lies; a text that a
+person has changed is not the file's any more, and is never replaced."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from index.identity import fold
+from syncd.file_names import linked
+from syncd.note import OWNED, FrontmatterError, PropertyValue, decode, edit, encode, properties, rewritten, split
+
+# What Memex writes of the file beside the properties of any note.
+ABOUT: Final = (
+    "file",
+    "file_name",
+    "file_type",
+    "file_size",
+    "file_sha256",
+    "file_warnings",
+    "pages",
+    "text_cut",
+    "text_sha256",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a file whose text was read."""
+
+    media_type: str
+    size: int
+    digest: str  # sha256 of its bytes, hex
+    text: str
+    pages: int | None = None
+    cut: bool = False  # the text is not all there was
+    warnings: tuple[str, ...] = ()  # what else of it could not be read, in sentences
+
+
+def about(facts: Facts, path: str | None, name: str | None = None) -> dict[str, PropertyValue]:
+    """The properties that say it; `path` is where the file lies, None when the note is all that is kept of it.
+
+    `name` is what it would be called if that name were free; None: it is called that."""
+    said: dict[str, PropertyValue] = {"file": linked(path)} if path else {}
+    if name:
+        said["file_name"] = name
+    said |= {"file_type": facts.media_type, "file_size": facts.size}
+    if path:
+        said["file_sha256"] = facts.digest
+    if facts.pages is not None:
+        said["pages"] = facts.pages
+    if facts.cut:
+        said["text_cut"] = True
+    if facts.warnings:
+        said["file_warnings"] = list(facts.warnings)
+    if path:
+        said["text_sha256"] = sha256(facts.text)
+    return said
+
+
+def sha256(text: str) -> str:
+    """The digest of a text as it stands in a note."""
+    return hashlib.sha256(encode(text)).hexdigest()
+
+
+def clean(text: str) -> str:
+    """`text` as a note can hold it: no half characters, no NUL, lines that end as those of notes do."""
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+    return whole.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+
+
+def taken_in(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], str]:
+    """An uploaded note: the properties that it may bring along, its title, its tags, and its body.
+
+    Properties that Memex owns, or writes of files, are left out; those that can't be read stay text."""
+    front, body = split(text)
+    try:
+        said = properties(front)
+    except FrontmatterError:
+        return {}, None, (), text
+    named = {plain(key): value for key, value in said.items()}
+    title, tags = named.get("title"), named.get("tags")
+    listed = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else ()
+    rest = {key: value for key, value in said.items() if plain(key) not in OWNED and plain(key) not in ABOUT}
+    return rest, title if isinstance(title, str) else None, tuple(tag for tag in listed if isinstance(tag, str)), body
+
+
+def plain(key: str) -> str:
+    """A property's name as Obsidian compares it."""
+    return fold(unicodedata.normalize("NFKC", key)).strip()
+
+
+def digest_of(raw: bytes) -> str | None:
+    """The digest that the note of a file says of it."""
+    found = _said(decode(raw)).get("file_sha256")
+    return found if isinstance(found, str) else None
+
+
+def untouched(raw: bytes) -> bool:
+    """Whether the note's text is what was read from the file, as nobody has changed it."""
+    text = decode(raw)
+    return _said(text).get("text_sha256") == sha256(split(text)[1])
+
+
+def revised(raw: bytes, facts: Facts, path: str, *, updated_at: str, version: int) -> str:
+    """The note after its file has changed. Raises FrontmatterError when its properties can't be changed by line."""
+    text = decode(raw)
+    changes = dict.fromkeys(ABOUT) | about(facts, path) | {"updated_at": updated_at, "version": version}
+    for kept in ("file", "file_name"):
+        del changes[kept]
+    return rewritten(edit(text, changes), facts.text)
+
+
+def _said(text: str) -> Mapping[str, Any]:
+    try:
+        return properties(split(text)[0])
+    except FrontmatterError:
+        return {}

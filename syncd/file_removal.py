@@ -1,0 +1,72 @@
+"""Which stored file goes when a document is deleted.
+
+Law, tested: a file goes only with the one document that it was stored for, as long as it is what was read, and only inside
+that document's own workspace; whatever a note claims, nothing else goes. A file that a person put there is theirs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from index.errors import Conflict, NotFound
+from index.model import Record
+from syncd.dropped import SOURCE
+from syncd.file_note import digest_of
+from syncd.vault import Sum
+from syncd.writing import still, undoing, unnamed
+
+if TYPE_CHECKING:
+    from syncd.tools import Tools
+
+
+def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
+    """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
+
+    Raises Unavailable when that can't be told just now."""
+    document = tools.parsed(raw, note, mtime_ms=0)
+    path = document.file  # leads nowhere but into its own workspace
+    if (
+        path is None
+        or document.source == SOURCE
+        or {record.path for record in tools.captures.index.of_file(path)} - {note}
+    ):
+        return None
+    try:
+        with unnamed(path):
+            if tools.vault.stat(path) is None:  # gone, or no file
+                return None
+            found = tools.vault.measured(path)
+    except NotFound:
+        return None
+    return (path, found) if found.digest == digest_of(raw) else None
+
+
+def deleted(tools: Tools, find: Callable[[], Record]) -> Record:
+    """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row."""
+    before = find()
+    with unnamed(before.path):
+        raw, _ = tools.vault.read(before.path)
+    stored = stored_file(tools, before.path, raw)  # read before everybody waits
+    with still(tools.captures) as index:
+        record = find()
+        if record.path != before.path:
+            raise Conflict("the document was moved just now; try again", retryable=True)
+        with without(tools, stored):
+            with unnamed(record.path):
+                tools.vault.remove(record.path, digest=hashlib.sha256(raw).hexdigest())
+            with undoing(lambda: tools.vault.create(record.path, raw, again=True)):
+                index.commit([], [record.path])
+        return record
+
+
+@contextmanager
+def without(tools: Tools, stored: tuple[str, Sum] | None) -> Iterator[None]:
+    """Have the file gone, if there is one; it is back when the block fails."""
+    if stored is None:
+        yield
+        return
+    path, found = stored
+    with unnamed(path), tools.vault.without(path, found):
+        yield

@@ -1,0 +1,179 @@
+"""From a file to the note that holds its text: how it is read, and how the note is written so that it is found.
+
+Law, tested: the note has the id that was planned, and is there once, whatever ended the run before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.identity import fold
+from index.model import Document, Record
+from syncd.capture import composed, namespace_path, properties_of, tag_of
+from syncd.collections import filed, names_one
+from syncd.convert import HEAD, Converted
+from syncd.enrich import filled
+from syncd.file_names import last_name
+from syncd.file_note import Facts, about, clean, taken_in
+from syncd.note import FrontmatterError, PropertyValue, encode
+from syncd.place import FILES
+from syncd.vault import Sum
+from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
+
+if TYPE_CHECKING:
+    from syncd.tools import Tools
+
+SAMPLE: Final = 100_000  # characters from which summary and tags are found
+PASSAGE: Final = 800  # characters of a passage, more or less: how many are left to embed is only guessed
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """How files become text."""
+
+    known: Collection[str]  # the endings that are taken, as ".pdf"
+    kind: Callable[[str, bytes], str]  # of a file's name and first bytes; InvalidArgument for what is not taken
+    read: Callable[[Path, str, threading.Event], Converted]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one job asks for. `given`: name, title, tags, collection, namespace, source; of a file of the vault its path."""
+
+    id: str
+    workspace: str
+    planned: str  # the id that the document is to have
+    given: Mapping[str, Any]
+    staged: Path | None  # the uploaded file
+    progress: Callable[[int, int, str], None]  # done, total, stage
+    stopping: threading.Event
+
+    @property
+    def name(self) -> str:
+        """What the file was called where it came from."""
+        return last_name(str(self.given["name"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A note that is to be."""
+
+    order: Order
+    folder: str
+    name: str  # its base name, if that is free
+    facts: Facts
+
+
+Noted: TypeAlias = Callable[[str], bool]  # whether a note of the vault has this folded base name
+
+
+def folder_of(tools: Tools, workspace: str, namespace: str) -> str:
+    """Where the files of a namespace lie. NotFound without the workspace."""
+    if workspace not in tools.vault.folders(tools.inbox):
+        raise NotFound(f"no workspace {workspace!r}")
+    return "/".join(filter(None, (tools.inbox, workspace, namespace_path(namespace), FILES)))
+
+
+def done(tools: Tools, order: Order, folder: str) -> bool:
+    """Whether a run before this one made the document. Unavailable while its note is there and not indexed yet."""
+    index, vault = tools.captures.index, tools.vault
+    if index.record(order.planned, order.workspace) is not None:
+        return True
+    manifest = index.manifest
+    for path, stat in vault.listing(folder).files.items():
+        entry = manifest.get(path)
+        if entry is None or entry.stat != stat:
+            with suppress(NotFound):
+                raw, _ = vault.read(path)
+                if tools.parsed(raw, path, mtime_ms=0).claimed_id == order.planned:
+                    raise Unavailable("the document is there and is being read; it is done in a moment", retryable=True)
+    return False
+
+
+def facts(converter: Converter, order: Order, source: Path, name: str, found: Sum) -> Facts:
+    """What the file says. InvalidArgument or ResourceExhausted when it can't be read, Unavailable when nothing could."""
+    order.progress(0, 1, "reading")
+    with source.open("rb") as file:
+        head = file.read(HEAD)
+    read = converter.read(source, converter.kind(name, head), order.stopping)
+    size, text = found.stat.size, clean(read.text)
+    return Facts(read.media_type, size, found.digest, text, read.pages, read.cut, read.warnings)
+
+
+def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -> Record | None:
+    """Write the note of the file at `path` (None: the note is all of it) and make it findable.
+
+    None when its name went to another note meanwhile."""
+    now, order = tools.now(), wish.order
+    text, document = _composed(tools, wish, path, note, now)
+    brief = replace(wish, facts=replace(wish.facts, text=wish.facts.text[:SAMPLE]))
+    finding = tools.enricher.begin(_composed(tools, brief, path, note, now)[1])
+    total = len(wish.facts.text) // PASSAGE + 1
+
+    def embedded(count: int) -> None:
+        if order.stopping.is_set():
+            raise Unavailable("the daemon is ending; the file is gone on with at the next start", retryable=True)
+        order.progress(count, max(count, total), "embedding")
+
+    while True:
+        index = tools.captures.index
+        (ready,) = index.prepare([(document, UNWRITTEN)], progress=embedded)
+        if ready.chunks and ready.vectors is None:
+            raise Unavailable("the encoder is not ready; the file is gone on with once it is", retryable=True)
+        found = finding()
+        raw = encode(text)
+        with suppress(FrontmatterError):
+            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
+        with still(tools.captures) as current:
+            if current is not index:
+                continue  # it was switched for another build
+            if taken(fold(note.rpartition("/")[2][:-3])):
+                return None
+            try:
+                with unnamed(note):
+                    stat = tools.vault.create(note, raw)
+            except Conflict:
+                return None  # it is not indexed yet
+            with undoing(partial(tools.vault.remove, note, digest=document.digest)):
+                index.commit([replace(ready, document=document, stat=stat)])
+            record = known(index.at(note))
+        if found.owed:
+            tools.enricher.owe(record.id, now)
+        return record
+
+
+def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -> tuple[str, Document]:
+    """The note's text, and the document that it is."""
+    order, given = wish.order, wish.order.given
+    collection, tags = filed(given.get("collection"), given.get("tags") or (), tools.collections)
+    own = partial(
+        properties_of,
+        id=order.planned,
+        created_at=now,
+        source=given.get("source"),
+        collection=collection or tools.collections[0],
+    )
+    other = wish.name if wish.name != note.rpartition("/")[2][:-3] else None
+    said: dict[str, PropertyValue] = {"type": "file", **about(wish.facts, path, other)}
+    text = ""
+    if path is None:
+        more, title, tagged, body = taken_in(wish.facts.text)
+        with suppress(InvalidArgument):  # what it brought along can't be written so, and stays text
+            title = given.get("title") or title or order.name
+            text = composed(own(title=title, tags=_tags((*tags, *tagged)), metadata={**said, **more}), body)
+    text = text or composed(
+        own(title=given.get("title") or order.name, tags=_tags(tags), metadata=said), wish.facts.text
+    )
+    return text, tools.parsed(encode(text), note, mtime_ms=now)
+
+
+def _tags(given: Collection[str]) -> tuple[str, ...]:
+    """As tags that Obsidian accepts; an uploaded note can't choose its collection."""
+    tags = (tag_of(tag) for tag in given)
+    return tuple(dict.fromkeys(tag for tag in tags if tag and not names_one(tag)))

@@ -1,0 +1,148 @@
+"""Make documents of uploaded files: the file into `Files/`, its text into the note beside it, each once and whole.
+
+Law, tested: whatever ends a run, the next one of the same job makes the one document that was planned, of the one file; a
+file that can't be read is kept all the same; what an agent is told never depends on the names of other files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
+from index.identity import fold
+from index.model import Stat
+from syncd.beside import Beside
+from syncd.durable import seen
+from syncd.file_names import ending, note_name, numbered, stored_name
+from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
+from syncd.handled import Handled
+from syncd.kinds import MARKDOWN
+from syncd.parts import spare
+from syncd.vault import Sum
+from syncd.writing import unnamed
+
+if TYPE_CHECKING:
+    from syncd.tools import Tools
+
+_PIECE: Final = 1 << 20
+UNPUT: Final = 0  # nanoseconds: in place of the time of a file that is still to be written
+
+
+class Files:
+    """Takes uploaded files in, for all workspaces. Safe from any thread. `free` bytes of the vault's disk stay free."""
+
+    def __init__(
+        self, tools: Tools, handled: Handled, beside: Beside, converter: Converter, taken: Noted, *, free: int
+    ) -> None:
+        self._tools, self._handled, self._beside, self._converter = tools, handled, beside, converter
+        self._taken, self._free = taken, free
+
+    def store(self, order: Order) -> str:
+        """Carry a job out; the id of its document. Raises what kept it from that; a file that can't be read is kept."""
+        folder = folder_of(self._tools, order.workspace, str(order.given.get("namespace") or "default"))
+        if done(self._tools, order, folder):
+            return order.planned
+        source = order.staged
+        if source is None:
+            raise NotFound("the uploaded file is no longer there; upload it again")
+        found = _measured(source)
+        try:
+            said = facts(self._converter, order, source, order.name, found)
+        except (InvalidArgument, ResourceExhausted):
+            if ending(order.name, self._converter.known):
+                self._kept(order, folder, source, found)
+            raise
+        if said.media_type == MARKDOWN and not said.cut:
+            return self._note(Wish(order, folder, note_name(order.name), said))
+        name = stored_name(order.name, said.media_type, self._converter.known)
+        return self._pair(Wish(order, folder, name, said), source, found)
+
+    def _pair(self, wish: Wish, source: Path, found: Sum) -> str:
+        """The file, and the note beside it."""
+        tools = self._tools
+        with closing(self._homes(wish.folder, wish.name, found)) as homes:
+            for path, there in homes:
+                if not there:
+                    self._put(path, wish.order, source, found)
+                if record := noted(tools, self._taken, wish, path, f"{path}.md"):
+                    return record.id
+                with unnamed(path), tools.vault.without(path, tools.vault.measured(path)):
+                    pass  # a person has just given a note its name
+                self._handled.forget([path])
+        raise AssertionError
+
+    def _kept(self, order: Order, folder: str, source: Path, found: Sum) -> None:
+        """The file without a note; the next try finds it there."""
+        name = stored_name(order.name, "", self._converter.known)
+        with closing(self._homes(folder, name, found)) as homes:
+            path, there = next(homes)
+            if not there:
+                self._put(path, order, source, found)
+
+    def _note(self, wish: Wish) -> str:
+        """An uploaded note becomes a note: nothing lies beside it."""
+        for name in numbered(wish.name, ""):
+            with self._beside.reserved(fold(name)) as ours:
+                if not ours or self._tools.taken(fold(name)):
+                    continue
+                if record := noted(self._tools, self._taken, wish, None, f"{wish.folder}/{name}.md"):
+                    return record.id
+        raise AssertionError
+
+    def _put(self, path: str, order: Order, source: Path, found: Sum) -> None:
+        """Store the file; whoever looks for files to read knows of it before it is there."""
+        with suppress(OSError):  # the vault is away, and says so itself
+            if not spare(self._tools.vault.root, found.stat.size, free=self._free):
+                raise Unavailable(
+                    "the vault's disk is almost full; the file is stored once there is room", retryable=True
+                )
+        self._handled.put(path, found, order.planned)
+        try:
+            with unnamed(path):
+                stat = self._tools.vault.put_file(path, source, found.digest)
+        except Conflict as error:
+            self._handled.forget([path])
+            raise Unavailable("the file's name was taken just now; another is looked for", retryable=True) from error
+        self._beside.put(path)
+        self._handled.put(path, Sum(found.digest, stat), order.planned)
+
+    def _homes(self, folder: str, name: str, found: Sum) -> Generator[tuple[str, bool]]:
+        """Where the file may go, and whether it lies there since a run before this one; each is nobody else's meanwhile."""
+        for candidate in numbered(name, ending(name, self._converter.known)):
+            path, folded = f"{folder}/{candidate}", fold(candidate)
+            with self._beside.reserved(path, folded) as ours:
+                if not ours or self._taken(folded):
+                    continue
+                others = self._beside.paths(folded)
+                if path in others and self._left(path, found):
+                    yield path, True
+                elif not others:
+                    yield path, False
+
+    def _left(self, path: str, found: Sum) -> bool:
+        """Whether this very file lies at `path`, and no note speaks of it."""
+        if self._tools.captures.index.of_file(path):
+            return False
+        with suppress(MemexError):  # what can't be read is none of ours
+            stat = self._tools.vault.stat(path)
+            if stat is not None and stat.size == found.stat.size:
+                return self._tools.vault.measured(path).digest == found.digest
+        return False
+
+
+def _measured(source: Path) -> Sum:
+    """The digest and size of an uploaded file."""
+    digest = hashlib.sha256()
+    try:
+        with source.open("rb", buffering=0) as file:
+            stat = seen(source.stat())
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except FileNotFoundError as error:
+        raise NotFound("the uploaded file is no longer there; upload it again") from error
+    except OSError as error:
+        raise Unavailable(f"the uploaded file can't be read: {error.strerror}", retryable=True) from error
+    return Sum(digest.hexdigest(), Stat(stat.size, UNPUT, 0))

@@ -1,0 +1,62 @@
+"""Which files of the inbox were read already, kept in the ledger: none of them is made a document a second time.
+
+Law: it is only ever a reason to leave a file alone. What it lacks is found out from the file and its note."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from index.model import Stat
+from syncd.ledger import Ledger
+from syncd.vault import Sum
+
+
+class Handled:
+    """The table of the ledger, and the same in memory. Safe from any thread."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._lock = threading.Lock()
+        self._known: dict[str, Sum] = {
+            path: Sum(digest, Stat(size, mtime_ns, 0))
+            for path, digest, size, mtime_ns in ledger.rows("SELECT path, digest, size, mtime_ns FROM handled")
+        }
+
+    def get(self, path: str) -> Sum | None:
+        """What the file at `path` held when it was read; its inode is not kept."""
+        with self._lock:
+            return self._known.get(path)
+
+    def paths(self) -> list[str]:
+        """All of them."""
+        with self._lock:
+            return list(self._known)
+
+    def put(self, path: str, found: Sum, document_id: str) -> None:
+        """The file at `path` was read, or is about to be, for this document."""
+        stat = found.stat
+        with self._ledger.writing():
+            self._ledger.run(
+                "INSERT OR REPLACE INTO handled VALUES (?, ?, ?, ?, ?)",
+                (path, found.digest, stat.size, stat.mtime_ns, document_id),
+            )
+        with self._lock:
+            self._known[path] = Sum(found.digest, Stat(stat.size, stat.mtime_ns, 0))
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """These files are gone."""
+        with self._lock:
+            gone = [path for path in paths if path in self._known]
+        if gone:
+            with self._ledger.writing():
+                for path in gone:
+                    self._ledger.run("DELETE FROM handled WHERE path = ?", (path,))
+            with self._lock:
+                for path in gone:
+                    self._known.pop(path, None)
+
+
+def same(one: Stat, other: Stat) -> bool:
+    """Whether two looks at a file tell of no change between them, as far as size and time tell."""
+    return (one.size, one.mtime_ns) == (other.size, other.mtime_ns)

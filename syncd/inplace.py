@@ -1,0 +1,163 @@
+"""Make documents of files that a person put into the inbox: the file stays where it lies, its note goes to `Files/`.
+
+Law, tested: no byte of the file is changed; a note whose text a person has edited is never written over; a file that was
+moved keeps its document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from index.errors import Conflict, NotFound, Unavailable
+from index.identity import fold
+from index.model import Record
+from syncd.batch import Change, Drafts, carried_out
+from syncd.beside import Beside
+from syncd.capture import iso
+from syncd.file_names import ending, home, linked, numbered
+from syncd.file_note import Facts, digest_of, revised, untouched
+from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
+from syncd.handled import Handled
+from syncd.note import FrontmatterError, edit, encode
+from syncd.parts import spare
+from syncd.place import place
+from syncd.vault import Sum
+from syncd.writing import alone, unnamed
+
+if TYPE_CHECKING:
+    from syncd.tools import Tools
+
+
+class InPlace:
+    """Reads files where they lie. `scratch` is a folder of our own, and `free` the bytes of disk that stay free there."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        handled: Handled,
+        beside: Beside,
+        converter: Converter,
+        taken: Noted,
+        *,
+        scratch: Path,
+        free: int,
+    ) -> None:
+        self._tools, self._handled, self._beside, self._converter = tools, handled, beside, converter
+        self._taken, self._scratch, self._free = taken, scratch, free
+
+    def read(self, order: Order) -> str:
+        """Carry a job out; the id of the document that the file has now. Raises what kept it from that."""
+        path = str(order.given["path"])
+        where = place(path, self._tools.inbox)
+        if (where.scope, where.workspace) != ("captures", order.workspace):
+            raise NotFound("the file lies in no folder of this workspace")
+        folder = home(path, self._tools.inbox)
+        with self._beside.reserved(path) as ours:
+            if not ours:
+                raise Unavailable("the file is being read already; it is looked at again", retryable=True)
+            with self._copied(order, path) as (copy, found):
+                id = self._document(order, folder, path, copy, found)
+                self._handled.put(path, found, id)
+                return id
+
+    def _document(self, order: Order, folder: str, path: str, copy: Path, found: Sum) -> str:
+        if records := self._tools.captures.index.of_file(path):
+            return self._revise(records[0], path, order, copy, found)
+        if moved := self._moved(path, order.workspace, found.digest):
+            return moved.id
+        if done(self._tools, order, folder):
+            return order.planned
+        name = path.rpartition("/")[2]
+        wish = Wish(order, folder, name, facts(self._converter, order, copy, name, found))
+        for candidate in numbered(name, ending(name, self._converter.known)):
+            folded = fold(candidate)
+            with self._beside.reserved(folded) as ours:
+                if not ours or self._taken(folded) or self._beside.paths(folded) - {path}:
+                    continue
+                if record := noted(self._tools, self._taken, wish, path, f"{folder}/{candidate}.md"):
+                    return record.id
+        raise AssertionError
+
+    # The note that the file has already
+
+    def _revise(self, record: Record, path: str, order: Order, copy: Path, found: Sum) -> str:
+        """Put the file's new text in place of the old one."""
+        with unnamed(record.path):
+            raw, _ = self._tools.vault.read(record.path)
+        if digest_of(raw) != found.digest:
+            said = facts(self._converter, order, copy, order.name, found)
+            with alone(self._tools, order.workspace):
+                carried_out(self._tools, partial(self._revision, record.path, path, said))
+        return record.id
+
+    def _revision(self, note: str, path: str, said: Facts, _: object) -> tuple[list[Change], None]:
+        drafts = Drafts(self._tools.vault)
+        raw = encode(drafts.text(note))
+        if digest_of(raw) == said.digest:
+            return [], None
+        if not untouched(raw):
+            raise Conflict(
+                "the file has changed, and its note was edited by hand, so the note is left as it is; "
+                "to have the file read anew, delete the note and retry the job"
+            )
+        now, version = iso(self._tools.now()), drafts.version(note) + 1
+        try:
+            drafts.put(note, revised(raw, said, path, updated_at=now, version=version))
+        except FrontmatterError as error:
+            raise Conflict(f"the note's properties can't be changed: {error}") from error
+        return drafts.changes(), None
+
+    def _moved(self, path: str, workspace: str, digest: str) -> Record | None:
+        """The document that still looks for this file where it was before."""
+        vault, index = self._tools.vault, self._tools.captures.index
+        for was, note in index.files(workspace):
+            if self._there(was):
+                continue
+            with suppress(NotFound):
+                raw, _ = vault.read(note)
+                if digest_of(raw) == digest:
+                    with alone(self._tools, workspace):
+                        carried_out(self._tools, partial(self._pointed, note, path))
+                    return index.at(note)
+        return None
+
+    def _pointed(self, note: str, path: str, _: object) -> tuple[list[Change], None]:
+        drafts = Drafts(self._tools.vault)
+        try:
+            drafts.put(note, edit(drafts.text(note), {"file": linked(path)}))
+        except FrontmatterError as error:
+            raise Conflict(f"the note's properties can't be changed: {error}") from error
+        return drafts.changes(), None
+
+    def _there(self, path: str) -> bool:
+        """Whether there is a file, as far as can be told."""
+        try:
+            return self._tools.vault.stat(path) is not None
+        except Unavailable:
+            return True
+
+    @contextmanager
+    def _copied(self, order: Order, path: str) -> Iterator[tuple[Path, Sum]]:
+        """The file as it is at one moment: what is read is what was measured, and no link can take its place."""
+        copy = self._scratch / f".{order.id}.copy"  # hidden: no truth that a backup would take along
+        try:
+            yield copy, self._copy(path, copy)
+        finally:
+            copy.unlink(missing_ok=True)
+
+    def _copy(self, path: str, target: Path) -> Sum:
+        stat = self._tools.vault.stat(path)
+        if stat is None:
+            raise NotFound("the file is no longer there")
+        try:
+            if not spare(self._scratch, stat.size, free=self._free):
+                raise Unavailable("the disk is full; free some space and try again", retryable=True)
+            with target.open("wb") as file:
+                return self._tools.vault.measured(path, file.write)
+        except Conflict as error:
+            raise Unavailable("the file is being written; it is looked at again", retryable=True) from error
+        except OSError as error:
+            raise Unavailable(f"the file can't be copied: {error.strerror}", retryable=True) from error

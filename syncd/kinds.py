@@ -1,0 +1,126 @@
+"""The types of file whose text is read: told by what a file begins with, and only then by its name."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from index.errors import InvalidArgument
+
+MARKDOWN: Final = "text/markdown"
+TEXT: Final = "text/plain"
+HTML: Final = "text/html"
+CSV: Final = "text/csv"
+JSON: Final = "application/json"
+PDF: Final = "application/pdf"
+DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX: Final = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+HEAD: Final = 65_536  # bytes that tell a type as well as more would
+
+SUFFIXES: Final = {
+    ".md": MARKDOWN, ".markdown": MARKDOWN, ".txt": TEXT, ".text": TEXT, ".log": TEXT,
+    ".html": HTML, ".htm": HTML, ".xhtml": HTML, ".csv": CSV, ".tsv": CSV, ".json": JSON, ".jsonl": JSON,
+    ".pdf": PDF, ".docx": DOCX, ".pptx": PPTX, ".xlsx": XLSX,
+}  # fmt: skip
+KNOWN: Final = frozenset(SUFFIXES)
+NAMED: Final = {
+    MARKDOWN: "Markdown", TEXT: "text", HTML: "HTML", CSV: "CSV", JSON: "JSON", PDF: "PDF",
+    DOCX: "Word (.docx)", PPTX: "PowerPoint (.pptx)", XLSX: "Excel (.xlsx)",
+}  # fmt: skip
+OFFICE: Final = {DOCX: b"word/", PPTX: b"ppt/", XLSX: b"xl/"}  # the folder of the package that makes it what it is
+TEXTUAL: Final = frozenset({MARKDOWN, TEXT, HTML, CSV, JSON})
+
+_OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_SEALED: Final = "EncryptedPackage".encode("utf-16-le")
+_ZIPPED: Final = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_UNICODE: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_HTML: Final = re.compile(
+    rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
+)
+# What other files begin with, and what they are called.
+_FOREIGN: Final = (
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"GIF8", "a GIF image"),
+    (b"II*\x00", "a TIFF image"), (b"MM\x00*", "a TIFF image"), (b"{\\rtf", "an RTF document"),
+    (b"%!PS", "a PostScript document"), (b"Rar!", "a RAR archive"), (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"\x1f\x8b", "a gzip archive"), (b"BZh", "a bzip2 archive"), (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"(\xb5/\xfd", "a Zstandard archive"), (b"\x7fELF", "a program"), (b"MZ\x90\x00", "a program"),
+    (b"SQLite format 3\x00", "an SQLite database"), (b"OggS", "a sound file"), (b"ID3", "a sound file"),
+    (b"RIFF", "a sound, image or video file"),
+)  # fmt: skip
+
+
+def suffix(name: str) -> str:
+    """The ending of a file's name, with its dot and in small letters; "" if it has none."""
+    stem, dot, ending = name.rpartition(".")
+    return f".{ending.lower()}" if dot and stem else ""
+
+
+def kind_of(name: str, head: bytes) -> str:
+    """The media type of the file `name` that begins with `head` (its first `HEAD` bytes, or all of it).
+
+    Raises InvalidArgument, with the reason, for what is not read."""
+    named = SUFFIXES.get(suffix(name))
+    if not head:
+        raise InvalidArgument("the file is empty")
+    if (at := head.find(b"%PDF-", 0, 1024 + 5)) >= 0 and (at == 0 or named in (PDF, None)):
+        return PDF
+    if head.startswith(_ZIPPED):
+        return _package(named, head)
+    if head.startswith(_OLE):
+        raise InvalidArgument(_compound(head))
+    if (what := next((what for start, what in _FOREIGN if head.startswith(start)), None)) and named not in TEXTUAL:
+        raise InvalidArgument(f"the file is {what}, which is not read; {_taken()}")
+    if stray(head) and not head.startswith(_UNICODE) and not wide(head):
+        raise InvalidArgument(f"the file holds bytes that are no text{_whatever(named)}; {_taken()}")
+    if named in TEXTUAL:
+        return HTML if named == TEXT and _HTML.match(head) else named
+    if named is not None:
+        raise InvalidArgument(f"the file is not what its name says: no {NAMED[named]} begins like this")
+    if _HTML.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return HTML
+    if not suffix(name):
+        return TEXT
+    raise InvalidArgument(f"files of this type are not read; {_taken()}")
+
+
+def _package(named: str | None, head: bytes) -> str:
+    """What a ZIP archive is: its parts' names say so, or else the file's own name, which the reader then checks."""
+    if b"mimetypeapplication/" in head[:80]:
+        raise InvalidArgument(
+            "the file is an OpenDocument or EPUB file, which is not read; save it as .docx, .pptx, .xlsx or .pdf"
+        )
+    held = [kind for kind, folder in OFFICE.items() if folder in head]
+    if named in held or (named in OFFICE and not held):
+        return named or ""
+    if len(held) == 1:
+        return held[0]
+    raise InvalidArgument(f"the file is a ZIP archive, which is not read{_whatever(named)}; {_taken()}")
+
+
+def _compound(head: bytes) -> str:
+    if _SEALED in head:
+        return "the file is protected by a password; save it without one"
+    return "the file is of an old Office format (or protected by a password); save it as .docx, .pptx or .xlsx without a password"
+
+
+def stray(head: bytes) -> bool:
+    """Whether `head` holds more noughts than a text may by mistake."""
+    return head.count(0) > 4 + len(head) // 1_000
+
+
+def wide(head: bytes) -> str | None:
+    """The kind of UTF-16 that text without a mark seems to be in: of each two Latin letters' bytes the high one is nought."""
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if max(even, odd) > len(head) // 5 and min(even, odd) <= len(head) // 200:
+        return "utf-16-be" if even > odd else "utf-16-le"
+    return None
+
+
+def _whatever(named: str | None) -> str:
+    return f", although its name says {NAMED[named]}" if named else ""
+
+
+def _taken() -> str:
+    return f"what is read: {', '.join(NAMED.values())}"

@@ -1,0 +1,135 @@
+"""A note that is queued: checked when it is accepted, and made into a document when its turn comes.
+
+Law, tested: a text that the same workspace, namespace and collection hold already is that document, and gets the tags that
+it lacks; nothing is made twice, however often a job is run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from index.errors import Conflict, NotFound
+from index.identity import fold
+from index.index import Index
+from index.model import COLLECTIONS, Record
+from syncd.batch import Change, Drafts, carried_out
+from syncd.capture import checked, checked_source, composed, iso, namespace_path, properties_of, tag_of, title_of
+from syncd.collections import filed, texts
+from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.queued import Job
+from syncd.worker import Work
+from syncd.writing import alone, created, known, unnamed
+
+if TYPE_CHECKING:
+    from syncd.tools import Tools
+
+
+def asked(
+    text: str,
+    known: Sequence[str],
+    *,
+    title: str | None,
+    tags: Sequence[str],
+    collection: str | None,
+    namespace: str,
+    source: str | None,
+) -> tuple[dict[str, Any], str]:
+    """What the queue keeps of a note until its turn comes, and what it is about. Refuses now what could not be made then.
+
+    `known`: the collections that there are."""
+    checked(text)
+    named, plain = filed(collection, tags, known)
+    namespace_path(namespace)
+    checked_source(source)
+    given: dict[str, Any] = {
+        "text": text,
+        "title": (title or "").strip() or None,
+        "tags": list(dict.fromkeys(filter(None, map(tag_of, plain)))),
+        "collection": named or COLLECTIONS[0],
+        "namespace": namespace,
+        "source": source,
+    }
+    composed(_properties(given, id="0", created_at=0), text)
+    return given, given["title"] or title_of(text)
+
+
+def made(tools: Tools, work: Work) -> str:
+    """The id of the document that a queued note has become. What was done of it before a crash is found and not done again."""
+    job, given = work.job, work.job.given
+    if tools.captures.index.record(job.planned, job.workspace):
+        return job.planned
+    text: str = given["text"]
+    same: Callable[[], Record | None] = partial(_same, tools, job, hashlib.sha256(text.encode()).hexdigest())
+    found = same() or created(
+        tools,
+        folder="/".join(filter(None, (tools.inbox, job.workspace, namespace_path(given["namespace"])))),
+        title=given["title"],
+        content=text,
+        own=lambda title: _properties({**given, "title": title}, id=job.planned, created_at=job.created_at),
+        now=job.created_at,
+        instead=same,
+        progress=lambda done: work.progress(done, 0, "embedding"),
+    )
+    record = known(found)
+    if record.id != job.planned:
+        try:
+            with alone(tools, job.workspace):
+                carried_out(tools, partial(_tagged, tools, record, given["tags"]))
+        except NotFound as error:
+            raise _changed() from error
+    return record.id
+
+
+def _properties(given: Mapping[str, Any], *, id: str, created_at: int) -> dict[str, Any]:
+    return properties_of(
+        id=id,
+        created_at=created_at,
+        source=given["source"],
+        collection=given["collection"],
+        title=given["title"],
+        tags=tuple(given["tags"]),
+        metadata={},
+    )
+
+
+def _same(tools: Tools, job: Job, digest: str) -> Record | None:
+    """The note that holds this text already, as its file says now."""
+    namespace, collection = job.given["namespace"], job.given["collection"]
+    record = tools.captures.index.captured(job.workspace, digest, collection, notes_of=namespace)
+    if record is None:
+        return None
+    try:
+        with unnamed(record.path):
+            raw, _ = tools.vault.read(record.path)
+    except NotFound:
+        return None  # removed a moment ago, and the index not told yet
+    return record if tools.parsed(raw, record.path, mtime_ms=0).content_hash == digest else None
+
+
+def _tagged(tools: Tools, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
+    """What adds to a note the tags that it lacks."""
+    drafts = Drafts(tools.vault)
+    text = drafts.text(record.path)
+    before = tools.parsed(encode(text), record.path, mtime_ms=0)
+    if before.content_hash != record.content_hash:
+        raise _changed()
+    held = {fold(tag) for tag in before.tags}
+    if lacking := [tag for tag in tags if fold(tag) not in held]:
+        own: dict[str, PropertyValue] = {"updated_at": iso(tools.now()), "version": before.version + 1}
+        try:
+            drafts.put(record.path, edit(text, {"tags": [*_own(text), *lacking], **own}))
+        except FrontmatterError as error:
+            raise Conflict(f"a note holds this text already, and its properties can't be changed: {error}") from error
+    return drafts.changes(), None
+
+
+def _changed() -> Conflict:
+    return Conflict("the note that held this text has just been changed; it is looked for again", retryable=True)
+
+
+def _own(text: str) -> list[str]:
+    """The tags that the properties of a note name."""
+    values = properties(split(text)[0])
+    return texts(next((value for key, value in values.items() if key.casefold() == "tags"), None))

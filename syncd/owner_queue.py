@@ -1,0 +1,86 @@
+"""The owner's operations on the queue: which jobs wait, run or failed, one again by hand, one no more, and waiting for some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from index.errors import InvalidArgument, NotFound
+from syncd.queue import Queue
+from syncd.queued import STATUSES, Job
+from syncd.worker import Worker
+
+MOST: Final = 1_000  # jobs of one answer
+SHORTEST: Final = 4  # characters of an id that stand for the whole
+TURN_S: Final = 20.0  # who waits for jobs is answered after so long, and asks again
+LOOK_S: Final = 0.5  # between two looks at how far they are
+
+Arguments: TypeAlias = Mapping[str, Any]
+Progress: TypeAlias = Callable[[dict[str, Any]], None]
+
+
+def operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Arguments, Progress], Any]]:
+    """What the owner may ask of the queue, by name."""
+
+    def listed(given: Arguments, _: Progress) -> dict[str, Any]:
+        limit, status = given.get("limit") or 20, given.get("status")
+        if not 1 <= limit <= MOST:
+            raise InvalidArgument(f"limit must be between 1 and {MOST}")
+        if status not in (None, *STATUSES):
+            raise InvalidArgument(f"status must be one of {', '.join(STATUSES)}")
+        workspace = given.get("workspace")
+        found = queue.jobs(workspace=workspace, status=status, limit=limit, before=given.get("before"))
+        return {"jobs": [told(job) for job in found], "counts": queue.counts(workspace), "hindrance": worker.hindrance}
+
+    def show(given: Arguments, _: Progress) -> dict[str, Any]:
+        return told(_named(queue, given["id"]))
+
+    def retry(given: Arguments, _: Progress) -> dict[str, Any]:
+        return told(queue.retry(_named(queue, given["id"]).id))
+
+    def cancel(given: Arguments, _: Progress) -> dict[str, Any]:
+        return told(queue.cancel(_named(queue, given["id"]).id))
+
+    def wait(given: Arguments, progress: Progress) -> dict[str, Any]:
+        ids = [_named(queue, id).id for id in given["ids"]]
+        if not worker.running:
+            worker.drain(ids, progress)
+        jobs = _waited(queue, worker, ids, progress, seconds=0.0 if given.get("at_once") else TURN_S)
+        return {"jobs": [told(job) for job in jobs], "ended": all(job.status in ("done", "failed") for job in jobs)}
+
+    return {"queue.list": listed, "queue.show": show, "queue.retry": retry, "queue.cancel": cancel, "queue.wait": wait}
+
+
+def told(job: Job) -> dict[str, Any]:
+    """A job as a command shows it."""
+    names = ("id", "kind", "status", "stage", "progress", "workspace", "key", "title", "document_id", "tries")
+    times = ("due_at", "created_at", "started_at", "finished_at")
+    shown = {name: getattr(job, name) for name in (*names, *times)}
+    return shown | {"by": job.author.name, "error": dict(job.error) if job.error else None}
+
+
+def _named(queue: Queue, id: str) -> Job:
+    """The job of this id, or of the one id that begins so."""
+    whole = queue.beginning(id) if len(id) >= SHORTEST else [id]
+    if len(whole) > 1:
+        raise InvalidArgument(f"several jobs begin with {id!r}: give more of the id")
+    if not whole:
+        raise NotFound(f"no job {id[:64]!r}; memex job queue lists them")
+    return queue.job(whole[0])
+
+
+def _waited(queue: Queue, worker: Worker, ids: Sequence[str], progress: Progress, *, seconds: float) -> list[Job]:
+    """These jobs, once all have ended, or after so long."""
+    left = seconds
+    while True:
+        stamp = queue.stamp
+        jobs = [queue.job(id) for id in ids]
+        going = [job for job in jobs if job.status in ("queued", "running")]
+        at = next((job for job in going if job.status == "running"), None)
+        progress(
+            {"done": len(jobs) - len(going), "total": len(jobs), "stage": at.stage or at.title if at else "waiting"}
+        )
+        if not going or left <= 0 or worker.stopping.is_set():
+            return jobs
+        queue.wait(stamp, LOOK_S, worker.stopping.is_set)
+        left -= LOOK_S

@@ -1,0 +1,118 @@
+"""Which files a command line means: files, folders with all below them, patterns that the shell left alone.
+
+Law, tested: no link of a folder is followed, nothing but regular files is opened, and whatever is left out is told with why."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from index.errors import InvalidArgument, MemexError, NotFound, PermissionDenied, ResourceExhausted
+from syncd.incoming import filename
+from syncd.kinds import HEAD, kind_of
+
+_WILD: Final = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that can be added."""
+
+    path: Path
+    name: str  # as it will be known
+    size: int
+    kind: str  # its media type
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What is left out, and why; with an `error` it was meant to be added and can't be."""
+
+    path: Path
+    why: str
+    error: MemexError | None = None
+
+
+def picked(words: Sequence[str], *, largest: int) -> Iterator[File | Skipped]:
+    """The files that `words` name, each once, in order. NotFound for a word that names nothing."""
+    seen: set[tuple[int, int]] = set()
+    for path in [path for word in words for path in _named(word)]:
+        for one in _below(path):
+            found = one if isinstance(one, Skipped) else looked_at(one, seen, largest=largest)
+            if found is not None:
+                yield found
+
+
+def looked_at(path: Path, seen: set[tuple[int, int]], *, largest: int) -> File | Skipped | None:
+    """The file at `path`, if it can be added; None for one that has been `seen`."""
+    try:
+        with opened(path) as file:
+            there = os.fstat(file.fileno())
+            if (there.st_dev, there.st_ino) in seen:
+                return None
+            seen.add((there.st_dev, there.st_ino))
+            head = file.read(HEAD)
+    except MemexError as error:
+        return Skipped(path, error.message, error)
+    except OSError as error:
+        denied = PermissionDenied(f"it can't be read: {error.strerror}")
+        return Skipped(path, denied.message, denied)
+    try:
+        kind, name = kind_of(path.name, head), filename(path.name)
+    except InvalidArgument as error:
+        return Skipped(path, error.message)
+    if there.st_size > largest:
+        many = ResourceExhausted(f"it has {there.st_size:,} bytes; a file may have {largest:,}", limit=largest)
+        return Skipped(path, many.message, many)
+    return File(path, name, there.st_size, kind)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file, open. InvalidArgument for what is none: nobody waits for a pipe."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb", buffering=0) as file:  # noqa: PTH123 - by its descriptor
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise InvalidArgument("it is no regular file; give - to read stdin")
+        yield file
+
+
+def _named(word: str) -> list[Path]:
+    path = Path(word).expanduser()
+    if path.exists() or path.is_symlink():
+        return [path]
+    found = sorted(glob.glob(str(path), recursive=True)) if _WILD & set(word) else []  # noqa: PTH207 - a pattern may be absolute
+    if not found:
+        raise NotFound(f"there is no file or folder {word!r}", path=word)
+    return [Path(one) for one in found]
+
+
+def _below(path: Path) -> Iterator[Path | Skipped]:
+    """The files of a folder and of those in it; of a file, itself."""
+    if not path.is_dir():
+        yield path
+        return
+    try:
+        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+    except OSError as error:
+        denied = PermissionDenied(f"the folder can't be read: {error.strerror}")
+        yield Skipped(path, denied.message, denied)
+        return
+    for entry in entries:
+        below = path / entry.name
+        if entry.name.startswith("."):
+            yield Skipped(below, "hidden")
+        elif entry.is_symlink():
+            yield Skipped(below, "a link, which is not followed")
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _below(below)
+        elif entry.is_file(follow_symlinks=False):
+            yield below
+        else:
+            yield Skipped(below, "no regular file")

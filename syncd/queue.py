@@ -1,0 +1,358 @@
+"""The durable queue: notes and files that were accepted to be made into documents, in the ledger until each has ended.
+
+Law, tested: what was accepted is carried out, whatever ends the process meanwhile, and makes one document, whose id is
+chosen when the job is queued. A key sees its own jobs of its own workspace, and never waits for all of another key's."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
+from syncd.audit import AUTHOR
+from syncd.doors import KbSettings
+from syncd.ledger import Ledger
+from syncd.queued import STATUSES, Job, Kind, Status, read
+from syncd.staged import Staged
+
+STAGED: Final = "staged"  # in the state folder: the files of jobs, each under its job's id
+TRIES: Final = 10
+BACKOFF_S: Final = 2.0, 300.0  # after the first try, doubling, and at most
+ENDED: Final = 10_000  # jobs of one key that are remembered after they have ended
+NOTES: Final = 64 << 20  # bytes of text that the waiting notes of one key may have
+
+_SELECT: Final = (
+    "SELECT seq, id, key, workspace, kind, given, document_id, status, stage, error, tries, due_at, created_at,"
+    " started_at, finished_at FROM queue"
+)
+
+
+class Queue:
+    """The jobs of one ledger. Safe from any thread; one process writes it, the one that holds the state folder's lock."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        state: Path,
+        settings: KbSettings,
+        now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.staged = Staged(state / STAGED)
+        self._ledger, self._settings, self._now = ledger, settings, now
+        self._changed = threading.Condition()
+        self.stamp = 0  # grows whenever a job changes
+        self._served: dict[str, str] = {}  # kind → the key whose turn it was last
+        self._stages: dict[str, tuple[float, str]] = {}  # id of a running job → its progress and stage
+
+    # Adding
+
+    def add_note(self, key: str, workspace: str, given: Mapping[str, Any], *, title: str) -> Job:
+        """Queue a note; `given` is what `newnote` reads, checked. ResourceExhausted while too much of the key's waits."""
+        size = len(str(given["text"]).encode())
+        waiting = self.held(key, "note")[1]
+        if key and waiting + size > NOTES:
+            raise ResourceExhausted(
+                f"notes of {waiting:,} bytes wait already; try again when some are done", limit=NOTES, retryable=True
+            )
+        own = secrets.token_hex(16), str(uuid.uuid4())
+        return self._add((*own, "note", key, workspace, size), given, title)
+
+    def add_file(
+        self, key: str, workspace: str, given: Mapping[str, Any], staged: Path | None, *, id: str | None = None
+    ) -> Job:
+        """Queue a file: one that lies `staged` and is moved to the queue's own folder, or one of the vault (`given.path`).
+
+        With an `id` that was chosen before (`secrets.token_hex(16)`) the same call again is the same job."""
+        own = id or secrets.token_hex(16)
+        if id and (again := self._row(id)):
+            if (again.key, again.workspace) != (key, workspace):
+                raise Conflict("there is another job of this id")
+            return again
+        self._allow(key)
+        if staged is not None:
+            self.staged.take(staged, own)
+        size = int(given.get("size") or 0) if staged else 0
+        row = own, str(uuid.uuid4()), "file", key, workspace, size
+        try:
+            return self._add(row, given, str(given.get("title") or given["name"]))
+        except MemexError:
+            if staged is not None:
+                self.staged.give_back(own, staged)
+            raise
+
+    def _add(self, row: tuple[str, str, str, str, str, int], given: Mapping[str, Any], title: str) -> Job:
+        """Put in a row: id, id of the document, kind, key, workspace, size."""
+        self._allow(row[3])
+        now = self._now()
+        said = {"author": asdict(AUTHOR.get()), "title": title[:200], "given": dict(given)}
+        with self._ledger.writing():
+            self._ledger.run(
+                "INSERT INTO queue (id, document_id, kind, key, workspace, size, given, status, stage, error, tries,"
+                " due_at, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', '', '', 0, ?, ?)",
+                (*row, json.dumps(said), now, now),
+            )
+        self.wake()
+        return self._known(row[0])
+
+    def _allow(self, key: str) -> None:
+        """Raises ResourceExhausted when too many jobs of the key wait; its owner's may."""
+        if key and self.held(key)[0] >= self._settings.queued:
+            raise ResourceExhausted(
+                f"{self._settings.queued:,} jobs wait already; try again when some are done",
+                limit=self._settings.queued,
+                retryable=True,
+            )
+
+    def held(self, key: str, kind: Kind | None = None) -> tuple[int, int]:
+        """How many jobs of a key have not ended, and the bytes of their texts and staged files."""
+        rows = self._ledger.rows(
+            "SELECT count(*), coalesce(sum(size), 0) FROM queue"
+            " WHERE key = ? AND kind IN (?, ?) AND status IN ('queued', 'running')",
+            (key, kind or "note", kind or "file"),
+        )
+        return rows[0][0], rows[0][1]
+
+    # Looking
+
+    def job(self, id: str, *, key: str | None = None, workspace: str | None = None) -> Job:
+        """One job, of this key and workspace (None: of any). NotFound, in the same words, for another's and for none."""
+        found = self._row(id)
+        if found is None or key not in (None, found.key) or workspace not in (None, found.workspace):
+            raise NotFound(f"no job {id[:64]!r}: they are forgotten some time after they have ended")
+        return found
+
+    def jobs(
+        self,
+        *,
+        key: str | None = None,
+        workspace: str | None = None,
+        status: Status | None = None,
+        limit: int = 20,
+        before: str | None = None,
+    ) -> list[Job]:
+        """The newest jobs, the newest first; with `before`, those older than the job of that id."""
+        asked = {"key": key, "workspace": workspace, "status": status}
+        terms = [f"{name} = :{name}" for name, value in asked.items() if value is not None]
+        if before is not None:
+            terms.append("seq < (SELECT seq FROM queue WHERE id = :before)")
+        which = f" WHERE {' AND '.join(terms)}" if terms else ""
+        rows = self._ledger.rows(
+            f"{_SELECT}{which} ORDER BY seq DESC LIMIT :limit", asked | {"before": before, "limit": limit}
+        )
+        return [self._job(row) for row in rows]
+
+    def beginning(self, id: str) -> list[str]:
+        """At most two ids of jobs that begin so."""
+        return [
+            own for (own,) in self._ledger.rows("SELECT id FROM queue WHERE id BETWEEN ? AND ? LIMIT 2", (id, f"{id}g"))
+        ]
+
+    def counts(self, workspace: str | None = None) -> dict[Status, int]:
+        """How many jobs there are in each status; all of them, or those of a workspace."""
+        which = "" if workspace is None else " WHERE workspace = ?"
+        rows = self._ledger.rows(
+            f"SELECT status, count(*) FROM queue{which} GROUP BY status",  # noqa: S608 - words of ours
+            () if workspace is None else (workspace,),
+        )
+        return dict.fromkeys(STATUSES, 0) | dict(rows)
+
+    def due_since(self) -> int | None:
+        """Since when the job that waits longest has been due; None when none waits. One that is put off is due later."""
+        first = "(SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?)"
+        ((note, file),) = self._ledger.rows(f"SELECT {first}, {first}", ("note", "file"))
+        return min((due for due in (note, file) if due is not None), default=None)
+
+    # By hand
+
+    def retry(self, id: str) -> Job:
+        """Queue a failed job again. Conflict for one that has not failed."""
+        if not self._set(id, "failed", status="queued", error="", tries=0, due_at=self._now(), finished_at=None):
+            raise Conflict(f"the job is {self.job(id).status}, and only one that failed can be tried again")
+        return self._known(id)
+
+    def cancel(self, id: str) -> Job:
+        """Let a job that waits fail. Conflict for one that does not wait."""
+        error = Unavailable("it was cancelled before it was done", retryable=False)
+        if not self._set(id, "queued", status="failed", error=_told(error), finished_at=self._now()):
+            raise Conflict(f"the job is {self.job(id).status}, and only one that waits can be cancelled")
+        return self._known(id)
+
+    # Working
+
+    def due_in(self, kind: Kind) -> float | None:
+        """Seconds until a job of this kind is due; None when none waits."""
+        ((due,),) = self._ledger.rows("SELECT min(due_at) FROM queue WHERE status = 'queued' AND kind = ?", (kind,))
+        if due is None:
+            return None
+        left = (due - self._now()) / 1000
+        return 0.0 if left > BACKOFF_S[1] else max(0.0, left)  # the clock was set back
+
+    def take(self, kind: Kind) -> Job | None:
+        """Begin the next job that is due: the oldest of the key whose turn it is. None when there is none."""
+        now, last = self._now(), self._served.get(kind, "")
+        due = "status = 'queued' AND kind = ? AND (due_at <= ? OR due_at > ?)"
+        values = (kind, now, now + int(BACKOFF_S[1] * 1000), last)
+        for turn in ("key > ?", "key <= ?"):
+            rows = self._ledger.rows(
+                f"SELECT id, key FROM queue WHERE {due} AND {turn} ORDER BY key, seq LIMIT 1",  # noqa: S608 - words of ours
+                values,
+            )
+            if rows:
+                self._served[kind] = rows[0][1]
+                return self.begin(rows[0][0])
+        return None
+
+    def begin(self, id: str) -> Job | None:
+        """Begin this job, if it waits. That it was tried is on disk before it is."""
+        with self._ledger.writing():
+            begun = self._ledger.run(
+                "UPDATE queue SET status = 'running', started_at = ?, tries = tries + 1 WHERE id = ? AND status = 'queued'",
+                (self._now(), id),
+            )
+        self.wake()
+        return self._known(id) if begun else None
+
+    def report(self, id: str, done: int, total: int, stage: str) -> None:
+        """How far a running job is; kept in memory."""
+        self._stages[id] = (min(1.0, done / total) if total else 0.0, stage)
+
+    def remember(self, job: Job, **more: Any) -> None:
+        """Add to what is known of a running job, so that a try after a crash knows it too."""
+        said = {"author": asdict(job.author), "title": job.title, "given": {**job.given, **more}}
+        self._set(job.id, "running", given=json.dumps(said))
+
+    def done(self, id: str, document_id: str) -> None:
+        """The job has its document; what was kept for it goes."""
+        job = self._row(id)
+        assert job is not None, "who does a job has it from here"
+        left = {name: value for name, value in job.given.items() if name != "text"}
+        said = {"author": asdict(job.author), "title": job.title, "given": left}
+        fields = {"document_id": document_id, "given": json.dumps(said), "finished_at": self._now(), "size": 0}
+        if self._set(id, "running", status="done", stage="", error="", **fields):
+            self.staged.drop(id)
+
+    def fail(self, id: str, error: MemexError) -> None:
+        """The job came to nothing. Its staged file stays, for whoever tries again, while its key's have room."""
+        stage = self._stages.get(id, (0.0, ""))[1]
+        self._set(id, "running", status="failed", stage=stage, error=_told(error), finished_at=self._now())
+
+    def put_off(self, id: str, error: MemexError, tries: int) -> None:
+        """Let a job be tried again after a while, longer each time, and tell why."""
+        self._set(id, "running", status="queued", error=_told(error), due_at=self._now() + int(backoff(tries) * 1000))
+
+    def give_back(self, id: str) -> None:
+        """Let a job that was broken off be begun anew; this was no try."""
+        with self._ledger.writing():
+            self._ledger.run(
+                "UPDATE queue SET status = 'queued', tries = max(0, tries - 1) WHERE id = ? AND status = 'running'",
+                (id,),
+            )
+        self._ended(id)
+
+    def recover(self, made: Callable[[str], bool]) -> None:
+        """After a crash: what was under way has been done, if its document was made, or is tried again after a while.
+
+        A job at which the process has ended again and again is given up, so that it stalls nobody."""
+        rows = self._ledger.rows(f"{_SELECT} WHERE status = 'running' ORDER BY seq")
+        ended = Unavailable("the daemon ended while this was being done")
+        for job in map(self._job, rows):
+            if made(job.planned):
+                self.done(job.id, job.planned)
+            elif job.tries >= TRIES:
+                self.fail(job.id, Unavailable(f"{ended.message}, {job.tries} times", retryable=False))
+            else:
+                self.put_off(job.id, ended, job.tries)
+
+    def wait(self, stamp: int, seconds: float | None, until: Callable[[], bool] = lambda: False) -> None:
+        """Wait for a change since `stamp`, for so long at most, or until `until` holds once `wake` is called."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stamp != stamp or until(), seconds)
+
+    def wake(self) -> None:
+        """Have all who wait look again."""
+        with self._changed:
+            self.stamp += 1
+            self._changed.notify_all()
+
+    # Forgetting
+
+    def prune(self, before: int, *, most: int = ENDED) -> int:
+        """Forget the jobs that ended before then, and of each key all but the newest `most`, with what is staged for them."""
+        ended = "status IN ('done', 'failed')"
+        many = self._ledger.rows(f"SELECT key FROM queue WHERE {ended} GROUP BY key HAVING count(*) > ?", (most,))  # noqa: S608 - words of ours
+        asked: list[tuple[str, Sequence[Any]]] = [(f"{ended} AND finished_at < ?", (before,))]
+        newest = f"SELECT seq FROM queue WHERE {ended} AND key = ? ORDER BY seq DESC LIMIT 1 OFFSET ?"  # noqa: S608 - words of ours
+        asked += [(f"{ended} AND key = ? AND seq <= ({newest})", (key, key, most)) for (key,) in many]
+        gone = 0
+        for which, values in asked:
+            rows = self._ledger.rows(f"SELECT id FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
+            with self._ledger.writing():
+                self._ledger.run(f"DELETE FROM queue WHERE {which}", values)  # noqa: S608 - words of ours
+            for (id,) in rows:
+                self.staged.drop(id)
+            gone += len(rows)
+        return gone
+
+    def sweep(self, *, older_s: float) -> list[str]:
+        """Remove staged files that no job needs, once they are so old; their names."""
+        rows = self._ledger.rows("SELECT id FROM queue WHERE kind = 'file' AND status != 'done'")
+        return self.staged.sweep([id for (id,) in rows], older_s=older_s)
+
+    # Rows
+
+    def _set(self, id: str, was: Status, /, **columns: Any) -> bool:
+        """Change a job that has this status; whether it had."""
+        names = ", ".join(f"{name} = ?" for name in columns)
+        with self._ledger.writing():
+            changed = self._ledger.run(
+                f"UPDATE queue SET {names} WHERE id = ? AND status = ?",  # noqa: S608 - names of ours
+                (*columns.values(), id, was),
+            )
+        if columns.get("status"):
+            self._ended(id)
+        if changed and columns.get("status") == "failed":
+            self._shed(id)
+        return bool(changed)
+
+    def _shed(self, id: str) -> None:
+        """Of a key's failed jobs, the owner's aside, remove the oldest staged files that are more than its share."""
+        for (old,) in self._ledger.rows(
+            "SELECT id FROM (SELECT id, sum(size) OVER (ORDER BY seq DESC) AS held FROM queue WHERE kind = 'file'"
+            " AND status = 'failed' AND size > 0 AND key != '' AND key = (SELECT key FROM queue WHERE id = ?)) WHERE held > ?",
+            (id, self._settings.staged),
+        ):
+            if self._set(old, "failed", size=0):
+                self.staged.drop(old)
+
+    def _ended(self, id: str) -> None:
+        self._stages.pop(id, None)
+        self.wake()
+
+    def _row(self, id: str) -> Job | None:
+        rows = self._ledger.rows(f"{_SELECT} WHERE id = ?", (id,))
+        return self._job(rows[0]) if rows else None
+
+    def _known(self, id: str) -> Job:
+        found = self._row(id)
+        assert found is not None, "jobs are forgotten only long after they have ended"
+        return found
+
+    def _job(self, row: Sequence[Any]) -> Job:
+        return read(row, self._stages.get(row[1]))
+
+
+def backoff(tries: int) -> float:
+    """Seconds to wait after so many tries."""
+    first, most = BACKOFF_S
+    return min(most, first * 2.0 ** (max(1, tries) - 1))
+
+
+def _told(error: MemexError) -> str:
+    return json.dumps(error.as_dict(), default=str)

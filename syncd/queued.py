@@ -1,0 +1,67 @@
+"""A job of the queue, as the ledger has it and as it is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from syncd.audit import Author
+
+Kind: TypeAlias = Literal["note", "file"]
+Status: TypeAlias = Literal["queued", "running", "done", "failed"]
+STATUSES: Final[tuple[Status, ...]] = ("queued", "running", "done", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work. Times are epoch milliseconds; `progress` goes from 0 to 1."""
+
+    id: str
+    kind: Kind
+    status: Status
+    key: str  # the public id of the key that queued it; "" = the owner
+    workspace: str
+    title: str  # what it is about, in a line
+    stage: str  # what is being done to it just now
+    progress: float
+    document_id: str | None  # once there is the document
+    error: Mapping[str, Any] | None  # why it failed, or is put off; as `MemexError.as_dict` has it
+    tries: int
+    due_at: int
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+    planned: str = field(repr=False)  # the id that its document is to have
+    given: Mapping[str, Any] = field(repr=False)  # what was asked for; the text of a note goes once it is done
+    author: Author = field(repr=False)
+    seq: int = field(repr=False)
+
+
+def read(row: Sequence[Any], under_way: tuple[float, str] | None) -> Job:
+    """The job of a row of the table `queue`; `under_way` is how far it is and what is being done, if it runs."""
+    seq, id, key, workspace, kind, said, planned, status, stage, error, tries, due_at, *times = row
+    about = json.loads(said)
+    progress, now = (under_way or (0.0, stage)) if status == "running" else (float(status == "done"), stage)
+    return Job(
+        id=id,
+        kind=kind,
+        status=status,
+        key=key,
+        workspace=workspace,
+        title=about["title"],
+        stage=now,
+        progress=progress,
+        document_id=planned if status == "done" else None,
+        error=json.loads(error) if error else None,
+        tries=tries,
+        due_at=due_at,
+        created_at=times[0],
+        started_at=times[1],
+        finished_at=times[2],
+        planned=planned,
+        given=about["given"],
+        author=Author(**about["author"]),
+        seq=seq,
+    )

@@ -1,0 +1,45 @@
+"""What every workspace works with; built once, by the composition root.
+
+Law: nothing of the vault proper is among it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from index.model import Document
+from index.rerank import Reranker
+from syncd.audit import Audit
+from syncd.enrich import Enricher
+from syncd.parse import parse
+from syncd.queue import Queue
+from syncd.shelf import Slot
+from syncd.uploads import Uploads
+from syncd.vault import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The inbox's files and index, what is on its way in, and the clock."""
+
+    vault: Vault
+    audit: Audit
+    captures: Slot
+    inbox: str
+    taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
+    now: Callable[[], int]  # epoch milliseconds
+    degraded: Callable[[], list[str]]  # what does not work as it should just now, in sentences
+    enricher: Enricher
+    queue: Queue
+    edited: Callable[[Document], bool]  # whether somebody has edited this note by hand and it does not say so yet
+    quiet_s: float  # seconds without a change after which a note counts as left by whoever wrote it
+    uploads: Uploads
+    collections: tuple[str, ...]  # all that are known, the default one first
+    reranker: Reranker | None = None  # puts what was found into a better order, if one is set
+    writing: dict[str, threading.Lock] = field(default_factory=dict)  # by workspace: held while nodes or memos change
+    drafted: dict[str, str] = field(default_factory=dict)  # drafts of summaries by what was asked about; `Asking`
+
+    def parsed(self, raw: bytes, path: str, *, mtime_ms: int) -> Document:
+        """The document that a note of the inbox holds."""
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.collections)

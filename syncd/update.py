@@ -1,0 +1,171 @@
+"""A note of the inbox is given another text or other properties, in place: its id, its path and when it was made stay.
+
+Laws, tested: all of it comes about or nothing does; `version` and `updated_at` move with a change and only then; what
+somebody has written meanwhile, by hand or by another call, is never overwritten unread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
+from index.index import Index
+from index.model import Document, Record
+from syncd.batch import UNDATED, Change, Drafts, carried_out
+from syncd.capture import checked, iso
+from syncd.collections import filed, names_one, retagged, texts
+from syncd.edits import said
+from syncd.newnode import checked_tags
+from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
+from syncd.properties import LARGEST
+from syncd.sweep import UNADOPTED
+from syncd.writing import alone, known
+
+if TYPE_CHECKING:
+    from syncd.tools import Tools
+
+MAX_TITLE: Final = 500  # characters
+ELSEWHERE: Final = {  # types whose text is not a note's to change, and what changes it
+    "entity": "it is a node of the graph: replace_observation and add_observations change what it says",
+    "file": "it holds the text of a file: upload the file's new version instead (kb_upload_start)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a note is to become; None leaves something as it is. `version` is the one that it must have now."""
+
+    text: str | None
+    title: str | None = None
+    tags: Sequence[str] | None = None
+    collection: str | None = None
+    version: int | None = None
+
+
+def updated(
+    tools: Tools,
+    workspace: str,
+    find: Callable[[], Record],
+    wish: Wish,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Record, bool]:
+    """Change the note that `find` finds; the note as it is then, and whether it changed.
+
+    Raises InvalidArgument for what is no note, and Conflict, with the version, when it has another than was named, or
+    when a person has just edited it."""
+    if wish.text is not None:
+        checked(wish.text)
+    own = _titled(wish.title)
+    chosen, plain = filed(wish.collection, wish.tags or (), tools.collections)
+    wanted = None if wish.tags is None else checked_tags(plain)
+
+    def changes(front: str, _: Document) -> dict[str, PropertyValue]:
+        if wanted is None and chosen is None:
+            return own
+        return own | retagged(front, _tags(front) if wanted is None else wanted, chosen)
+
+    def decide(_: Index) -> tuple[list[Change], tuple[str, bool]]:
+        found = find()
+        if found.type == "entity" or (found.type in ELSEWHERE and wish.text is not None):
+            raise InvalidArgument(f"this document is not changed so: {ELSEWHERE[found.type]}", type=found.type)
+        written = revised(tools, found, changes, content=wish.text, version=wish.version)
+        return written, (found.path, bool(written))
+
+    with alone(tools, workspace):
+        path, changed = carried_out(tools, decide, progress)
+        return known(tools.captures.index.at(path)), changed
+
+
+def _titled(title: str | None) -> dict[str, PropertyValue]:
+    if title is None:
+        return {}
+    if not title.strip() or len(title) > MAX_TITLE or any(ord(c) < 32 for c in title):
+        raise InvalidArgument(f"title must be one line of 1 to {MAX_TITLE} characters", field="title")
+    return {"title": title}
+
+
+def _tags(front: str) -> list[str]:
+    """The tags among these properties, those that name a collection aside."""
+    values = {key.casefold(): value for key, value in properties(front).items()}
+    return [tag for tag in texts(values.get("tags")) if not names_one(tag)]
+
+
+# For whoever changes notes
+
+
+def revised(
+    tools: Tools,
+    record: Record,
+    wanted: Callable[[str, Document], Mapping[str, PropertyValue]],
+    *,
+    content: str | None,
+    version: int | None,
+) -> list[Change]:
+    """What to write so that the note has this content (None: as it is) and these properties; nothing when it has.
+
+    `wanted` is asked with the properties' text and the note as its file has it now; None takes a property away."""
+    drafts = Drafts(tools.vault)
+    text, document = read(tools, drafts, record)
+    compared(document, version)
+    if content is None:
+        content = split(text)[1]
+    try:
+        changes = dict(wanted(split(text)[0], document))
+        written = rewritten(edit(text, changes), content)
+        if written == text:
+            return []
+        unread(tools, document, record, whole=version is not None, content=content)
+        changes |= tools.enricher.summary_after(document, parsed(tools, written, record))
+        stamps: dict[str, PropertyValue] = {"updated_at": iso(tools.now()), "version": document.version + 1}
+        if tools.parsed(encode(text), record.path, mtime_ms=UNDATED).created_at == UNDATED:
+            stamps["created_at"] = iso(record.created_at)  # else it would be that of every change
+        drafts.put(record.path, rewritten(edit(text, {**changes, **stamps}), content))
+    except FrontmatterError as error:
+        raise refused(error) from error
+    return drafts.changes()
+
+
+def read(tools: Tools, drafts: Drafts, record: Record) -> tuple[str, Document]:
+    """The note as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
+    try:
+        text = drafts.text(record.path)
+    except NotFound as error:
+        raise Conflict("the note's file was removed a moment ago; try again in a moment", retryable=True) from error
+    document = parsed(tools, text, record)
+    if not document.writable:
+        raise Conflict("the note's properties can't be read just now; its owner may be editing them", retryable=True)
+    if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
+        raise Conflict("a person has just put this note here, and it gets an id soon; search again", retryable=True)
+    return text, document
+
+
+def parsed(tools: Tools, text: str, record: Record) -> Document:
+    """`text` as the note of that row."""
+    return tools.parsed(encode(text), record.path, mtime_ms=record.created_at)
+
+
+def compared(document: Document, version: int | None) -> None:
+    """Raise Conflict, with the version that the note has, when it is another than the one that was named."""
+    if version is not None and version != document.version:
+        raise Conflict(
+            f"the note has version {document.version}, not {version}: read it again, then make your change to that",
+            version=document.version,
+        )
+
+
+def unread(tools: Tools, document: Document, record: Record, *, whole: bool, content: str | None = None) -> None:
+    """Refuse to write over what no agent can have read: `record` is the row that it was found by.
+
+    A `whole` note was compared by its version, so its properties must be those of the row too. `content`: what its
+    text is to be; None = it is to go."""
+    edited = document.content_hash != record.content_hash and document.content != content
+    if edited or tools.edited(document) or (whole and said(document) != said(record)):
+        raise Conflict("a person has just edited the note; read it again in a moment", retryable=True)
+
+
+def refused(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:
+    """Why properties could not be written, for whoever wanted it."""
+    if error.defect == "frontmatter-too-large":
+        return ResourceExhausted(f"the note's properties would be too many or too large: {error}", limit=LARGEST)
+    return InvalidArgument(f"the note's properties can't be written so: {error}")

@@ -1,0 +1,336 @@
+"""Files on their way in: chunk by chunk or in one piece, bound to who sends them, and handed to the queue when complete.
+
+Law, tested: what was acknowledged survives a crash at any step; finishing twice gives the same job; what nobody goes on
+with is gone after ten minutes; no key can take more than its share; no name that is given is a path."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from syncd import incoming
+from syncd.backup import synced
+from syncd.doors import KbSettings
+from syncd.kinds import HEAD, KNOWN, kind_of, suffix
+from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
+from syncd.queue import Queue
+from syncd.queued import Job
+
+FOLDER: Final = "uploads"  # in the state folder
+OWNER: Final = ""  # in place of a key's id
+LIVES_MS: Final = 600_000  # without a call
+SOON_S: Final = 5.0  # after which a key that has its share under way may try again
+NO_SUCH: Final = "no such upload: it was finished, or nobody went on with it for ten minutes; start again"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """How an upload stands."""
+
+    upload_id: str
+    filename: str
+    total_size: int
+    received_bytes: int
+    chunks: int  # that have arrived
+    expires_at: int  # epoch milliseconds, unless somebody goes on with it
+    chunk_bytes: int = incoming.CHUNK  # what a chunk should have
+
+
+class Uploads:
+    """The uploads of all keys. One process has them, and its threads share it."""
+
+    def __init__(self, state: Path, queue: Queue, settings: KbSettings, *, vault: Path, now: Callable[[], int]) -> None:
+        self.settings = settings
+        self._root, self._queue, self._vault, self._now = state / FOLDER, queue, vault, now
+        self._lock = threading.Lock()  # for the two below
+        self._known = {parts.id: parts for parts in found(self._root)}
+        self._arriving: dict[str, Arrival] = {}
+
+    # In three steps
+
+    def start(
+        self,
+        key: str,
+        workspace: str,
+        *,
+        filename: str,
+        total_size: int,
+        sha256: str | None = None,
+        **said: Any,
+    ) -> Upload:
+        """Begin an upload; `said` is what `incoming.described` takes.
+
+        Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
+        size = incoming.sized(total_size, largest=self.settings.max_file)
+        given = {"name": incoming.filename(filename), "size": size, **incoming.described(self.settings.known, **said)}
+        about = About(key, workspace, size, incoming.sha256(sha256), given)
+        self.room(2 * size, stored=size)  # its chunks, and the file that they make
+        made = str(uuid.uuid4())
+        parts = Parts(made, about, self._root / made, self._now())
+        with self._lock:
+            self._allow(key, size)
+            self._known[made] = parts
+        try:
+            parts.begin()
+        except BaseException:
+            self._drop(parts)
+            raise
+        return _told(parts)
+
+    def chunk(self, key: str, workspace: str, upload_id: str, index: int, data: bytes) -> Upload:
+        """Keep one chunk; one that is sent again replaces what it was. Raises NotFound, InvalidArgument, Unavailable."""
+        with self._under_way(key, workspace, upload_id) as parts:
+            others = parts.received - parts.sizes.get(index, 0)
+            incoming.chunk(index, len(data), total=parts.about.size, others=others)
+            if not parts.holds(index, data):
+                self.room(len(data))
+                parts.keep(index, data)
+            parts.touched_at = self._now()
+            return _told(parts)
+
+    def finish(self, key: str, workspace: str, upload_id: str) -> Job:
+        """Queue the file that all chunks are; again, the same job. Raises NotFound, InvalidArgument for what is missing."""
+        with suppress(NotFound), self._under_way(key, workspace, upload_id) as parts:
+            job = self._job(key, workspace, upload_id)  # its process may have died before it could say so
+            if job is None:
+                parts.touched_at = self._now()
+                incoming.whole(parts.sizes, parts.about.size)
+                self.room(parts.about.size)
+                given, file = parts.about.given, parts.whole()
+                taken(str(given["name"]), file)
+                job = self._queue.add_file(key, workspace, given, file, id=_job_id(upload_id))
+            self._drop(parts)
+            return job
+        if (
+            OURS.fullmatch(upload_id)
+            and not upload_id.endswith(ALONE)
+            and (job := self._job(key, workspace, upload_id))
+        ):
+            return job
+        raise NotFound(NO_SUCH)
+
+    # In one piece
+
+    def receive(self, key: str, workspace: str, size: int | None = None) -> Arrival:
+        """Begin to take a file whose bytes come in one go, about `size` of them if that is known."""
+        self.room(size or 0, stored=size or 0)
+        arrival = Arrival(self, key, workspace, self._root / f"{uuid.uuid4()}{ALONE}")
+        with self._lock:
+            self._allow(key, size or 0)
+            arrival.reserved = size or 0
+            self._arriving[arrival.path.name] = arrival
+        return arrival
+
+    def reserve(self, arrival: Arrival, more: int) -> None:
+        """Count `more` bytes for a file. Raises ResourceExhausted beyond what its key may have."""
+        with self._lock:
+            self._quota(arrival.key, more)
+            arrival.reserved += more
+
+    def forget(self, arrival: Arrival) -> None:
+        """A file is queued, or came to nothing."""
+        with self._lock:
+            self._arriving.pop(arrival.path.name, None)
+
+    def queued(self, arrival: Arrival, said: Mapping[str, Any]) -> Job:
+        """Queue a file that has arrived. Raises InvalidArgument."""
+        return self._handed(arrival.key, arrival.workspace, arrival.path, size=arrival.size, said=said)
+
+    def adopted(self, name: str, workspace: str, *, sha256: str | None = None, **said: Any) -> Job:
+        """Queue a file that the owner has put into this folder as `name`; its key is none, and has no share.
+
+        `sha256`, the digest of its bytes, lets `memex addfile` know it again."""
+        path = self._root / name
+        if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
+            raise InvalidArgument("there is no such file among the uploads")
+        return self._handed(OWNER, workspace, path, size=path.stat().st_size, said=said, digest=incoming.sha256(sha256))
+
+    # What is left
+
+    def collect(self, now: int | None = None) -> list[str]:
+        """Remove what nobody has gone on with for ten minutes, also what a crash left; the names of what went."""
+        now = self._now() if now is None else now
+        gone = []
+        for parts in list(self._known.values()):
+            if parts.lock.acquire(blocking=False):  # else somebody is at it
+                try:
+                    parts.touched_at = min(parts.touched_at, now)  # the clock was set back
+                    if now - parts.touched_at >= LIVES_MS and not parts.over:
+                        self._drop(parts)
+                        gone.append(parts.id)
+                finally:
+                    parts.lock.release()
+        with self._lock:
+            kept = frozenset(self._known) | frozenset(self._arriving)
+        return gone + leftovers(self._root, kept, before=now - LIVES_MS)
+
+    def room(self, size: int, *, stored: int = 0) -> None:
+        """Raises Unavailable unless this disk has `size` bytes, and the vault's what will be `stored`, beside those that stay free."""
+        for folder, wanted in ((self._root, size), (self._vault, stored)):
+            with suppress(OSError):  # the vault is away, and its jobs wait for it
+                if wanted and not spare(folder, wanted, free=self.settings.free):
+                    raise Unavailable("the disk is almost full; nothing was kept, try again when there is room")
+
+    @contextmanager
+    def _under_way(self, key: str, workspace: str, upload_id: str) -> Iterator[Parts]:
+        parts = self._known.get(upload_id)
+        if parts is not None and (parts.about.key, parts.about.workspace) == (key, workspace):
+            with parts.lock:
+                if not parts.over:
+                    yield parts
+                    return
+        raise NotFound(NO_SUCH)
+
+    def _job(self, key: str, workspace: str, upload_id: str) -> Job | None:
+        """The job that an upload became, if it was finished."""
+        try:
+            return self._queue.job(_job_id(upload_id), key=key, workspace=workspace)
+        except NotFound:
+            return None
+
+    def _handed(
+        self, key: str, workspace: str, path: Path, *, size: int, said: Mapping[str, Any], digest: str | None = None
+    ) -> Job:
+        rest = dict(said)
+        given = {"name": incoming.filename(rest.pop("filename")), **incoming.described(self.settings.known, **rest)}
+        given["size"] = incoming.sized(size, largest=self.settings.max_file)
+        given |= {"sha256": digest} if digest else {}
+        taken(given["name"], path)
+        return self._queue.add_file(key, workspace, given, path)
+
+    def _allow(self, key: str, size: int) -> None:
+        """Raises ResourceExhausted when the key has too many uploads under way, or too many bytes."""
+        uploads = sum(parts.about.key == key for parts in self._known.values())
+        uploads += sum(arrival.key == key for arrival in self._arriving.values())
+        if uploads >= self.settings.uploads:
+            raise ResourceExhausted(
+                f"{uploads} uploads of this key are under way; finish one first", retryable=True, retry_after=SOON_S
+            )
+        self._quota(key, size)
+
+    def _quota(self, key: str, more: int) -> None:
+        most = self.settings.staged
+        if more > most:
+            raise ResourceExhausted(f"a key may have {most:,} bytes of files under way, and this is more", limit=most)
+        held = sum(parts.about.size for parts in self._known.values() if parts.about.key == key)
+        held += sum(arrival.reserved for arrival in self._arriving.values() if arrival.key == key)
+        if held + more > most or held + more + self._queue.held(key, "file")[1] > most:
+            raise ResourceExhausted(
+                f"files of this key that wait or are under way have {most:,} bytes; try again when jobs have ended",
+                retryable=True,
+                retry_after=SOON_S,
+            )
+
+    def _drop(self, parts: Parts) -> None:
+        parts.over = True
+        with self._lock:
+            self._known.pop(parts.id, None)
+        parts.remove()
+
+
+class Arrival:
+    """A file that comes in one go. What was not queued at the end of its block leaves nothing.
+
+    Who leaves the block while a thread is at work on the file leaves the closing to it: the number of a closed file is
+    soon that of another."""
+
+    def __init__(self, uploads: Uploads, key: str, workspace: str, path: Path) -> None:
+        self.key, self.workspace, self.path = key, workspace, path
+        self.size = self.reserved = 0
+        self._uploads = uploads
+        self._file = -1
+        self._lock = threading.Lock()  # for the file
+        self._left = False
+
+    def __enter__(self) -> Self:
+        try:
+            with disk():
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._file = os.open(self.path, flags, 0o600)
+        except Unavailable:
+            self._uploads.forget(self)  # else it would count against its key until the next start
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left = True
+        self._close()
+
+    def write(self, data: bytes) -> None:
+        """Keep the next bytes. Raises ResourceExhausted, Unavailable."""
+        with self._open() as file:
+            self.size += len(data)
+            incoming.sized(max(self.size, 1), largest=self._uploads.settings.max_file)
+            if self.size > self.reserved:
+                self._uploads.reserve(self, self.size - self.reserved)
+            self._uploads.room(len(data))
+            with disk():
+                write(file, data)
+
+    def queued(self, **said: Any) -> Job:
+        """Queue it, on disk; `said` is its `filename` and what `incoming.described` takes. Raises InvalidArgument."""
+        with self._open() as file:
+            with disk():
+                os.fsync(file)
+                synced(self.path.parent)
+            return self._uploads.queued(self, said)
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        """The file, which stays open during the block. Raises Unavailable once its own block was left."""
+        try:
+            with self._lock:
+                if self._left:
+                    raise Unavailable("the upload was broken off; nothing was kept, send it again")
+                yield self._file
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Close the file and remove what is left of it, once its block was left and nobody is at work on it."""
+        if self._left and self._lock.acquire(blocking=False):
+            try:
+                if self._file >= 0:
+                    os.close(self._file)
+                    self._file = -1
+                    with suppress(OSError):
+                        self.path.unlink(missing_ok=True)
+                    self._uploads.forget(self)
+            finally:
+                self._lock.release()
+
+
+def taken(name: str, file: Path) -> None:
+    """Raises InvalidArgument, with the reason, for a file of a type that is not read.
+
+    One that only can't be read, by what its name says it is, goes on: its job fails with the reason, and keeps it."""
+    with disk(), file.open("rb") as opened:
+        head = opened.read(HEAD)
+    try:
+        kind_of(name, head)
+    except InvalidArgument:
+        if suffix(name) not in KNOWN or not head:
+            raise
+
+
+def _job_id(upload_id: str) -> str:
+    """The id of the job that an upload becomes: finished twice, with a crash in between or not, it is one job."""
+    return uuid.UUID(upload_id).hex
+
+
+def _told(parts: Parts) -> Upload:
+    return Upload(
+        upload_id=parts.id,
+        filename=str(parts.about.given["name"]),
+        total_size=parts.about.size,
+        received_bytes=parts.received,
+        chunks=len(parts.sizes),
+        expires_at=parts.touched_at + LIVES_MS,
+    )

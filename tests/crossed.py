@@ -1,0 +1,57 @@
+"""Cross-encoders made on the spot: one with random weights, and one whose order is known; both as folders of a real model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+from index.encoders import export
+
+GOLD = "oven"  # the word that the known model looks for, one token of the bundled vocabulary
+
+
+def random(folder: Path, *, seed: int = 7, labels: int = 1, layers: int = 2) -> Path:
+    """A model with random weights."""
+    torch.manual_seed(seed)
+    config = BertConfig(
+        hidden_size=32,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        num_labels=labels,
+    )
+    return _saved(BertForSequenceClassification(config), folder)
+
+
+def known(folder: Path) -> Path:
+    """A model whose score grows with the share of GOLD among the tokens of query and passage, whatever else they say.
+
+    One layer, in which each token attends to all alike and is handed on as it is: the first token then holds the mean of
+    all, and only GOLD points elsewhere than the others."""
+    config = BertConfig(
+        hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4, max_position_embeddings=64, num_labels=1
+    )  # fmt: skip
+    model = BertForSequenceClassification(config)
+    tokenizer = AutoTokenizer.from_pretrained(export.source())
+    other, gold = torch.tensor([1.0, -1.0, 1.0, -1.0]), torch.tensor([1.0, 1.0, -1.0, -1.0])
+    identity = torch.eye(4)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.fill_(1.0 if "LayerNorm.weight" in name else 0.0)
+        words = model.bert.embeddings.word_embeddings.weight
+        words[:] = other
+        words[tokenizer.convert_tokens_to_ids(GOLD)] = gold
+        layer = model.bert.encoder.layer[0]
+        for linear in (layer.attention.self.value, layer.attention.output.dense, model.bert.pooler.dense):
+            linear.weight.copy_(identity)
+        model.classifier.weight[0] = 4 * gold
+    return _saved(model, folder)
+
+
+def _saved(model: BertForSequenceClassification, folder: Path) -> Path:
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(export.source()).save_pretrained(folder)
+    return folder

@@ -1,0 +1,122 @@
+"""Uploads and dropped files on a world: the real store of files, with a converter that reads plain bytes. Nothing is queued."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from syncd.beside import Beside
+from syncd.convert import Converted, Unreadable
+from syncd.dropped import Dropped
+from syncd.file_names import droppable
+from syncd.file_text import Converter, Order
+from syncd.files import Files
+from syncd.handled import Handled
+from syncd.inplace import InPlace
+from syncd.kinds import KNOWN, kind_of
+from tests.world import World
+
+
+@dataclass
+class FakeReader:
+    """Takes a file's bytes for its text. `fails` is raised instead, and what begins with BROKEN can't be read."""
+
+    fails: BaseException | None = None
+    cut: bool = False
+    read: list[str] = field(default_factory=list)
+
+    def __call__(self, path: Path, media_type: str, _: threading.Event) -> Converted:
+        self.read.append(media_type)
+        if self.fails:
+            raise self.fails
+        raw = path.read_bytes().removeprefix(b"%PDF-")
+        if raw.startswith(b"BROKEN"):
+            raise Unreadable("the file is damaged")
+        return Converted(raw.decode("utf-8", "replace"), media_type, pages=1, cut=self.cut)
+
+
+class Filing:
+    """The store of files of a world; `reopen` is a restart."""
+
+    def __init__(self, folder: Path, **sections: Any) -> None:
+        self.world = World(folder, **sections)
+        self.reader = FakeReader()
+        self.queued: list[tuple[str, dict[str, Any]]] = []
+        self._open()
+
+    def _open(self, free: int = 0) -> None:
+        app = self.world.app
+        tools = app.desk._tools
+        app.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
+        self.staged = self.world.state / "staged"
+        self.staged.mkdir(exist_ok=True)
+        self.handled = Handled(app.ledger)
+        self.beside: Beside = app.sync.beside
+        parts = tools, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.sync.noted
+        self.files, self.inplace = Files(*parts, free=free), InPlace(*parts, scratch=self.staged, free=free)
+        self.dropped = Dropped(
+            app.vault,
+            app.shelf.slots["captures"],
+            self.handled,
+            lambda workspace, given: self.queued.append((workspace, dict(given))),
+            lambda: True,
+            inbox="Captures",
+            quiet_s=0.0,
+        )
+        app.sync.on_listing(self.dropped.seen)
+
+    def reopen(self, *, free: int = 0) -> None:
+        self.world.reopen()
+        self._open(free)
+
+    def close(self) -> None:
+        self.world.close()
+
+    def order(self, name: str, data: bytes | None = None, *, workspace: str = "default", **given: Any) -> Order:
+        """An upload that is staged, or a file of the vault if it has a path."""
+        id = secrets.token_hex(16)
+        staged = None
+        if data is not None:
+            staged = self.staged / id
+            staged.write_bytes(data)
+        told = {"name": name, **given}
+        return Order(id, workspace, str(uuid.uuid4()), told, staged, lambda *_: None, threading.Event())
+
+    def upload(self, name: str, data: bytes, **given: Any) -> str:
+        """The id of what an upload became."""
+        return self.files.store(self.order(name, data, **given))
+
+    def drop(self, path: str, data: bytes) -> None:
+        """A person saves a file in Obsidian's folder."""
+        self.world.write(path, data)
+        self.beside.put(path)
+
+    def noticed(self) -> list[str]:
+        """A pass and the job after it: what it queued."""
+        self.queued.clear()
+        self.world.run()
+        self.dropped.look()
+        return [str(given["path"]) for _, given in self.queued]
+
+    def take(self) -> list[str]:
+        """What is queued is carried out: the ids of the documents."""
+        taken, self.queued[:] = list(self.queued), []
+        return [self.inplace.read(self.order(given.pop("name"), workspace=to, **given)) for to, given in taken]
+
+    @property
+    def workspace(self) -> Any:
+        return self.world.app.desk.workspace("default")
+
+    def stored(self) -> dict[str, bytes]:
+        """The files of the inbox, notes aside, by path."""
+        root = self.world.vault
+        found = (path for path in (root / "Captures").rglob("*") if path.is_file() and path.suffix != ".md")
+        return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+    def notes(self) -> list[str]:
+        """The notes of the inbox."""
+        return sorted(str(path.relative_to(self.world.vault)) for path in (self.world.vault / "Captures").rglob("*.md"))

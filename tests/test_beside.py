@@ -1,0 +1,85 @@
+"""Which names are in use by files that are no notes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from index.identity import fold
+from syncd.beside import Beside
+from syncd.vault import Vault
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "vault"
+    for path in ("a/Report.PDF", "b/report.pdf", "n.md", ".obsidian/x.pdf", "caf\u00e9.txt", "README"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(b"text")
+    (root / "link.pdf").symlink_to("/etc/passwd")
+    return root
+
+
+@pytest.fixture
+def beside(root):
+    vault = Vault(root)
+    yield Beside(vault)
+    vault.close()
+
+
+def test_names_are_found_anywhere_whatever_their_case_or_form(beside):
+    assert beside.paths(fold("REPORT.pdf")) == {"a/Report.PDF", "b/report.pdf"}
+    assert beside.taken(fold("cafe\u0301.TXT"))
+    assert beside.taken("link.pdf")
+    assert not beside.taken("x.pdf")
+    assert not beside.taken("n.md")
+    assert not beside.taken("readme")  # `[[README]]` is a note
+
+
+def test_what_was_put_there_counts_at_once_and_what_is_gone_no_more(beside, root):
+    assert not beside.taken("new.pdf")
+    (root / "new.pdf").write_bytes(b"text")
+    beside.put("new.pdf")
+    assert beside.paths("new.pdf") == {"new.pdf"}
+    (root / "new.pdf").unlink()
+    assert not beside.taken("new.pdf")
+
+
+def test_what_a_person_puts_there_counts_soon(beside, root, monkeypatch):
+    assert not beside.taken("new.pdf")
+    (root / "new.pdf").write_bytes(b"text")
+    monkeypatch.setattr("syncd.beside.FRESH_S", 0.0)
+    assert beside.taken("new.pdf")
+
+
+def test_a_name_is_kept_for_one_at_a_time(beside):
+    with beside.reserved("a", "b") as ours:
+        assert ours
+        with beside.reserved("b", "c") as second:
+            assert not second
+        with beside.reserved("c") as third:
+            assert third
+    with beside.reserved("b") as again:
+        assert again
+
+
+def test_only_one_of_many_threads_gets_a_name(beside):
+    got, start = [], threading.Barrier(8)
+    done = threading.Event()
+
+    def work():
+        start.wait(10)
+        with beside.reserved("a") as ours:
+            got.append(ours)
+            done.wait(10) if ours else None
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(0.2)
+    done.set()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(got) == [False] * 7 + [True]

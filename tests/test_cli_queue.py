@@ -1,0 +1,204 @@
+"""The commands for the queue, in this process on a real vault: through the owner's door, and without a daemon."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+
+import pytest
+
+from index.errors import InvalidArgument
+from syncd import app as opened
+from syncd.audit import Author, authored
+from syncd.cli import code
+from syncd.cli_queue import page, table
+from tests.fakes import fake_embedder
+from tests.world import World, answering, until
+
+JOB = {
+    "id": "4f0e9d0a11223344556677889900aabb",
+    "kind": "file",
+    "status": "queued",
+    "stage": "",
+    "progress": 0.0,
+    "workspace": "work",
+    "key": "k",
+    "by": "claude",
+    "title": "report.pdf",
+    "document_id": None,
+    "error": None,
+    "tries": 0,
+    "due_at": 1_800_000_000_000,
+    "created_at": 1_800_000_000_000,
+    "started_at": None,
+    "finished_at": None,
+}
+NOW = 1_800_000_090_000
+FAILED = {"status": "failed", "error": {"code": "INVALID_ARGUMENT", "message": "the PDF\x1b[31m is locked"}}
+
+
+@pytest.fixture
+def world(tmp_path):
+    with answering(World(tmp_path)) as one:
+        yield one
+
+
+@pytest.fixture
+def memex(world, capsys):
+    """What a command prints, and its exit code."""
+
+    def run(*words):
+        done = code([*words, "--vault", str(world.vault), "--state", str(world.state)])
+        said = capsys.readouterr()
+        return done, said.out, said.err
+
+    return run
+
+
+def add(world, text="a note of the whimbrel", **more):
+    with authored(Author("mcp", "kb_addnote", "k1", "claude")):
+        return world.app.desk.workspace("default").add_note(text, key="k1", **more)
+
+
+def test_what_was_queued_is_listed_and_shown_by_the_beginning_of_its_id(world, memex):
+    job = add(world)
+    done, out, _ = memex("job", "queue")
+    assert done == 0
+    assert job.id[:12] in out
+    assert "claude" in out
+    assert out.splitlines()[-1] == "1 queued"
+    assert job.id in memex("job", "show", job.id[:6])[1]
+    told = json.loads(memex("job", "queue", "--json", "--status", "queued")[1])
+    assert [one["id"] for one in told["jobs"]] == [job.id]
+    assert "text" not in json.dumps(told), "what is to become a note is no part of the list"
+    assert memex("job", "queue", "--status", "failed")[1].splitlines() == ["1 queued"]
+
+
+def test_jobs_are_done_where_they_are_waited_for(world, memex):
+    jobs = [add(world, "one"), add(world, "two")]
+    done, out, _ = memex("job", "wait", *(job.id for job in jobs))
+    assert done == 0
+    assert [line.split()[-1] for line in out.splitlines()] == [job.planned for job in jobs]
+
+
+def test_a_running_daemon_is_waited_for(world, memex):
+    with world.serving():
+        job = add(world)
+        done, out, _ = memex("job", "wait", job.id, "--json")
+    assert done == 0
+    (ended,) = json.loads(out)["jobs"]
+    assert (ended["status"], ended["document_id"]) == ("done", job.planned)
+
+
+def test_a_job_that_failed_gives_its_exit_code_and_is_tried_again(world, memex):
+    broken = [True]
+    real = world.app.worker._handlers["note"][0]
+
+    def handler(work):
+        if broken[0]:
+            raise InvalidArgument("it can't be read")
+        return real(work)
+
+    world.app.worker.on("note", handler)
+    job = add(world)
+    done, _, err = memex("job", "wait", job.id)
+    assert (done, "it can't be read" in err) == (2, True)
+    other = add(world, "another")
+    done, _, err = memex("job", "wait", job.id, other.id)
+    assert (done, "2 of 2 jobs failed" in err) == (7, True)
+    broken[0] = False
+    done, out, _ = memex("job", "retry", job.id)
+    assert (done, out.split()[-1]) == (0, job.planned)
+    assert memex("job", "retry", job.id)[0] == 5
+
+
+def test_a_waiting_job_is_cancelled(world, memex):
+    job = add(world)
+    assert memex("job", "cancel", job.id)[0] == 0
+    assert world.app.queue.job(job.id).status == "failed"
+    assert memex("job", "cancel", job.id)[0] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "exits"),
+    [
+        (("show", "0" * 32), 4),
+        (("show", "zz"), 4),
+        (("show", "0123%"), 4),
+        (("wait", "f" * 32), 4),
+        (("queue", "--status", "lost"), 2),
+    ],
+)
+def test_what_is_not_there_is_said(memex, words, exits):
+    assert memex("job", *words)[0] == exits
+
+
+def test_an_id_that_two_jobs_begin_with_is_asked_for_in_full(world, memex):
+    for number in range(2):
+        world.app.queue.add_file("k", "default", {"name": "a"}, None, id=f"abcd{number:028x}")
+    done, _, err = memex("job", "show", "abcd")
+    assert (done, "several jobs" in err) == (2, True)
+
+
+def test_without_a_daemon_a_command_does_the_job_in_its_own_process(tmp_path, monkeypatch, capsys):
+    world = World(tmp_path)
+    job = add(world)
+    world.close()
+    monkeypatch.setattr(opened, "_embedder", lambda _: fake_embedder())
+    assert code(["job", "wait", job.id, "--vault", str(world.vault), "--state", str(world.state)]) == 0
+    assert capsys.readouterr().out.split()[-1] == job.planned
+    world.app = world._open()
+    try:
+        assert world.app.queue.job(job.id).status == "done"
+        assert len(world.found("whimbrel")) == 1
+    finally:
+        world.close()
+
+
+def test_the_status_and_the_metrics_tell_of_the_queue(world, memex):
+    job = add(world)
+    done, out, _ = memex("status", "--json", "--all")
+    told = json.loads(out)["queue"]
+    assert (done, told["jobs"]["queued"], told["hindrance"]) == (0, 1, "")
+    assert "queue      1 queued" in memex("status")[1]
+    found = {(one.name, *one.labels.values()): one.value for one in world.app.desk.samples()}
+    assert found["memex_queue_jobs", "queued"] == 1
+    assert found[("memex_queue_waiting_seconds",)] >= 0
+    with world.serving():
+        until(lambda: world.app.queue.job(job.id).status == "done")
+        found = {(one.name, *one.labels.values()): one.value for one in world.app.desk.samples()}
+    assert found["memex_queue_jobs", "done"] == found["memex_queue_tries", "done"] == 1
+    assert found["memex_queue_tries", "put off"] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "4f0e9d0a1122  file  queued  work  claude  1.5 min  report.pdf"),
+        ({"status": "running", "progress": 0.5, "stage": "reading", "by": ""}, "4f0e9d0a1122  file  50% reading  work  you  1.5 min  report.pdf"),
+        ({"due_at": NOW + 4000}, "4f0e9d0a1122  file  again in 4 s  work  claude  1.5 min  report.pdf"),
+        ({"status": "running"}, "4f0e9d0a1122  file  running  work  claude  1.5 min  report.pdf"),
+    ],
+)  # fmt: skip
+def test_a_job_is_one_line(change, words):
+    found = {"jobs": [JOB | change], "counts": {"queued": 1_200, "failed": 0}}
+    lines = table(found, NOW, color=False).splitlines()
+    assert lines[1].split() == words.split()
+    assert lines[-1] == "1,200 queued"
+
+
+def test_why_a_job_failed_stands_below_and_steers_no_terminal():
+    found = {"jobs": [JOB | FAILED], "counts": {}, "hindrance": "the vault is missing"}
+    lines = table(found, NOW, color=False).splitlines()
+    assert lines[2:] == [
+        "4f0e9d0a1122: the PDF[31m is locked",
+        "nothing can be done just now: the vault is missing",
+        "nothing has been queued",
+    ]
+
+
+def test_a_job_on_a_page():
+    shown = page(JOB | FAILED | {"tries": 3, "finished_at": NOW}, UTC).splitlines()
+    assert shown[0] == f"id        {JOB['id']}"
+    assert shown[-2:] == ["tries     3", "error     INVALID_ARGUMENT: the PDF[31m is locked"]
+    assert "ended     2027-01-15 08:01" in shown

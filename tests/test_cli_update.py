@@ -1,0 +1,158 @@
+"""syncd/cli_update.py: a note is given another text by command, over the owner's door, on real notes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from syncd.cli import code
+from tests.world import World, answering
+
+
+class Terminal(io.StringIO):
+    """Where somebody sits."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def clean(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("MEMEX_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "drafts"))
+    (tmp_path / "drafts").mkdir()
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    (tmp_path / "state").mkdir(mode=0o700)
+    opened = World(tmp_path)
+    (opened.vault / "Captures/work").mkdir()
+    opened.run()
+    monkeypatch.setenv("MEMEX_VAULT", str(opened.vault))
+    monkeypatch.setenv("MEMEX_STATE", str(opened.state))
+    with answering(opened):
+        yield opened
+
+
+@pytest.fixture
+def note(world):
+    return world.app.desk.workspace("default").capture("old text\r\n", metadata={"title": "T"}).record
+
+
+def content(world, note):
+    return world.app.desk.workspace("default").get(note.id).content
+
+
+def editor(monkeypatch, tmp_path, script):
+    """Sit somebody down at a terminal whose editor does this to the file `$1`."""
+    file = tmp_path / "editor"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    monkeypatch.setenv("EDITOR", str(file))
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+
+
+def drafts(tmp_path):
+    return [path.read_bytes() for path in (tmp_path / "drafts").iterdir()]
+
+
+def test_a_text_on_the_line_takes_the_place_of_all_there_is(world, note, capfd):
+    assert code(["updatenote", note.id, "new text"]) == 0
+    assert capfd.readouterr().out == f"{note.id}  {note.path}  version 2\n"
+    assert content(world, note) == "new text"
+    assert code(["updatenote", note.id, "new text"]) == 0
+    assert "(it was so already)" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["-"]], ids=["without a word", "with a dash"])
+def test_a_text_from_a_pipe_comes_byte_for_byte(world, note, monkeypatch, words):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("é\r\n\n日本".encode())))
+    assert code(["updatenote", note.id, *words]) == 0
+    assert content(world, note) == "é\r\n\n日本"
+
+
+def test_options_alone_leave_the_text(world, note, capfd):
+    words = ["--title", "U", "--tag", "a", "-t", "b", "--collection", "memory", "--version", "1", "--json"]
+    assert code(["updatenote", note.id, *words]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["title"], told["tags"], told["collection"], told["version"], told["changed"]) == (
+        "U", ["a", "b"], "memory", 2, True,
+    )  # fmt: skip
+    assert content(world, note) == "old text\r\n"
+
+
+def test_what_can_t_be_is_refused_with_its_exit_code(world, note, capfd):
+    assert code(["updatenote", note.id, "x", "--version", "7"]) == 5
+    assert code(["updatenote", "nothing", "x"]) == 4
+    assert code(["updatenote", note.id, "x", "--workspace", "work"]) == 4
+    assert code(["updatenote", note.id, "x", "--collection", "memeory"]) == 2
+    assert code(["updatenote", note.id, ""]) == 2
+    assert content(world, note) == "old text\r\n"
+
+
+def test_in_an_editor_the_bytes_are_the_person_s(world, note, monkeypatch, tmp_path, capfd):
+    editor(monkeypatch, tmp_path, "printf 'and more' >> \"$1\"")
+    assert code(["updatenote", note.id]) == 0
+    assert content(world, note) == "old text\r\nand more"
+    assert drafts(tmp_path) == []
+    editor(monkeypatch, tmp_path, "true")
+    assert code(["updatenote", note.id]) == 0
+    assert "nothing was changed" in capfd.readouterr().err
+    assert drafts(tmp_path) == []
+
+
+def test_what_was_typed_is_kept_when_an_agent_was_faster(world, note, monkeypatch, tmp_path, capfd):
+    python, root = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).parents[1]))
+    faster = f"{python} -m syncd.cli updatenote {note.id} 'an agent was here'"
+    editor(monkeypatch, tmp_path, f"cd {root} && {faster}; printf 'typed' >> \"$1\"")
+    assert code(["updatenote", note.id]) == 5
+    assert content(world, note) == "an agent was here"
+    assert drafts(tmp_path) == [b"old text\r\ntyped"]
+    assert str(tmp_path / "drafts") in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("script", ["printf '\\377' > \"$1\"", "exit 3"], ids=["no text", "an editor that fails"])
+def test_what_an_editor_leaves_that_is_no_text_is_kept_and_told(world, note, monkeypatch, tmp_path, capfd, script):
+    editor(monkeypatch, tmp_path, script)
+    assert code(["updatenote", note.id]) == 2
+    assert content(world, note) == "old text\r\n"
+    assert len(drafts(tmp_path)) == 1
+    assert str(tmp_path / "drafts") in capfd.readouterr().err
+
+
+def test_recent_goes_by_the_last_change(world, note, capfd):
+    world.app.desk.workspace("work").capture("another")
+    assert code(["updatenote", note.id, "changed"]) == 0
+    capfd.readouterr()
+    assert code(["recent", "--limit", "1", "--json"]) == 0
+    assert [one["id"] for one in json.loads(capfd.readouterr().out)] == [note.id]
+    assert code(["recent", "--workspace", "work"]) == 0
+    assert "another" in capfd.readouterr().out
+
+
+def test_a_file_s_document_is_filed_otherwise_and_keeps_its_text(world, capfd):
+    folder = world.vault / "Captures/default/Files"
+    folder.mkdir()
+    (folder / "a.pdf").write_bytes(b"%PDF-")
+    (folder / "a.pdf.md").write_text(
+        '---\nid: f1\ntype: file\nfile: "[[Captures/default/Files/a.pdf]]"\n---\nits text\n'
+    )
+    world.run()
+    capfd.readouterr()
+    assert code(["updatenote", "f1", "--tag", "a", "--collection", "memory", "--title", "T", "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["type"], told["title"], told["tags"], told["collection"]) == ("file", "T", ["a"], "memory")
+    assert world.app.desk.workspace("default").get("f1").content == "its text\n"
+    assert code(["updatenote", "f1", "another"]) == 2
+    assert "it holds the text of a file" in capfd.readouterr().err

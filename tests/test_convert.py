@@ -1,0 +1,260 @@
+"""The child that reads a file is bounded and leaves nothing behind, whatever the file does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from pathlib import Path
+
+import psutil
+import pytest
+
+from index.errors import MemexError, Unavailable
+from syncd import convert
+from syncd.convert import Limits, converted, kind_of
+from tests.papers import bomb, docx, paragraph, pdf
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the child in /proc")
+
+ROOT = Path(__file__).parents[1]
+LONG = "The harbour master writes each reading into a ledger which is kept in the tower."
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory) -> Path:
+    """A PDF of 2,000 pages that takes seconds to read."""
+    file = tmp_path_factory.mktemp("big") / "big.pdf"
+    drawn = "".join(f"BT /F1 9 Tf 40 {800 - 12 * i} Td ({LONG} {i}) Tj ET\n" for i in range(60))
+    file.write_bytes(pdf([zlib.compress(drawn.encode())] * 2_001))
+    return file
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path, monkeypatch):
+    """After each test there is no process of ours and no file that was not there."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    assert set(psutil.Process().children(recursive=True)) <= before
+    assert list(place.iterdir()) == []
+
+
+def read(path: Path, limits: Limits | None = None, stopping: threading.Event | None = None):
+    with path.open("rb") as file:
+        kind = kind_of(path.name, file.read(65_536))
+    return converted(path, kind, limits or Limits(), stopping or threading.Event())
+
+
+def refused(path: Path, limits: Limits | None = None) -> MemexError:
+    with pytest.raises(MemexError) as error:
+        read(path, limits)
+    return error.value
+
+
+class Background(threading.Thread):
+    """A conversion that is under way; `child` is its process."""
+
+    def __init__(self, path: Path, limits: Limits | None = None) -> None:
+        super().__init__()
+        self.path, self.limits, self.stopping = path, limits, threading.Event()
+        self.error: MemexError | None = None
+        self.found = None
+        before = set(psutil.Process().children())
+        self.start()
+        self.child = next(iter(_until(lambda: set(psutil.Process().children()) - before)))
+
+    def run(self) -> None:
+        try:
+            self.found = read(self.path, self.limits, self.stopping)
+        except MemexError as error:
+            self.error = error
+
+
+def _until(true, within: float = 60.0):
+    end = time.monotonic() + within
+    while not (value := true()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return value
+
+
+def _busy(child: psutil.Process) -> bool:
+    """Whether the child is past its own preparations: it has used the second of CPU that those take."""
+    return sum(child.cpu_times()[:2]) > 0.6
+
+
+# Limits
+
+
+def test_a_long_file_ends_at_the_time_limit_and_a_plain_one_is_read(tmp_path, big):
+    begun = time.monotonic()
+    error = refused(big, Limits(seconds=1))
+    assert time.monotonic() - begun < 10
+    assert (error.code, error.details, error.retryable) == ("RESOURCE_EXHAUSTED", {"limit": "seconds"}, False)
+    assert error.message == "reading the file takes longer than 1 s"
+
+
+def test_a_stream_that_grows_ends_at_the_memory_limit(tmp_path):
+    (tmp_path / "bomb.pdf").write_bytes(pdf([bomb(300 << 20)]))
+    error = refused(tmp_path / "bomb.pdf", Limits(memory=100 << 20))
+    assert (error.code, error.details) == ("RESOURCE_EXHAUSTED", {"limit": "memory"})
+
+
+def test_pages_beyond_the_limit_are_left_out_and_told(tmp_path):
+    (tmp_path / "three.pdf").write_bytes(pdf(["One.", "Two.", "Three."]))
+    found = read(tmp_path / "three.pdf", Limits(pages=2))
+    assert (found.text, found.pages, found.cut) == ("One.\n\nTwo.\n", 3, True)
+    assert found.warnings == ("the first 2 of 3 pages were read",)
+
+
+def test_text_beyond_the_limit_is_cut_between_paragraphs(tmp_path):
+    (tmp_path / "long.docx").write_bytes(docx("".join(paragraph(f"Absatz {i} für Wörter") for i in range(500))))
+    found = read(tmp_path / "long.docx", Limits(text=1_000))
+    assert found.cut
+    assert 900 < len(found.text.encode()) <= 1_001
+    assert found.text.endswith(" für Wörter\n")
+
+
+def test_a_document_that_is_nested_without_end_is_refused(tmp_path):
+    deep = 20_000
+    (tmp_path / "deep.docx").write_bytes(docx("<w:sdt><w:sdtContent>" * deep + "</w:sdtContent></w:sdt>" * deep))
+    assert refused(tmp_path / "deep.docx").code in ("RESOURCE_EXHAUSTED", "INVALID_ARGUMENT")
+    (tmp_path / "deep.html").write_text("<div>" * 200_000 + "bottom")
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    for name in ("deep.html", "deep.json"):
+        try:
+            assert len(read(tmp_path / name).text) < 1_000_000
+        except MemexError as error:
+            assert error.code in ("RESOURCE_EXHAUSTED", "INVALID_ARGUMENT")
+
+
+# The child's place
+
+
+def test_the_child_is_confined(big, monkeypatch):
+    monkeypatch.setenv("MEMEX_TEST_SECRET", "do not tell")
+    kept = os.open("/dev/null", os.O_RDONLY)
+    os.set_inheritable(kept, True)
+    try:
+        under_way = Background(big)
+        child = under_way.child
+        _until(lambda: _busy(child))
+        place = Path(f"/proc/{child.pid}")
+        environment = (place / "environ").read_text()
+        links = {int(fd.name): str(fd.readlink()) for fd in (place / "fd").iterdir()}
+        limits = (place / "limits").read_text()
+        status = (place / "status").read_text()
+        cwd = str((place / "cwd").readlink())
+        nets = [Path(f"/proc/{who}/ns/net").readlink() for who in (child.pid, "self")]
+        session, nice = os.getsid(child.pid), child.nice()
+    finally:
+        under_way.stopping.set()
+        under_way.join()
+        os.close(kept)
+    assert "MEMEX_TEST_SECRET" not in environment
+    assert str(Path.home()) not in environment.split("PYTHONPATH")[0]
+    assert links.pop(0) == str(big)
+    assert all(link.startswith("pipe:") for link in links.values()), links
+    assert cwd.endswith("(deleted)")
+    assert session == child.pid
+    assert nice >= 10
+    told = {line[:25].strip(): line[26:].split()[:2] for line in limits.splitlines()[1:]}
+    assert told["Max file size"] == ["0", "0"]
+    assert told["Max core file size"] == ["0", "0"]
+    assert told["Max open files"][1] == "64"
+    assert told["Max cpu time"] == ["120", "121"]
+    assert int(told["Max address space"][1]) == 2 << 30
+    assert "NoNewPrivs:\t1" in status
+    assert "CapEff:\t0000000000000000" in status
+    if subprocess.run(["unshare", "-Un", "true"], check=False, capture_output=True).returncode == 0:
+        assert nets[0] != nets[1]
+
+
+def test_a_stop_ends_the_child_at_once(big):
+    under_way = Background(big)
+    _until(lambda: _busy(under_way.child))
+    begun = time.monotonic()
+    under_way.stopping.set()
+    under_way.join(10)
+    assert time.monotonic() - begun < 2
+    assert (under_way.error.code, under_way.error.retryable) == ("UNAVAILABLE", True)
+    assert not under_way.child.is_running()
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
+def test_a_reader_that_crashes_says_that_the_file_is_damaged(big, number):
+    under_way = Background(big)
+    under_way.child.send_signal(number)
+    under_way.join(30)
+    assert (under_way.error.code, under_way.error.retryable) == ("INVALID_ARGUMENT", False)
+    assert under_way.error.message == "the file is damaged: it is no PDF file that can be read"
+
+
+def test_a_child_outlives_its_parent_by_a_moment(big, tmp_path):
+    told = f"""
+import sys, threading
+from pathlib import Path
+from syncd.convert import Limits, converted
+print("begun", flush=True)
+converted(Path({str(big)!r}), "application/pdf", Limits(), threading.Event())
+"""
+    environ = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": tempfile.gettempdir()}
+    parent = subprocess.Popen([sys.executable, "-c", told], env=environ, stdout=subprocess.PIPE)
+    try:
+        assert parent.stdout.readline() == b"begun\n"
+        child = _until(lambda: psutil.Process(parent.pid).children())[0]
+        _until(lambda: _busy(child))
+    finally:
+        parent.kill()
+        parent.communicate()
+    _until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_child_that_can_not_be_started_can_be_asked_again(tmp_path, monkeypatch):
+    (tmp_path / "a.pdf").write_bytes(pdf(["one"]))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no python"))
+    with pytest.raises(Unavailable) as error:
+        read(tmp_path / "a.pdf")
+    assert error.value.retryable
+
+
+def test_what_is_no_file_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe.pdf")
+    (tmp_path / "real.pdf").write_bytes(pdf(["one"]))
+    (tmp_path / "link.pdf").symlink_to(tmp_path / "real.pdf")
+    for name in ("pipe.pdf", "link.pdf", "gone.pdf", "."):
+        with pytest.raises(MemexError) as error:
+            converted(tmp_path / name, "application/pdf", Limits(), threading.Event())
+        assert str(tmp_path) not in json.dumps(error.value.as_dict())
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "expected"),
+    [
+        (-signal.SIGXCPU, b"", ("RESOURCE_EXHAUSTED", False)),
+        (-signal.SIGABRT, b"memory allocation of 4096 bytes failed\n", ("RESOURCE_EXHAUSTED", False)),
+        (1, b"Traceback (most recent call last):\nMemoryError\n", ("RESOURCE_EXHAUSTED", False)),
+        (1, b"ModuleNotFoundError: No module named 'mammoth'\n", ("UNAVAILABLE", False)),
+        (1, b"ValueError: what the file says\n", ("INVALID_ARGUMENT", False)),
+        (-signal.SIGSEGV, b"", ("INVALID_ARGUMENT", False)),
+        (0, b"", ("INVALID_ARGUMENT", False)),
+    ],
+)
+def test_how_the_child_ended_tells_what_was_wrong(code, said, expected):
+    error = convert._failure(code, said, "PDF", Limits())
+    assert (error.code, error.retryable) == expected
+    assert "what the file says" not in error.message
+
+
+def test_of_what_the_child_complains_only_its_kind_is_told():
+    assert convert._cause(b"Traceback\n  ...\nlxml.etree.XMLSyntaxError: secret words\n") == "lxml.etree.XMLSyntaxError"
+    assert convert._cause(b"thread 'main' panicked at secret words\n") == ""

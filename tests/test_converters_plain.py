@@ -1,0 +1,147 @@
+"""Text is read in any encoding, JSON and CSV in any shape, and what is none of them says so."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd.converters import Bounds, TooLarge, Unread
+from syncd.converters.plain import decoded, read_csv, read_json, read_markdown, read_text
+
+BOUNDS = Bounds(pages=10, inflated=1 << 20, text=100_000)
+WEEK = "来週の会議は水曜日の午後三時に変更となります。資料は添付のとおりです。"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Sehr geehrte Frau Müller, die Größe der Lieferung überrascht uns: fünf Säcke."),
+        ("cp1252", "Grüße aus Köln"),
+        ("cp1252", "naïve café – “quoted” text costs 5 €"),
+        ("cp1252", "Il était une fois à l'école où les élèves étaient très gâtés; ça va être drôle."),
+        ("cp1252", "año mañana niño corazón"),
+        ("cp1250", "Zażółć gęślą jaźń. Pchnąć w tę łódź jeża lub ośm skrzyń fig."),
+        ("cp1250", "Příliš žluťoučký kůň úpěl ďábelské ódy, řekl starý muž."),
+        ("cp1251", "Съешь же ещё этих мягких французских булок, да выпей чаю."),
+        ("koi8_r", "Съешь же ещё этих мягких французских булок, да выпей чаю."),
+        ("cp1253", "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία, είπε ο γέρος."),
+        ("cp1254", "Pijamalı hasta yağız şoföre çabucak güvendi. İstanbul'da güzel bir gün."),
+        ("cp1255", "דג סקרן שט בים מאוכזב ולפתע מצא חברה"),
+        ("cp1256", "نص حكيم له سر قاطع وذو شأن عظيم مكتوب على ثوب أخضر"),
+        ("shift_jis", WEEK), ("euc_jp", WEEK), ("utf-16-le", "Grüße aus Köln"), ("utf-16-be", "Grüße aus Köln"),
+        ("gb18030", "今天下午三点在会议室开会，请大家准时参加，并带上资料。"),
+        ("big5", "今天下午三點在會議室開會，請大家準時參加，並帶上資料。"),
+        ("euc_kr", "내일 오후 세 시에 회의실에서 회의가 있습니다. 자료를 가져오세요."),
+    ],
+)  # fmt: skip
+def test_an_encoding_without_a_mark_is_guessed_and_told(encoding, text):
+    found, warnings = decoded(text.encode(encoding))
+    assert found == text
+    assert "guessed" in warnings[0]
+
+
+@given(st.text(), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+def test_unicode_is_read_as_it_is(text, encoding):
+    if text.startswith("\ufeff") or text.count("\0") > 4:
+        return
+    assert decoded(text.encode(encoding, "ignore")) == (text, ())
+
+
+def test_a_few_bytes_that_are_no_text_are_replaced_and_told():
+    raw = "Die Größe der Wellen überrascht.".encode().replace(b"W", b"\xff")
+    assert decoded(raw) == ("Die Größe der \ufffdellen überrascht.", ("some bytes are no text, and were replaced",))
+
+
+@pytest.mark.parametrize("raw", [bytes(range(256)) * 20, b"\0" * 100, b"\xff\x00\x80" * 50])
+def test_bytes_that_are_no_text_are_refused(raw):
+    with pytest.raises(Unread, match="no text"):
+        decoded(raw)
+
+
+def test_text_is_cut_where_no_more_can_be_kept():
+    found = read_text(io.BytesIO(b"x" * 500_000), BOUNDS)
+    assert found.cut
+    assert len(found.text) == 400_001
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_json_is_laid_out_and_says_the_same(value):
+    found = read_json(io.BytesIO(json.dumps(value).encode()), BOUNDS).text
+    body = found.split("\n", 1)[1].rsplit("\n", 2)[0]
+    again = json.loads(json.dumps(value), strict=False)
+    if "\x7f" not in str(value):
+        assert found.startswith("```")
+        assert json.loads(body, strict=False) == again or any(ord(c) > 0x7E or ord(c) < 32 for c in str(value))
+
+
+def test_json_keeps_numbers_and_order_and_shows_characters():
+    found = read_json(
+        io.BytesIO(b'{"title":"Gez\\u00e4hlt","n":[1.50,1e3,12345678901234567890,{}],"empty":[]}'), BOUNDS
+    )
+    assert found.title == "Gezählt"
+    assert found.text == (
+        '```json\n{\n "title": "Gezählt",\n "n": [\n  1.50,\n  1e3,\n  12345678901234567890,\n  {}\n ],\n "empty": []\n}\n```\n'
+    )
+
+
+def test_json_of_one_value_a_line_is_laid_out():
+    assert (
+        read_json(io.BytesIO(b'{"a": 1}\n\n{"a": 2}\n'), BOUNDS).text == '```json\n{\n "a": 1\n}\n{\n "a": 2\n}\n```\n'
+    )
+
+
+def test_json_that_is_none_is_kept_as_text_and_told():
+    found = read_json(io.BytesIO(b'{"a": ```'), BOUNDS)
+    assert found.text == '````json\n{"a": ```\n````\n'
+    assert found.warnings == ("the file is no valid JSON; it is kept as text",)
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("a,b\n1,2\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("a;b\n1,5;2\n", "| a | b |\n| --- | --- |\n| 1,5 | 2 |"),
+        ("a\tb\n1\t2\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("a|b\n1|2\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        (
+            'name,note\n"Smith, J","two\nlines ""so"""\n',
+            '| name | note |\n| --- | --- |\n| Smith, J | two lines "so" |',
+        ),
+        ("sep=;\na;b\n1;2\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("\ufeffa,b\r\n1,2\r\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("a,b\n\n,\n1\n", "| a | b |\n| --- | --- |\n| 1 |  |"),
+        ("one\ntwo\n", "one\ntwo\n"),
+    ],
+)
+def test_rows_of_any_dialect_are_a_table(raw, text):
+    assert read_csv(io.BytesIO(raw.encode()), BOUNDS).text == text
+
+
+def test_a_row_without_end_is_refused():
+    with pytest.raises(TooLarge, match="1,000 columns"):
+        read_csv(io.BytesIO(b"," * 5_000 + b"x"), BOUNDS)
+
+
+@pytest.mark.parametrize(
+    ("raw", "title", "text"),
+    [
+        ("---\ntitle: Mine\ntags: [a]\n---\n# Head\n", "Mine", "```yaml\ntitle: Mine\ntags: [a]\n```\n\n# Head\n"),
+        ("---\nx: ```\n---\nbody\n", None, "````yaml\nx: ```\n````\n\nbody\n"),
+        ("---\n: [\n---\nbody\n", None, "```yaml\n: [\n```\n\nbody\n"),
+        ("# Head #\nbody\n", "Head", "# Head #\nbody\n"),
+        ("---\nno end\n", None, "---\nno end\n"),
+        ("plain\n", None, "plain\n"),
+    ],
+)
+def test_front_matter_becomes_text(raw, title, text):
+    found = read_markdown(io.BytesIO(raw.encode()), BOUNDS)
+    assert (found.title, found.text) == (title, text)

@@ -1,0 +1,111 @@
+"""Text out of a file is fit for a note: nothing unseen, nothing that would be read as more than text."""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd.converters.tidy import cell, cut, inline, line, plain, rows_as_text, table, tidy
+from syncd.markdown import outline
+
+ANY = st.text(st.characters(), max_size=200)
+
+
+@given(ANY)
+def test_plain_holds_nothing_that_a_note_can_not(text):
+    told = plain(text)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]", told)
+    assert plain(told) == told
+    told.encode()
+
+
+@given(ANY)
+def test_tidy_twice_is_tidy_once(text):
+    told = tidy(text)
+    assert tidy(told) == told
+    assert unicodedata.is_normalized("NFC", told)
+    assert "\n\n\n" not in told
+    assert not told or told.endswith("\n")
+
+
+def test_what_is_unseen_goes_and_what_shapes_letters_stays():
+    assert plain("a\r\nb\rc\x0bd\u2028e\x00\x1b[31m\ufeff\U000e0041") == "a\nb\nc\nd\ne[31m"
+    assert (
+        tidy("Fuß\u00adball u\u0308ber\u00a0\n\n\n\nक्\u200dष 👩\u200d🚀 می\u200cروم")
+        == "Fußball über\n\nक्\u200dष 👩\u200d🚀 می\u200cروم\n"
+    )
+    assert tidy(" \n\t\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("# not a heading", "\\# not a heading"), ("> none", "\\> none"), ("- none", "\\- none"), ("+ none", "\\+ none"),
+        ("12. none", "12\\. none"), ("3) none", "3\\) none"), ("---", "\\---"), ("===", "\\==="), ("```", "\\```"), ("~~~x", "\\~~~x"),
+        ("1.5 metres", "1.5 metres"), ("-5 degrees", "-5 degrees"), ("a # b - c", "a # b - c"), ("C# and #1", "C# and #1"),
+        ("a #tag (#other)", "a \\#tag (\\#other)"), ("see [[Note]] ![[Pic]]", "see \\[[Note]] \\!\\[[Pic]]"),
+        ("![](https://x)", "\\![](https://x)"), ("<b>x</b> 1 < 2", "\\<b>x\\</b> 1 < 2"), ("%%gone%%", "\\%%gone\\%%"),
+    ],
+)  # fmt: skip
+def test_a_line_says_in_markdown_what_it_says(text, told):
+    assert line(text) == told
+
+
+@given(st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60))
+def test_a_line_begins_no_block(text):
+    told = line(" ".join(plain(text).split()))
+    assert {block.kind for block in outline(f"{told}\n").blocks} <= {"paragraph"}
+
+
+def test_cells_stay_in_their_cell():
+    assert cell("a | b\nc") == "a \\| b c"
+    assert table([["A", "B"], ["1"]]) == "| A | B |\n| --- | --- |\n| 1 |  |"
+    assert table([]) == ""
+    assert inline("1. a") == "1. a"
+
+
+def test_what_stands_alone_above_rows_is_prose():
+    assert rows_as_text([["Title", ""], ["A", "B"], ["1", "2"]]) == "Title\n\n| A | B |\n| --- | --- |\n| 1 | 2 |"
+    assert rows_as_text([["one"], ["two"]]) == "one\n\ntwo"
+    assert rows_as_text([["one"], ["two"], ["three"], ["four"]]) == "| one |\n| --- |\n| two |\n| three |\n| four |"
+
+
+@given(st.text(st.sampled_from("ab \nü漢`"), max_size=400), st.integers(10, 300))
+def test_cut_text_is_a_beginning_of_the_text(text, most):
+    told, was_cut = cut(text, most)
+    assert was_cut == (len(text.encode()) > most)
+    if was_cut:
+        assert len(told.encode()) <= most + 30
+        assert text.startswith(re.sub(r"\n[`~]*\n\Z", "", told).rstrip())
+    else:
+        assert told == text
+
+
+def test_a_cut_comes_at_a_paragraph_and_closes_its_fence():
+    assert cut("aaaa\n\nbbbb\n\ncccc", 12) == ("aaaa\n\nbbbb\n", True)
+    assert cut("```\n" + "x\n" * 20, 20)[0].endswith("\n```\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#" * 100_000,
+        "[" * 100_000,
+        "<" * 100_000,
+        " " * 100_000,
+        "- " * 50_000,
+        "%" * 100_000,
+        "\n" * 100_000,
+        "1" * 100_000,
+    ],
+)
+@pytest.mark.parametrize("function", [plain, tidy, line, cell])
+def test_nothing_takes_long(function, text):
+    begun = time.process_time()
+    function(text)
+    assert time.process_time() - begun < 1

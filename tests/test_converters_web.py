@@ -1,0 +1,76 @@
+"""A page as Markdown: needed escapes stay, needless ones go, nothing acts, nothing is fetched, nothing takes long."""
+
+from __future__ import annotations
+
+import html as entities
+import io
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd.converters import Bounds, TooLarge, web
+from syncd.converters.web import markdown, read_html
+from syncd.markdown import outline
+
+BOUNDS = Bounds(pages=10, inflated=1 << 20, text=100_000)
+
+
+def told(html: str) -> str:
+    return markdown(f"<html><body>{html}</body></html>")[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>1.5 - x = y + z (a) {b} c! d~e &amp; f</p>", "1.5 - x = y + z (a) {b} c! d~e & f"),
+        ("<p># head</p><p>- item</p><p>12. item</p><p>&gt; quote</p><p>---</p>", "\\# head\n\n\\- item\n\n12\\. item\n\n\\> quote\n\n\\---"),
+        ("<p>*a* `b` [c] [[d]] #e C# #1 &lt;f&gt;</p>", "\\*a\\* \\`b\\` \\[c\\] \\[\\[d\\]\\] \\#e C# #1 \\<f\\>"),
+        ("<p>C:\\dir\\*.txt and a\\.b</p>", "C:\\\\dir\\\\\\*.txt and a\\\\.b"),
+        ("<p>see <code>a\\.b #c ![d](e)</code></p>", "see `a\\.b #c ![d](e)`"),
+        ("<pre>a\\.b\n# c\n</pre>", "```\na\\.b\n# c\n```"),
+        ("<p><a href='https://x.example/a_b?c=1&amp;d=2'>t</a></p>", "[t](https://x.example/a_b?c=1&d=2)"),
+        ("<p><a href='javascript:alert(1)'>t</a> <a href=' JavaScript:void(0)'>u</a> <a href='data:text/html,x'>v</a></p>", "t u v"),
+        ("<p><a href='obsidian://open?vault=x'>t</a> <a href='file:///etc/passwd'>u</a></p>", "t u"),
+        ("<p><img src='https://x.example/p.png' alt='A pier'> <img src='https://x.example/q.png'></p>", "[A pier](https://x.example/p.png)"),
+        ("<p>a<script>b()</script><style>c</style><template>d</template><noscript>e</noscript></p>", "a"),
+        ("<p hidden>a</p><p style='display: none'>b</p><p style='visibility:hidden'>c</p><!-- d --><p>e</p>", "e"),
+        ("<iframe src='https://x.example'></iframe><object data='x'>o</object><svg><text>s</text></svg><p>e</p>", "e"),
+        ("<ul><li>a<ul><li>b</li></ul></li></ul><ol start=3><li>c</li></ol>", "- a\n    - b\n\n3. c"),
+        ("<table><tr><th>a|b</th></tr><tr><td>c<br>d</td></tr></table>", "| a\\|b |\n| --- |\n| c d |"),
+        ("<h3>2. b#c</h3>", "### 2. b#c"),
+    ],
+)  # fmt: skip
+def test_html_is_markdown_that_says_the_same(html, text):
+    assert told(html) == text
+
+
+def test_the_head_of_a_page_is_no_front_matter():
+    html = "<html><head><title> A\n title </title><meta name=description content=x></head><body><p>b</p></body></html>"
+    assert markdown(html) == ("b\n", "A title")
+
+
+@given(st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60))
+def test_plain_text_in_a_page_makes_no_tag_and_no_link(text):
+    found = outline(told(f"<p>x {entities.escape(text)}</p>") + "\n")
+    assert found.tags == []
+    assert [link for link in found.links if link.kind != "markdown"] == []
+
+
+def test_a_page_that_is_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr(web, "LARGEST", 100)
+    with pytest.raises(TooLarge):
+        read_html(io.BytesIO(b"<p>" + b"x" * 200), BOUNDS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\\" * 100_000, "[" * 100_000, "![" * 50_000, "[a](javascript:" * 7_000, "`" * 100_000, "`a" * 50_000, "- " * 50_000, "> " * 50_000,
+     "(" * 100_000, "[a](data:" + "(" * 90_000, "1" * 100_000, "\n" * 100_000, "~~~\n" * 25_000, "|" * 100_000, "#" * 100_000, '![a](b "' * 10_000],
+    ids=lambda text: text[:9],
+)  # fmt: skip
+def test_nothing_takes_long(text):
+    begun = time.process_time()
+    web._eased(text)
+    assert time.process_time() - begun < 1

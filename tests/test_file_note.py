@@ -1,0 +1,104 @@
+"""What the note of a file says, and what an uploaded note may bring along."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd.capture import composed
+from syncd.file_note import ABOUT, Facts, about, clean, digest_of, plain, revised, taken_in, untouched
+from syncd.note import OWNED, compose, encode, properties, split
+from syncd.parse import parse
+
+FACTS = Facts("application/pdf", 7, "ab" * 32, "The text.\n", pages=3)
+PATH = "Captures/default/Files/report.pdf"
+
+
+def note(facts=FACTS, **more):
+    return composed({"id": "x", "type": "file", **about(facts, PATH), **more}, facts.text)
+
+
+def test_a_note_says_what_is_known_of_its_file():
+    said = properties(split(note())[0])
+    assert said["file"] == f"[[{PATH}]]"
+    assert said["file_sha256"] == FACTS.digest
+    assert (said["file_type"], said["file_size"], said["pages"]) == ("application/pdf", 7, 3)
+    assert "text_cut" not in said
+    document = parse(encode(note()), f"{PATH}.md", mtime_ms=0)
+    assert document.file == PATH
+    assert document.content == FACTS.text
+    assert not document.defects
+
+
+def test_what_is_missing_of_a_text_is_said():
+    facts = Facts("application/pdf", 7, "ab" * 32, "", cut=True, warnings=("2 of 3 pages hold no text",))
+    said = properties(split(note(facts))[0])
+    assert said["text_cut"] is True
+    assert said["file_warnings"] == ["2 of 3 pages hold no text"]
+
+
+@given(st.text())
+def test_every_text_can_be_held_and_told_from_an_edited_one(text):
+    facts = Facts("text/plain", 1, "0" * 64, clean(text))
+    raw = encode(note(facts))
+    assert untouched(raw)
+    assert not untouched(raw + b"!")
+    assert digest_of(raw) == "0" * 64
+    assert split(raw.decode())[1] == facts.text
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [("a\r\nb\rc", "a\nb\nc"), ("\ufeffx", "x"), ("a\0b", "a\ufffdb"), ("\ud83d\ude00", "😀"), ("\ud83d!", "\ufffd!")],
+)
+def test_what_no_note_can_hold_is_replaced(text, held):
+    assert clean(text) == held
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_that_gets_its_first_text_never_writes_into_the_properties(end):
+    """An editor has taken the line end away with which the note of an empty text ended."""
+    raw = encode(note(Facts("application/pdf", 7, "ab" * 32, "")).rstrip("\n").replace("\n", end))
+    assert untouched(raw)
+    text = "promote: true\n---\nThe text."
+    after = revised(raw, Facts("application/pdf", 9, "cd" * 32, text), PATH, updated_at="2026-01-01", version=2)
+    document = parse(encode(after), f"{PATH}.md", mtime_ms=0)
+    assert (document.claimed_id, document.content, document.file) == ("x", text, PATH)
+    assert "promote" not in properties(split(after)[0])
+
+
+def test_a_changed_file_changes_the_lines_about_it_and_the_text_alone():
+    raw = encode(note(tags=["mine"], project="  alpha ").replace("type: file", "type: file  # mine"))
+    new = Facts("application/pdf", 9, "cd" * 32, "Another text.\n", cut=True)
+    text = revised(raw, new, PATH, updated_at="2026-11-20T00:00:00.000Z", version=2)
+    said = properties(split(text)[0])
+    assert split(text)[1] == "Another text.\n"
+    assert "type: file  # mine" in text
+    assert (said["tags"], said["project"], said["id"]) == (["mine"], "  alpha ", "x")
+    assert (said["file"], said["file_sha256"], said["text_cut"], said["version"]) == (f"[[{PATH}]]", "cd" * 32, True, 2)
+    assert "pages" not in said
+    assert untouched(encode(text))
+
+
+KEYS = st.sampled_from([*OWNED, *ABOUT, "Promote", "PROMOTE_TO", "ｐromote", "project", "aliases", "Review ", "x"])
+
+
+@given(st.dictionaries(KEYS, st.sampled_from(["true", "x", "2026-01-01"]), max_size=6), st.text(max_size=20))
+def test_nothing_in_an_uploaded_note_sets_what_memex_owns(front, body):
+    text = compose(front, clean(body)) if front else clean(body)
+    rest, title, tags, left = taken_in(text)
+    assert {plain(key) for key in rest}.isdisjoint(OWNED | set(ABOUT))
+    assert title is None or "title" in map(plain, front)
+    assert left == split(text)[1]
+    assert all(isinstance(tag, str) for tag in tags)
+
+
+def test_an_uploaded_note_keeps_its_own_properties_its_title_and_its_tags():
+    text = "---\ntitle: Mine\ntags: [a, b]\nproject: alpha\nid: stolen\npromote: true\nfile: '[[x.pdf]]'\n---\nBody\n"
+    assert taken_in(text) == ({"project": "alpha"}, "Mine", ("a", "b"), "Body\n")
+
+
+def test_properties_that_cannot_be_read_stay_text():
+    text = "---\nbroken: [\npromote: true\n---\nBody\n"
+    assert taken_in(text) == ({}, None, (), text)

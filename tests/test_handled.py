@@ -1,0 +1,28 @@
+"""Files that were read are remembered across restarts, as far as bytes, size and time go."""
+
+from __future__ import annotations
+
+from index.model import Stat
+from syncd.handled import Handled, same
+from syncd.ledger import Ledger
+from syncd.vault import Sum
+
+
+def test_what_was_read_is_known_again(tmp_path):
+    tmp_path.chmod(0o700)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    handled = Handled(ledger)
+    handled.put("a.pdf", Sum("d1", Stat(1, 2, 3)), "x")
+    handled.put("b.pdf", Sum("d2", Stat(4, 5, 6)), "")
+    handled.put("a.pdf", Sum("d3", Stat(7, 8, 9)), "x")
+    again = Handled(ledger)
+    assert sorted(again.paths()) == sorted(handled.paths()) == ["a.pdf", "b.pdf"]
+    known = again.get("a.pdf")
+    assert known is not None
+    assert known.digest == "d3"
+    assert same(known.stat, Stat(7, 8, 99))
+    assert not same(known.stat, Stat(7, 9, 99))
+    again.forget(["a.pdf", "none.pdf"])
+    assert Handled(ledger).paths() == again.paths() == ["b.pdf"]
+    assert again.get("a.pdf") is None
+    ledger.close()

@@ -1,0 +1,98 @@
+"""A type is told by what a file begins with, and only then by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from index.errors import InvalidArgument
+from syncd import kinds
+from syncd.kinds import CSV, DOCX, HEAD, HTML, JSON, KNOWN, MARKDOWN, PDF, PPTX, TEXT, XLSX, kind_of
+
+FILES = Path(__file__).parent / "files"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("report.docx", DOCX), ("talk-impress.pptx", PPTX), ("talk.pptx", PPTX), ("sheet.xlsx", XLSX), ("gnumeric.xlsx", XLSX),
+        ("report.pdf", PDF), ("report.html", HTML), ("semicolons.csv", CSV), ("latin1.txt", TEXT), ("utf16.txt", TEXT),
+        ("utf16-unmarked.txt", TEXT), ("src/report.md", MARKDOWN), ("src/tides.json", JSON),
+    ],
+)  # fmt: skip
+def test_real_files_are_what_they_are(name, kind):
+    head = (FILES / name).read_bytes()[:HEAD]
+    assert kind_of(name, head) == kind
+    assert kind_of(name.upper(), head) == kind
+    assert f".{name.rpartition('.')[2]}" in KNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "kind"),
+    [
+        ("report.docx", b"%PDF-1.7", PDF),
+        ("report", b"%PDF-1.7", PDF),
+        ("report.pdf", b"\r\njunk\n%PDF-1.7", PDF),
+        ("notes on %PDF-.md", b"about %PDF-1.7", MARKDOWN),
+        ("README", b"plain words", TEXT),
+        ("page.txt", b"<!doctype html><html>", HTML),
+        ("page", b"\xef\xbb\xbf<html lang='en'>", HTML),
+        ("page.md", b"<html> in Markdown", MARKDOWN),
+        ("wide.csv", "a;b\n".encode("utf-16"), CSV),
+        ("a.txt", b"one stray \x00 is no harm", TEXT),
+        ("riff.txt", b"RIFF is a word", TEXT),
+    ],
+)
+def test_content_comes_before_the_name(name, head, kind):
+    assert kind_of(name, head) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "words"),
+    [
+        ("a.md", b"", "empty"),
+        (
+            "a.pdf",
+            b"PK\x03\x04" + b"\0" * 26 + b"photo.jpg",
+            "is a ZIP archive, which is not read, although its name says PDF",
+        ),
+        ("a.zip", b"PK\x03\x04" + b"\0" * 26 + b"photo.jpg", "is a ZIP archive, which is not read; what"),
+        ("a.odt", b"PK\x03\x04" + b"\0" * 26 + b"mimetypeapplication/vnd.oasis", "OpenDocument"),
+        ("a.pdf", b"plain words", "not what its name says"),
+        ("a.docx", b"plain words", "not what its name says"),
+        ("a.png", b"\x89PNG\r\n\x1a\n", "is a PNG image"),
+        ("a.pdf", b"\xff\xd8\xff\xe0", "is a JPEG image"),
+        ("a.txt", b"\x7fELF" + b"\0" * 60, "no text"),
+        ("a.exe", b"MZ\x90\x00", "is a program"),
+        ("a.rst", b"plain words", "files of this type are not read"),
+        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Office format"),
+        (
+            "a.docx",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"),
+            "protected by a password",
+        ),
+        ("a.bin", b"\0" * 100, "no text"),
+        ("a.txt", b"\0" * 100, "bytes that are no text, although its name says text; what is read: Markdown,"),
+        (
+            "a.docx",
+            b"PK\x03\x04" + b"\0" * 100 + b"ppt/xl/",
+            "a ZIP archive, which is not read, although its name says Word",
+        ),
+    ],
+)
+def test_what_is_not_read_is_named(name, head, words):
+    with pytest.raises(InvalidArgument) as error:
+        kind_of(name, head)
+    assert words in error.value.message
+
+
+def test_a_refusal_lists_what_is_read():
+    with pytest.raises(InvalidArgument, match=r"Markdown, text, HTML, CSV, JSON, PDF, Word \(\.docx\)"):
+        kind_of("a.gif", b"GIF89a")
+
+
+def test_every_suffix_has_a_reader():
+    from syncd.converting import READERS
+
+    assert set(kinds.SUFFIXES.values()) == set(READERS) == set(kinds.NAMED)
