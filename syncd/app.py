@@ -24,54 +24,43 @@ from index.memory import frugal
 from index.model import Record
 from index.reader import Looks
 from index.rerank import Reranker
-from syncd import newnote, traces
+from syncd import roster, traces
 from syncd.adopt import KEY_FILE, LEDGER
-from syncd.audit import Audit, Author, authored
+from syncd.audit import Audit
 from syncd.audited import Audited
-from syncd.check import DAY_S, DeepCheck
+from syncd.check import DeepCheck
 from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.desk import Desk
-from syncd.dropped import EVERY_S
 from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.filing import filing, wanted
 from syncd.follow import Follow
 from syncd.handled import Handled
 from syncd.health import Health
-from syncd.jobs import Jobs
 from syncd.keys import Keys
 from syncd.labels import Labels
 from syncd.ledger import Ledger
-from syncd.leftovers import collect
 from syncd.lock import Lock, sole
 from syncd.names import note as is_note
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
-from syncd.parts import spare
 from syncd.perspectives import Perspectives
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.queue import Queue
-from syncd.queued import Kind
 from syncd.repo import Repo
-from syncd.runs import Runs
 from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
+from syncd.steward import steward
 from syncd.sync import Sync
 from syncd.telemetry import samples
 from syncd.tools import Tools
 from syncd.uploads import Uploads
 from syncd.watch import Watch
 from syncd.witness import Witness
-from syncd.worker import Work, Worker
 
 log = logging.getLogger(__name__)
-
-CONVERTERS = 2  # files that are read at a time, each in a process of its own
-HOUR_S = 3600.0
-LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
-LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +121,10 @@ class App:
                 collections=settings.kb.known,
             )
             captures = self.shelf.slots["captures"]
-            self.witness = Witness(self.audit, self.vault, captures, inbox=own.inbox)
-            opened.callback(self.witness.look)
-            self.audit.look = self.witness.look
-            self.witness.settle()
+            self.witness = self._witnessing(opened)
             self.enricher = Enricher(settings.enrich, captures=captures, embedder=self.embedder, ledger=self.ledger)
             opened.callback(self.enricher.close)
-            self.reranker = _reranker(settings)
-            if self.reranker:
-                opened.callback(self.reranker.close)
+            self.reranker = _reranker(settings, opened)
             self.queue = self._queued()
             self.check = DeepCheck(self.vault, self.shelf, self.sync.hint, state / "deep_check.json")
             self.health = Health(self)
@@ -163,11 +147,13 @@ class App:
             self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted)
             self.pushes = Pushes(self.ledger, state, self.follow.told)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
-            self.worker = self._working(tools)
+            self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
+            self.worker = roster.worker(self, tools)
+            self.steward = steward(self)
             self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.watch: Watch | None = None
             self.traces: traces.Traces | None = None
-            self.jobs = self._planned()
+            self.jobs = roster.jobs(self)
             self._sole: socket.socket | None = None
             self._closing = opened.pop_all()
 
@@ -264,7 +250,7 @@ class App:
         running.callback(self.follow.stop)
         sync.start()
         running.callback(sync.stop)
-        self.jobs = self._planned()
+        self.jobs = roster.jobs(self)
         self.jobs.start()
         running.callback(self.jobs.stop)
         self.worker.start()
@@ -272,20 +258,14 @@ class App:
         running.callback(self._unclaim)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
-    def _planned(self) -> Jobs:
-        """The jobs of this vault, not started."""
-        jobs = Jobs(Runs(self.ledger))
-        jobs.every("listing", self.settings.sync.listing_s, self.sync.list_now)
-        jobs.every("root", 10.0, self._check_root)
-        jobs.every("maintenance", 30.0, self._maintain)
-        due_s = self.check.due_in(time.time_ns() // 1_000_000)
-        jobs.every("deep check", DAY_S, partial(self.check.run, jobs.stopping), after=due_s)
-        jobs.every("leftovers", DAY_S, self._collect)
-        jobs.every("ended jobs", HOUR_S, self._forget)
-        jobs.every("dropped files", EVERY_S, self.filing.dropped.look)
-        jobs.every("uploads", 60.0, self.desk.uploads.collect)
-        jobs.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(self.labels.pay))
-        return jobs
+    def _witnessing(self, opened: ExitStack) -> Witness:
+        """Who sees what the audit log does not know of, until this is closed."""
+        captures, inbox = self.shelf.slots["captures"], self.settings.vault.inbox
+        witness = Witness(self.audit, self.vault, captures, inbox=inbox)
+        opened.callback(witness.look)
+        self.audit.look = witness.look
+        witness.settle()
+        return witness
 
     def _queued(self) -> Queue:
         """The queue, in which nothing is under way any more."""
@@ -295,27 +275,6 @@ class App:
         except Unavailable as error:  # the ledger's, whose disk is full, say: the next start finds out
             log.warning("what was under way when the daemon ended is left as it is: %s", error.message)
         return queue
-
-    def _working(self, tools: Tools) -> Worker:
-        """What carries out the queue, not started."""
-
-        def hindered(kind: Kind) -> str:
-            if not self.vault.present():
-                return "the vault is missing"
-            with suppress(OSError):  # of a vault that went away just now
-                if not spare(self.vault.root, 0, free=self.settings.kb.free if kind == "file" else LEAST_FREE):
-                    return "the vault's disk is almost full"
-            return "" if tools.captures.index.comparable else self.embedder.problem or "the encoder is not ready yet"
-
-        def note(work: Work) -> str:
-            self.desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
-            return newnote.made(tools, work)
-
-        self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), self.settings)
-        worker = Worker(self.queue, hindered)
-        worker.on("note", note)
-        worker.on("file", self.filing.handler, threads=CONVERTERS)
-        return worker
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:
         watch, sync = self.watch, self.sync
@@ -332,26 +291,6 @@ class App:
         if self._sole is not None:
             self._sole.close()
             self._sole = None
-
-    def _check_root(self) -> None:
-        if not self.vault.present():
-            self.sync.want_listing()
-
-    def _forget(self) -> None:
-        self.queue.prune(time.time_ns() // 1_000_000 - int(self.settings.kb.keep_days * DAY_S * 1000))
-
-    def _collect(self) -> None:
-        self.queue.sweep(older_s=LEFT_S)
-        gone = self.vault.sweep(older_s=LEFT_S) + collect(self.settings.state, older_s=LEFT_S)
-        gone += self.shelf.clear(older_s=DAY_S)
-        if gone:
-            log.info("leftovers removed: %d", len(gone))
-
-    def _maintain(self) -> None:
-        self.witness.look()
-        self.shelf.tidy()
-        for slot in self.shelf.slots.values():
-            slot.index.maintain()
 
 
 def _now() -> int:
@@ -377,10 +316,13 @@ def _embedder(settings: Settings) -> Embedder:
     return embedder
 
 
-def _reranker(settings: Settings) -> Reranker | None:
+def _reranker(settings: Settings, opened: ExitStack) -> Reranker | None:
     own = settings.search
-    threads = settings.embed_section.threads
-    return Reranker(own.reranker, own.rerank_pool, own.rerank_s, threads=threads) if own.reranker else None
+    if not own.reranker:
+        return None
+    reranker = Reranker(own.reranker, own.rerank_pool, own.rerank_s, threads=settings.embed_section.threads)
+    opened.callback(reranker.close)
+    return reranker
 
 
 def _static_keys() -> dict[str, str]:

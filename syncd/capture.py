@@ -142,7 +142,7 @@ def workspace_name(name: str) -> str:
     """`name` if it can be a folder of the inbox or of a workspace. Raises InvalidArgument."""
     if not name or name != file_name(name) or fold(name) in RESERVED or name.startswith("."):
         raise InvalidArgument(
-            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Entities, Files)",
+            f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Entities, Files)",
             name=name[:100],
         )
     return name

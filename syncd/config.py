@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
 from syncd.doors import AccessSettings, KbSettings, LimitsSettings
+from syncd.duties import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
 from syncd.log import LogSettings
 from syncd.state import default_state, remembered
 from syncd.telemetry import TelemetrySettings
@@ -170,6 +171,10 @@ class Settings:
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     kb: KbSettings = field(default_factory=KbSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
+    git: GitSettings = field(default_factory=GitSettings)
+    promote: PromoteSettings = field(default_factory=PromoteSettings)
+    review: ReviewSettings = field(default_factory=ReviewSettings)
+    consolidate: ConsolidateSettings = field(default_factory=ConsolidateSettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -197,6 +202,10 @@ SECTIONS: dict[str, type[Any]] = {
     "limits": LimitsSettings,
     "kb": KbSettings,
     "access": AccessSettings,
+    "git": GitSettings,
+    "promote": PromoteSettings,
+    "review": ReviewSettings,
+    "consolidate": ConsolidateSettings,
     "watch": WatchSettings,
 }
 FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings

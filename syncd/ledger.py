@@ -146,6 +146,36 @@ SCHEMA: tuple[str, ...] = (
     """
     CREATE INDEX queue_failed ON queue (key, seq) WHERE kind = 'file' AND status = 'failed' AND size > 0;
     """,
+    """
+    CREATE TABLE promotions (
+        seq INTEGER PRIMARY KEY,
+        document_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        source TEXT NOT NULL,
+        target TEXT NOT NULL,
+        by TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        commit_id TEXT NOT NULL,
+        about TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX promotions_of ON promotions (document_id, seq);
+    CREATE TABLE promoted_files (
+        promotion INTEGER NOT NULL,
+        path TEXT NOT NULL,
+        before BLOB,
+        after BLOB,
+        PRIMARY KEY (promotion, path)
+    ) STRICT;
+    CREATE TABLE proposals (
+        key TEXT PRIMARY KEY,
+        kind TEXT NOT NULL,
+        about TEXT NOT NULL,
+        state TEXT NOT NULL,
+        report TEXT NOT NULL,
+        at INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE tended (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    """,
 )
 
 

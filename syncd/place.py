@@ -1,7 +1,7 @@
 """Where in the vault a path stands: which scope, workspace, namespace and type it has.
 
 A capture is a file below a workspace's folder; a workspace is a folder of the inbox. Files that lie beside the
-workspaces (reports, the review table) belong to the vault proper, so no tool can reach them."""
+workspaces (reports, the archive, the review table) belong to the vault proper, so no tool can reach them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from index.model import Scope
 
 INBOX = "Captures"
 ENTITIES, FILES = "Entities", "Files"
-RESERVED = frozenset({"reports", "entities", "files"})  # casefolded names that no workspace or namespace may have
+REPORTS, ARCHIVE = (
+    "Reports",
+    "Archive",
+)  # beside the workspaces, for people: what was found, and captures that were set aside
+BESIDE = frozenset({"reports", "archive"})
+RESERVED = BESIDE | {"entities", "files"}  # casefolded names that no workspace or namespace may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ def place(path: str, inbox: str = INBOX) -> Place:
     if parts[: len(top)] != top or len(parts) < len(top) + 2:
         return VAULT
     workspace, *folders = parts[len(top) : -1]
-    if workspace.casefold() == "reports":
+    if workspace.casefold() in BESIDE:
         return VAULT
     kind = "note"
     if folders and folders[-1] in (ENTITIES, FILES):

@@ -30,6 +30,13 @@ OWNED = frozenset(
         "promote",
         "promote_to",
         "review",
+        "promote_problem",
+        "promoted_at",
+        "suggested_folder",
+        "suggested_tags",
+        "suggested_links",
+        "suggested_similar",
+        "superseded_by",
     }
 )
 

@@ -6,24 +6,19 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 
-from index.errors import Conflict, MemexError, NotFound, Unavailable
-from index.identity import path_id
+from index.errors import MemexError, NotFound, Unavailable
 from index.index import Index
 from index.model import Document, Record, Stat
 from index.prepared import Prepared
 from syncd.absence import FINAL, Absence
+from syncd.adoption import Adoption, adoptable, owed
 from syncd.agenda import Agenda
-from syncd.capture import iso
-from syncd.collections import Filing, contested
+from syncd.collections import Filing
 from syncd.edits import Edits
-from syncd.entity import settle
-from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.parse import parse
 from syncd.place import Place, place
 from syncd.plan import Moved, Plan, Removed, Seen, below, plan, survey
@@ -34,11 +29,8 @@ log = logging.getLogger(__name__)
 
 WINDOW = 48  # documents between two commits of a bulk run: a few seconds of work
 MANY = 200  # paths from which one listing of the whole vault is cheaper than a look at each
-BUSY = 10.0  # seconds until an edit is stamped that could not be just now
 TRIES = 5  # looks at a file that can't be read just now, further and further apart; then it waits for a listing
 POISONED = 100  # notes in a row that can't be indexed, from which it is not the notes' fault
-# Defects of notes that are given no id.
-UNADOPTED = frozenset({"bad-id", "conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 
 Progress = Callable[[int, int, str], None]  # done, total, stage
 
@@ -98,6 +90,7 @@ class Sweep:
         self._vault, self._agenda, self._absence, self._edits = vault, agenda, absence, edits
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
         self._filing = Filing(collections)
+        self._adoption = Adoption(vault, agenda, edits, self._filing, self._parsed)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
         # Given each look of the index that answers, and at what it was; quick, raises nothing.
@@ -124,7 +117,7 @@ class Sweep:
             found = survey(files, manifest, under=aim.under, embedded=embedding)
             late = []
             if scope == "captures" and aim.live:
-                late = _owed(files.keys() - set(found.suspects), index, self._edits.waiting)
+                late = owed(files.keys() - set(found.suspects), index, self._edits.waiting)
             suspects += found.suspects + late
             missing += [path for path in found.missing if listing.gone(path)]
             outcome.unchanged += found.unchanged - len(late)
@@ -308,44 +301,12 @@ class Sweep:
             self._filing.look(document, raw, partial(_known, document, aim.build.indexes[document.scope]))
         known = aim.build if aim.live else aim.beside
         edited = known is not None and self._edits.noticed(document, stat, known.indexes["captures"])
-        if aim.live and raw.strip() and (edited or _adoptable(document)):
+        if aim.live and raw.strip() and (edited or adoptable(document)):
             if 0 <= age < self._adopt_s:
                 self._agenda.again(path, self._adopt_s - age)
             else:
-                return self._adopt(document, raw, stat)
+                return self._adoption.adopted(document, raw, stat)
         return document, stat
-
-    def _adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
-        """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, one collection.
-
-        An edit gets its stamp; nothing else is changed."""
-        text = decode(raw)
-        stamps = self._edits.stamps(document, raw, stat)
-        if stamps is None:
-            self._agenda.again(document.path, BUSY)
-        try:
-            if document.claimed_id is None and _adoptable(document):
-                undated = document.created_at == stat.mtime_ns // 1_000_000
-                dated = {"created_at": iso(document.created_at)} if undated else {}
-                text = edit(text, {"id": str(uuid.uuid4()), **dated})
-            if document.node:
-                with suppress(Conflict):  # in code that is not closed, or out of ordinals
-                    text = settle(text, now=int(time.time() * 1000))
-            text = edit(self._filing.settled(document.path, text), stamps or {})
-            if text == decode(raw):
-                return document, stat
-            raw = encode(text)
-            stat = self._vault.replace(document.path, raw, digest=document.digest)
-        except FrontmatterError:
-            self._edits.settled(document.path)
-            return document, stat  # it has its defect already
-        except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
-            if stamps:
-                self._agenda.again(document.path, BUSY)
-            return document, stat  # it is found all the same, and adopted at a later look
-        if stamps:
-            self._edits.settled(document.path)
-        return self._parsed(raw, document.path, stat), stat
 
     def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
         return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=self._collections)
@@ -360,15 +321,6 @@ def _elsewhere(build: Build, listing: Listing, missing: Collection[str]) -> set[
     return {path for path, entry in found if entry.stat in stats or entry.digest in digests}
 
 
-def _owed(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
-    """Those of these known notes of the inbox that were not quiet yet when they were read.
-
-    They lack an id or ordinals, name several collections, or were `edited`."""
-    manifest, several = index.manifest, {*index.contested(), *edited}
-    known = ((path, entry) for path in paths if (entry := manifest.get(path)))
-    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path) or path in several]
-
-
 def _known(document: Document, index: Index) -> Record | None:
     """What is known of a note until now, perhaps under another path."""
     there = index.at(document.path)
@@ -378,12 +330,6 @@ def _known(document: Document, index: Index) -> Record | None:
 def _dated(document: Document, stat: Stat) -> bool:
     """Whether a note's time is its file's, for want of a property: it then moves with the file's."""
     return document.created_at == stat.mtime_ns // 1_000_000
-
-
-def _adoptable(document: Document) -> bool:
-    owed = document.claimed_id is None or (document.node is not None and document.node.unsettled) or contested(document)
-    able = document.scope == "captures" and document.writable
-    return owed and able and not any(defect.name in UNADOPTED for defect in document.defects)
 
 
 def _count(outcome: Outcome, planned: Plan, ready: Sequence[Prepared], stale: Collection[str]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.index import Index
 from index.model import Document, Record
+from syncd.adoption import UNADOPTED
 from syncd.batch import UNDATED, Change, Drafts, carried_out
 from syncd.capture import checked, iso
 from syncd.collections import filed, names_one, retagged, texts
@@ -19,7 +20,6 @@ from syncd.edits import said
 from syncd.newnode import checked_tags
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
 from syncd.properties import LARGEST
-from syncd.sweep import UNADOPTED
 from syncd.writing import alone, known
 
 if TYPE_CHECKING:

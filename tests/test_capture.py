@@ -95,7 +95,9 @@ def test_bad_metadata_is_refused(given_):
         metadata_of(given_)
 
 
-@pytest.mark.parametrize("name", ["", ".git", "../x", "a/b", "Reports", "entities", "FILES", "a\nb", "x" * 300, "CON"])
+@pytest.mark.parametrize(
+    "name", ["", ".git", "../x", "a/b", "Reports", "archive", "entities", "FILES", "a\nb", "x" * 300, "CON"]
+)
 def test_a_workspace_can_not_have_such_a_name(name):
     with pytest.raises(InvalidArgument):
         workspace_name(name)

@@ -12,6 +12,7 @@ from syncd.place import VAULT, Place, place
         pytest.param("Captures/Review.base", VAULT, id="beside the workspaces"),
         pytest.param("Captures/note.md", VAULT, id="a note beside the workspaces is no capture"),
         pytest.param("Captures/Reports/2026-11-20 Consolidation.md", VAULT, id="reports are for people"),
+        pytest.param("Captures/Archive/default/Old.md", VAULT, id="what was set aside is for people"),
         pytest.param("captures/default/a.md", VAULT, id="the inbox's name is exact"),
         pytest.param("Other/Captures/default/a.md", VAULT, id="an inbox elsewhere is none"),
         pytest.param("Captures/default/a.md", Place("captures", "default", "default", "note"), id="top level"),

@@ -1,0 +1,90 @@
+"""A note that a person put into the inbox, or changed there, is made to say what Memex knows of it, once it is quiet.
+
+Law, tested: the lines of the keys that are written change, and no others; what can't be written now is written later."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+
+from index.errors import Conflict, NotFound, Unavailable
+from index.identity import path_id
+from index.index import Index
+from index.model import Document, Stat
+from syncd.agenda import Agenda
+from syncd.capture import iso
+from syncd.collections import Filing, contested
+from syncd.edits import Edits
+from syncd.entity import settle
+from syncd.note import FrontmatterError, decode, edit, encode
+from syncd.vault import Vault
+
+BUSY = 10.0  # seconds until an edit is stamped that could not be just now
+# Defects of notes that are given no id.
+UNADOPTED = frozenset({"bad-id", "conflict-copy", "merge-conflict", "unclosed-frontmatter"})
+
+
+class Adoption:
+    """Writes what a note owes: its id, a node's ordinals, one collection, the stamp of an edit."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        agenda: Agenda,
+        edits: Edits,
+        filing: Filing,
+        parsed: Callable[[bytes, str, Stat], Document],
+    ) -> None:
+        self._vault, self._agenda, self._edits, self._filing, self._parsed = vault, agenda, edits, filing, parsed
+
+    def adopted(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
+        """Give a note that a person dropped in its `id` and `created_at`, a node's new facts their ordinals, one collection.
+
+        An edit gets its stamp; nothing else is changed."""
+        text = decode(raw)
+        stamps = self._edits.stamps(document, raw, stat)
+        if stamps is None:
+            self._agenda.again(document.path, BUSY)
+        try:
+            if document.claimed_id is None and adoptable(document):
+                undated = document.created_at == stat.mtime_ns // 1_000_000
+                dated = {"created_at": iso(document.created_at)} if undated else {}
+                text = edit(text, {"id": str(uuid.uuid4()), **dated})
+            if document.node:
+                with suppress(Conflict):  # in code that is not closed, or out of ordinals
+                    text = settle(text, now=int(time.time() * 1000))
+            text = edit(self._filing.settled(document.path, text), stamps or {})
+            if text == decode(raw):
+                return document, stat
+            raw = encode(text)
+            stat = self._vault.replace(document.path, raw, digest=document.digest)
+        except FrontmatterError:
+            self._edits.settled(document.path)
+            return document, stat  # it has its defect already
+        except (Conflict, NotFound, Unavailable):  # changed a moment ago, or the disk is full or read-only
+            if stamps:
+                self._agenda.again(document.path, BUSY)
+            return document, stat  # it is found all the same, and adopted at a later look
+        if stamps:
+            self._edits.settled(document.path)
+        return self._parsed(raw, document.path, stat), stat
+
+
+def adoptable(document: Document) -> bool:
+    """Whether a note of the inbox lacks what `adopted` would write."""
+    lacks = (
+        document.claimed_id is None or (document.node is not None and document.node.unsettled) or contested(document)
+    )
+    able = document.scope == "captures" and document.writable
+    return lacks and able and not any(defect.name in UNADOPTED for defect in document.defects)
+
+
+def owed(paths: Iterable[str], index: Index, edited: Collection[str]) -> list[str]:
+    """Those of these known notes of the inbox that were not quiet yet when they were read.
+
+    They lack an id or ordinals, name several collections, or were `edited`."""
+    manifest, several = index.manifest, {*index.contested(), *edited}
+    known = ((path, entry) for path in paths if (entry := manifest.get(path)))
+    return [path for path, entry in known if entry.id == path_id(path) or index.unsettled(path) or path in several]

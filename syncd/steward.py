@@ -1,0 +1,22 @@
+"""The steward: what looks after the vault itself, its history, its inbox and what waits there for a person.
+
+Law: nothing here is handed to the rim. It reads the vault proper and writes to it, which no agent may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from syncd.app import App
+
+
+@dataclass(frozen=True, slots=True)
+class Steward:
+    """The parts, each with its own law."""
+
+
+def steward(app: App) -> Steward:
+    """The steward of what `app` has opened."""
+    del app
+    return Steward()
