@@ -5,7 +5,9 @@ Law, tested: one entry for each write, whoever asks for it; none for a write tha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,9 @@ class Audited(Vault):
     def __init__(self, root: Path, audit: Audit, *, inbox: str, **options: Any) -> None:
         super().__init__(root, **options)
         self._audit, self._inbox = audit, inbox
+        self._turns = threading.Condition()
+        self._writing: Counter[str] = Counter()
+        self._reserved: frozenset[str] = frozenset()
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
         """As a vault does, once it is logged."""
@@ -34,19 +39,20 @@ class Audited(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self._noted(changed(path, None, data, self._inbox)):
+        with self._turn(path), self._noted(changed(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
-        with self._noted(changed(path, self._as_read(path, digest), data, self._inbox)):
+        with self._turn(path), self._noted(changed(path, self._as_read(path, digest), data, self._inbox)):
             return super().replace(path, data, digest=digest)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
-        raw = self._as_read(path, digest)
-        with self._noted(changed(path, raw, None, self._inbox)):
-            super().remove(path, digest=_sha(raw))
+        with self._turn(path):
+            raw = self._as_read(path, digest)
+            with self._noted(changed(path, raw, None, self._inbox)):
+                super().remove(path, digest=_sha(raw))
 
     def put_file(self, path: str, source: Path, digest: str) -> Stat:
         """As a vault does, once it is logged."""
@@ -54,15 +60,43 @@ class Audited(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self._noted(self._binary(path, "", digest, source.stat().st_size)):
+        with self._turn(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
             return super().put_file(path, source, digest)
 
     @contextmanager
     def without(self, path: str, was: Sum) -> Iterator[None]:
         """As a vault does, once it is logged."""
         self._check(path)
-        with self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
+        with self._turn(path), self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
             yield
+
+    @contextmanager
+    def reserved(self, paths: Collection[str]) -> Iterator[None]:
+        """Keep the writers of this process off these files: who is at one ends first, who comes waits."""
+        wanted = frozenset(paths)
+        with self._turns:
+            self._turns.wait_for(lambda: not self._reserved and wanted.isdisjoint(self._writing))
+            self._reserved = wanted
+        try:
+            yield
+        finally:
+            with self._turns:
+                self._reserved = frozenset()
+                self._turns.notify_all()
+
+    @contextmanager
+    def _turn(self, path: str) -> Iterator[None]:
+        """Write a file while nobody has reserved it."""
+        with self._turns:
+            self._turns.wait_for(lambda: path not in self._reserved)
+            self._writing[path] += 1
+        try:
+            yield
+        finally:
+            with self._turns:
+                self._writing[path] -= 1
+                self._writing += Counter()  # without those of nought
+                self._turns.notify_all()
 
     def _binary(self, path: str, before: str, after: str, size: int) -> Change:
         """What becomes of a file that is no note."""

@@ -31,6 +31,7 @@ from syncd import (
     cli_notes,
     cli_perspective,
     cli_queue,
+    cli_remote,
     cli_serve,
     cli_service,
     cli_status,
@@ -100,7 +101,7 @@ for command in (
     ),
     *(cli_node.node, cli_node.relation, cli_graph.graph, cli_exchange.bring, cli_exchange.export),
     *(cli_audit.audit, cli_job.job, cli_service.service, cli_enrich.enrich),
-    *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
+    *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook, cli_remote.sync),
 ):
     memex.add_command(command)
 for command in (cli_queue.queue, cli_queue.show, cli_queue.retry, cli_queue.cancel, cli_queue.wait):

@@ -13,7 +13,7 @@ from syncd.render import BOLD, GREEN, RED, YELLOW, line, painted
 
 LABEL = 11  # cells of the first column
 FEW = 3  # of a list, unless all of it is asked for
-QUIET = frozenset({"root"})  # jobs that say nothing to a person while they go well
+QUIET = frozenset({"root", "remote"})  # jobs that say nothing to a person while they go well
 Row = tuple[str, str]
 
 
@@ -201,7 +201,8 @@ def _git(told: Mapping[str, Any]) -> list[str]:
     at = f" on {told['branch']}" if told.get("branch") else ""
     at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
     hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
-    return [f"{told.get('state', '')}{at}", hooks, str(told.get("advice") or "")]
+    exchange = told.get("exchange") or {}
+    return [f"{told.get('state', '')}{at}", hooks, str(exchange.get("problem") or told.get("advice") or "")]
 
 
 def _watch(told: Mapping[str, Any]) -> list[str]:

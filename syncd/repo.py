@@ -16,10 +16,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
 from syncd import moves
+from syncd.apart import Done, apart
 from syncd.moves import Marks
 from syncd.stale import stale
 from syncd.standing import Standing, advice, tied
@@ -43,6 +44,8 @@ _OPTIONS = (
     "core.quotePath=false",
     "gc.auto=0",
     "protocol.ext.allow=never",
+    "core.protectHFS=true",  # the vault may go on to another system, where such a name is .git
+    "core.protectNTFS=true",
     "submodule.recurse=false",
 )
 _PATIENCE_S = 30
@@ -187,6 +190,12 @@ class Repo:
             except _git().exc.GitError:
                 return None
 
+    def apart(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> Done:
+        """Run Git in a session of its own; `how` is of `apart`. Words are constants of our code, or hex and names that Git told."""
+        command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        return apart(command, kept | self._environ() | dict(environ or {}), **how)
+
     def hooks_folder(self) -> Path:
         """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
         # Not with our own options, which switch the person's hooks off.
@@ -206,6 +215,10 @@ class Repo:
         """The folder of Git's own files that all work trees of the repository share."""
         folder = self._folder()
         return Path(self.vault) if folder is None else _common(folder)
+
+    def own_folder(self) -> Path:
+        """The folder of Git's own files that belongs to this work tree alone."""
+        return self._folder() or Path(self.vault)
 
     def busy(self) -> str:
         """What says that the files are not consistent just now, e.g. "index.lock" or "MERGE_HEAD"; "" = nothing."""
@@ -238,7 +251,7 @@ class Repo:
             with tempfile.TemporaryFile() as text:
                 text.write(message.encode())
                 text.seek(0)
-                with ask.custom_environment(**self._identity()):
+                with ask.custom_environment(**self.identity()):
                     ask.commit("--quiet", "--no-gpg-sign", "--cleanup=verbatim", "--file=-", istream=text)
         except _git().exc.GitError as failure:
             raise Unavailable(f"git could not commit: {_words(failure)}", retryable=False) from failure
@@ -274,16 +287,19 @@ class Repo:
 
     def _prepare(self, ask: git.Git) -> git.Git:
         ask.set_persistent_git_options(C=self.vault, c=list(_OPTIONS))  # -C: a "$" in the path stays what it is
-        ask.update_environment(
-            GIT_TERMINAL_PROMPT="0",
-            GIT_LITERAL_PATHSPECS="1",
-            GIT_OPTIONAL_LOCKS="0",
-            GIT_CEILING_DIRECTORIES=str(Path(self.vault).parent),
-            LC_ALL="C.UTF-8",
-        )
+        ask.update_environment(**self._environ())
         return ask
 
-    def _identity(self) -> dict[str, str]:
+    def _environ(self) -> dict[str, str]:
+        return {
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_CEILING_DIRECTORIES": str(Path(self.vault).parent),
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def identity(self) -> dict[str, str]:
         """Who commits, when the person has not told Git who they are."""
         try:
             self._open().git.var("GIT_COMMITTER_IDENT", kill_after_timeout=_PATIENCE_S)

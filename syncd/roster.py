@@ -18,6 +18,7 @@ from syncd.jobs import Jobs
 from syncd.leftovers import collect
 from syncd.parts import spare
 from syncd.queued import Kind
+from syncd.remote import TICK_S
 from syncd.runs import Runs
 from syncd.tools import Tools
 from syncd.worker import Work, Worker
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
 HOUR_S = 3600.0
+REMOTE = "remote"  # the job that pulls and pushes
 LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
@@ -46,6 +48,7 @@ def jobs(app: App) -> Jobs:
     planned.every("dropped files", EVERY_S, app.filing.dropped.look)
     planned.every("uploads", 60.0, app.desk.uploads.collect)
     planned.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(app.labels.pay))
+    planned.every(REMOTE, TICK_S, app.steward.remote.tick, soon=True)
     return planned
 
 

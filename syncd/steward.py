@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from syncd.remote import Remote
+
 if TYPE_CHECKING:
     from syncd.app import App
 
@@ -15,8 +17,20 @@ if TYPE_CHECKING:
 class Steward:
     """The parts, each with its own law."""
 
+    remote: Remote
+
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
-    del app
-    return Steward()
+    own = app.settings
+    remote = Remote(
+        app.repo,
+        own.state,
+        own.git,
+        inbox=own.vault.inbox,
+        flush=lambda: 0,
+        reserved=app.vault.reserved,
+        moved=app.follow.moved,
+        untied=app.follow.told,
+    )
+    return Steward(remote=remote)
