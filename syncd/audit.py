@@ -285,6 +285,15 @@ class Audit:
         rows = self._ledger.rows("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
         return Entry(*rows[0]) if rows else None
 
+    def trail(self, path: str) -> Iterator[Entry]:
+        """All entries about the file at `path`, the newest first, read a page at a time."""
+        last = self.head.seq + 1
+        while rows := self._ledger.rows(
+            "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20", (path, last)
+        ):
+            yield from (Entry(*row) for row in rows)
+            last = rows[-1][0]
+
     def states(self) -> dict[str, str]:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
         rows = self._ledger.rows("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")

@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from syncd.commits import Commits
+
 if TYPE_CHECKING:
     from syncd.app import App
 
@@ -15,8 +17,12 @@ if TYPE_CHECKING:
 class Steward:
     """The parts, each with its own law."""
 
+    commits: Commits
+
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
-    del app
-    return Steward()
+    own = app.settings
+    return Steward(
+        commits=Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox),
+    )
