@@ -4,8 +4,11 @@ Law: nothing here is handed to the rim. It reads the vault proper and writes to 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from syncd.proposals import Proposals
 
 if TYPE_CHECKING:
     from syncd.app import App
@@ -15,8 +18,9 @@ if TYPE_CHECKING:
 class Steward:
     """The parts, each with its own law."""
 
+    proposals: Proposals  # what was proposed to the vault's owner
+
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
-    del app
-    return Steward()
+    return Steward(proposals=Proposals(app.ledger, lambda: time.time_ns() // 1_000_000))

@@ -34,8 +34,8 @@ PURE = (
     "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/file_names.py",
     "syncd/file_note.py", "syncd/findings.py", "syncd/incoming.py", "syncd/inline.py", "syncd/items.py", "syncd/kinds.py", "syncd/markdown.py",
     "syncd/memo_relations.py", "syncd/names.py", "syncd/naming.py", "syncd/newnode.py", "syncd/note.py", "syncd/page.py", "syncd/parse.py",
-    "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/secrets.py",
-    "syncd/standing.py",
+    "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py",
+    "syncd/secrets.py", "syncd/standing.py", "syncd/ticks.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
