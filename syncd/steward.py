@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from syncd.waiting import Waiting
+
 if TYPE_CHECKING:
     from syncd.app import App
 
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
 class Steward:
     """The parts, each with its own law."""
 
+    waiting: Waiting
+
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
-    del app
-    return Steward()
+    return Steward(waiting=Waiting(app.shelf.slots["captures"], app.vault))

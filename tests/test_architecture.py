@@ -32,8 +32,8 @@ PURE = (
     "syncd/alike.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/collections.py", "syncd/consolidate.py", "syncd/debounce.py", "syncd/drawing.py",
     "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/file_names.py", "syncd/file_note.py", "syncd/incoming.py", "syncd/inline.py", "syncd/items.py", "syncd/kinds.py",
     "syncd/converters/layout.py", "syncd/converters/tidy.py",
-    "syncd/markdown.py", "syncd/memo_relations.py", "syncd/names.py", "syncd/naming.py", "syncd/newnode.py", "syncd/note.py", "syncd/page.py",
-    "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/secrets.py", "syncd/standing.py",
+    "syncd/markdown.py", "syncd/marks.py", "syncd/memo_relations.py", "syncd/names.py", "syncd/naming.py", "syncd/newnode.py", "syncd/note.py", "syncd/page.py",
+    "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/promotion.py", "syncd/properties.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/secrets.py", "syncd/standing.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
