@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from syncd.proposals import Proposals
+from syncd.waiting import Waiting
 
 if TYPE_CHECKING:
     from syncd.app import App
@@ -19,8 +20,12 @@ class Steward:
     """The parts, each with its own law."""
 
     proposals: Proposals  # what was proposed to the vault's owner
+    waiting: Waiting  # the captures that wait for a decision
 
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
-    return Steward(proposals=Proposals(app.ledger, lambda: time.time_ns() // 1_000_000))
+    return Steward(
+        proposals=Proposals(app.ledger, lambda: time.time_ns() // 1_000_000),
+        waiting=Waiting(app.shelf.slots["captures"], app.vault),
+    )

@@ -33,9 +33,9 @@ PURE = (
     "syncd/collections.py", "syncd/consolidate.py", "syncd/converters/layout.py", "syncd/converters/tidy.py", "syncd/debounce.py", "syncd/drawing.py",
     "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/file_names.py",
     "syncd/file_note.py", "syncd/findings.py", "syncd/incoming.py", "syncd/inline.py", "syncd/items.py", "syncd/kinds.py", "syncd/markdown.py",
-    "syncd/memo_relations.py", "syncd/names.py", "syncd/naming.py", "syncd/newnode.py", "syncd/note.py", "syncd/page.py", "syncd/parse.py",
-    "syncd/place.py", "syncd/plan.py", "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py",
-    "syncd/secrets.py", "syncd/standing.py", "syncd/ticks.py",
+    "syncd/marks.py", "syncd/memo_relations.py", "syncd/names.py", "syncd/naming.py", "syncd/newnode.py", "syncd/note.py", "syncd/page.py",
+    "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/promotion.py", "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py",
+    "syncd/render.py", "syncd/resolve.py", "syncd/secrets.py", "syncd/standing.py", "syncd/ticks.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
