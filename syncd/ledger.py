@@ -176,6 +176,9 @@ SCHEMA: tuple[str, ...] = (
     ) STRICT;
     CREATE TABLE tended (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     """,
+    """
+    CREATE INDEX audit_id ON audit (id, seq);
+    """,
 )
 
 
