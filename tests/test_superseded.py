@@ -90,7 +90,9 @@ def test_a_stale_hit_counts_less_and_equals_keep_their_order():
         def __init__(self, stale):
             self.superseded_by = "New" if stale else None
 
-    hits = [Hit(Row(stale), n, "", "", score) for n, (stale, score) in enumerate([(True, 0.8), (False, 0.5), (False, 0.5)])]
+    hits = [
+        Hit(Row(stale), n, "", "", score) for n, (stale, score) in enumerate([(True, 0.8), (False, 0.5), (False, 0.5)])
+    ]
     ordered = yielding(hits)
     assert [hit.ord for hit in ordered] == [1, 2, 0]
     assert ordered[-1].score == 0.8 * STALE
