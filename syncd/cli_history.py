@@ -52,9 +52,7 @@ def history(id: str, patch: bool, limit: int) -> None:
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only in this workspace.")
 @click.option("--dry-run", is_flag=True, help="Say what would be taken back, and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
-def undo(
-    *, id: str | None, since: str | None, key: str | None, workspace: str | None, dry_run: bool, yes: bool
-) -> int:
+def undo(*, id: str | None, since: str | None, key: str | None, workspace: str | None, dry_run: bool, yes: bool) -> int:
     """Take back the last call of an agent or a command on a note, or all that agents wrote since a time.
 
     What they made is removed, what they changed gets its bytes back, what they deleted is there again, with its stored

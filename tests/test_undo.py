@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import shutil
 
 import pytest
 
-from index.errors import Conflict, NotFound
+from index.errors import NotFound
 from syncd.audit import Author, authored
 from syncd.lineage import EDITED, GONE, MOVED, THERE
+from syncd.newnode import NewNode
 from syncd.undo import JUST_NOW, KEPT_NO_MORE, PROMOTED, UNHOUSED
 from tests.world import World
 
@@ -163,7 +163,9 @@ def test_what_the_daemon_wrote_because_of_the_note_goes_with_it(world):
     with authored(Author("daemon", "review")):
         raw = file.read_bytes()
         world.app.vault.replace(
-            kept.path, raw.replace(b"collection:", b"promote: false\ncollection:"), digest=hashlib.sha256(raw).hexdigest()
+            kept.path,
+            raw.replace(b"collection:", b"promote: false\ncollection:"),
+            digest=hashlib.sha256(raw).hexdigest(),
         )
     world.run()
     assert b"promote: false" in file.read_bytes()
@@ -191,14 +193,14 @@ def test_one_workspace_s_writes_are_taken_back(world):
 def test_all_notes_of_one_call_are_taken_back_together(world):
     nodes = space(world).nodes
     with by(tool="create_entities"):
-        nodes.create([{"name": "Ada", "entity_type": "person"}, {"name": "Charles", "entity_type": "person"}])
+        nodes.create([NewNode("Ada", "person"), NewNode("Charles", "person")])
     before = inbox(world)
     with by(tool="delete_entities"):
         nodes.delete(["Ada", "Charles"])
     told = undo(world, "Captures/default/Entities/Ada.md")
     assert {one["did"] for one in told["done"]} == {"brought back"}
     assert inbox(world) == before
-    assert sorted(node.name for node in nodes.by_type(None)) == ["Ada", "Charles"]
+    assert sorted(node.name for node in nodes.by_type("person")) == ["Ada", "Charles"]
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(world):
