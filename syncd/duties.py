@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncd.cron import valid
 from syncd.typed import setting
 
 
@@ -35,4 +36,8 @@ class ReviewSettings:
 class ConsolidateSettings:
     """The report on what needs attention."""
 
-    cron: str = setting("0 3 * * *", "When the report is made: minute, hour, day, month, weekday; empty = never.")
+    cron: str = setting(
+        "0 3 * * *",
+        "When the report is made, by the local time: minute, hour, day, month, weekday; empty = only by hand.",
+        check=valid,
+    )

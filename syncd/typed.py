@@ -42,6 +42,7 @@ class Setting:
     least: float | None = None
     most: float | None = None
     secret: bool = False
+    check: Callable[[Any], object] | None = None
 
     @property
     def type(self) -> str:
@@ -58,9 +59,19 @@ def setting(  # what a settings dataclass writes behind each field
     secret: bool = False,
     variants: Variants | None = None,
     kind: Any = None,
+    check: Callable[[Any], object] | None = None,
 ) -> Any:
-    """A field of a settings dataclass: its default, the sentence that documents it, its bounds."""
-    metadata = {"doc": doc, "least": least, "most": most, "secret": secret, "kind": variants or kind}
+    """A field of a settings dataclass: its default, the sentence that documents it, its bounds.
+
+    `check` raises ValueError, with a sentence, for a value of the type that is none of this setting."""
+    metadata = {
+        "doc": doc,
+        "least": least,
+        "most": most,
+        "secret": secret,
+        "kind": variants or kind,
+        "check": check,
+    }
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -116,6 +127,8 @@ def typed(setting: Setting, value: Any, *, text: bool) -> Any:
             raise ValueError(f"must be at least {setting.least:g}")
         if setting.most is not None and found > setting.most:
             raise ValueError(f"must be at most {setting.most:g}")
+    if setting.check is not None:
+        setting.check(found)
     return found
 
 
