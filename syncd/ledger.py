@@ -180,6 +180,9 @@ SCHEMA: tuple[str, ...] = (
     CREATE INDEX proposals_state ON proposals (state);
     CREATE TABLE tended (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     """,
+    """
+    CREATE INDEX audit_id ON audit (id, seq);
+    """,
 )
 
 
