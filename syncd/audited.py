@@ -1,37 +1,40 @@
 """The vault as everything that Memex writes goes through it: each write of a file is in the audit log before it is done.
 
-Law, tested: one entry for each write, whoever asks for it; none for a write that is refused before it begins."""
+Laws, tested: one entry for each write, whoever asks for it; none for a write that is refused before it begins. What an
+agent or a command overwrites or removes is kept before that, so that it can be put back."""
 
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import Counter
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
 from index.identity import ID, path_id
 from index.model import Stat
-from syncd.audit import TAKING_BACK, Audit, Change
+from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
 from syncd.note import FrontmatterError, decode, properties, split
 from syncd.openat import lstat
 from syncd.parse import TYPES
+from syncd.past import Past
 from syncd.place import place
+from syncd.turns import Turns
 from syncd.vault import Sum, Vault
+
+KEPT: Final = frozenset(
+    {"mcp", "rest", "cli"}
+)  # surfaces; what the daemon changes by itself follows from what is there
 
 
 class Audited(Vault):
     """A vault whose writes are logged."""
 
-    def __init__(self, root: Path, audit: Audit, *, inbox: str, **options: Any) -> None:
+    def __init__(self, root: Path, audit: Audit, *, inbox: str, past: Past | None = None, **options: Any) -> None:
         super().__init__(root, **options)
-        self._audit, self._inbox = audit, inbox
-        self._turns = threading.Condition()
-        self._writing: Counter[str] = Counter()
-        self._reserved: frozenset[str] = frozenset()
+        self._audit, self._inbox, self._past = audit, inbox, past
+        self.turns = Turns()
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
         """As a vault does, once it is logged."""
@@ -39,18 +42,22 @@ class Audited(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self._turn(path), self._noted(changed(path, None, data, self._inbox)):
+        with self.turns.turn(path), self._noted(changed(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
-        with self._turn(path), self._noted(changed(path, self._as_read(path, digest), data, self._inbox)):
-            return super().replace(path, data, digest=digest)
+        with self.turns.turn(path):
+            raw = self._as_read(path, digest)
+            self._keep(raw)
+            with self._noted(changed(path, raw, data, self._inbox)):
+                return super().replace(path, data, digest=digest)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
-        with self._turn(path):
+        with self.turns.turn(path):
             raw = self._as_read(path, digest)
+            self._keep(raw)
             with self._noted(changed(path, raw, None, self._inbox)):
                 super().remove(path, digest=_sha(raw))
 
@@ -60,43 +67,27 @@ class Audited(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self._turn(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
+        with self.turns.turn(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
             return super().put_file(path, source, digest)
 
     @contextmanager
     def without(self, path: str, was: Sum) -> Iterator[None]:
         """As a vault does, once it is logged."""
         self._check(path)
-        with self._turn(path), self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
+        with self._keeper.keeping(was.digest) if self._keeper else nullcontext() as write:
+            if write is not None:
+                self.measured(path, write)
+        with self.turns.turn(path), self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
             yield
 
-    @contextmanager
-    def reserved(self, paths: Collection[str]) -> Iterator[None]:
-        """Keep the writers of this process off these files: who is at one ends first, who comes waits."""
-        wanted = frozenset(paths)
-        with self._turns:
-            self._turns.wait_for(lambda: not self._reserved and wanted.isdisjoint(self._writing))
-            self._reserved = wanted
-        try:
-            yield
-        finally:
-            with self._turns:
-                self._reserved = frozenset()
-                self._turns.notify_all()
+    @property
+    def _keeper(self) -> Past | None:
+        """Who keeps what is about to be overwritten; None when it need not be kept."""
+        return self._past if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
 
-    @contextmanager
-    def _turn(self, path: str) -> Iterator[None]:
-        """Write a file while nobody has reserved it."""
-        with self._turns:
-            self._turns.wait_for(lambda: path not in self._reserved)
-            self._writing[path] += 1
-        try:
-            yield
-        finally:
-            with self._turns:
-                self._writing[path] -= 1
-                self._writing += Counter()  # without those of nought
-                self._turns.notify_all()
+    def _keep(self, raw: bytes) -> None:
+        if keeper := self._keeper:
+            keeper.keep(raw)
 
     def _binary(self, path: str, before: str, after: str, size: int) -> Change:
         """What becomes of a file that is no note."""

@@ -33,7 +33,13 @@ JOURNAL: Final = "forward"  # in the state folder while the tree is moved; whoev
 INDEX: Final = "forward.index"
 _LOCKS: Final = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock")
 # Git's words when it has looked and has not begun.
-_REFUSED: Final = ("Aborting", "Not possible to fast-forward", "invalid path", ".lock': File exists", "refusing to merge")
+_REFUSED: Final = (
+    "Aborting",
+    "Not possible to fast-forward",
+    "invalid path",
+    ".lock': File exists",
+    "refusing to merge",
+)
 _LINK: Final = "120000"
 _SLACK_NS: Final = 10_000_000  # a file system's clock is a little behind
 
@@ -137,7 +143,7 @@ def finish(repo: Repo, state: Path) -> list[str]:
         journal.unlink()  # it had not begun
         return []
     left = sorted(path for path, how in found.items() if how == "other")
-    _bring(repo, state, new, [one for one in changes if found[one.path] not in ("new", "other")])
+    _bring(repo, state, new, [one for one in changes if found[one.path] != "other"], found)
     _stage(repo, changes)
     reason = ("-m", "merge: Fast-forward, finished")
     _told(repo, "update-ref", *reason, "--end-of-options", "HEAD", new, old, environ=repo.identity())
@@ -192,7 +198,16 @@ def survey(repo: Repo, changes: Sequence[Entry]) -> dict[str, State]:
     for one, blob in zip(asked, blobs, strict=True):
         how = _state(one, blob, link=False)
         found[one.path] = "begun" if how == "other" and _begins(repo, one) else how
+    going = {one.path for one in changes if _gone(one.blobs[1]) and found[one.path] in ("old", "new")}
+    for one in changes:
+        place = Path(repo.vault, one.path)
+        if found[one.path] == "other" and not place.is_symlink() and place.is_dir() and _files(place, repo) <= going:
+            found[one.path] = "missing"  # the folder that a file takes the place of
     return found
+
+
+def _files(folder: Path, repo: Repo) -> set[str]:
+    return {str(path.relative_to(repo.vault)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
 def _state(one: Entry, blob: str, *, link: bool) -> State:
@@ -210,13 +225,14 @@ def _begins(repo: Repo, one: Entry) -> bool:
     return whole.removesuffix(b"\n").startswith(Path(repo.vault, one.path).read_bytes())
 
 
-def _bring(repo: Repo, state: Path, new: str, changes: Sequence[Entry]) -> None:
+def _bring(repo: Repo, state: Path, new: str, changes: Sequence[Entry], found: Mapping[str, State]) -> None:
     """Give these files the state of the later commit."""
     index = state / INDEX
     for one in changes:
         if _gone(one.blobs[1]):
             _remove(Path(repo.vault), one.path)
-    given = b"".join(os.fsencode(one.path) + b"\0" for one in changes if not _gone(one.blobs[1]))
+    lacking = [one.path for one in changes if not _gone(one.blobs[1]) and found[one.path] != "new"]
+    given = b"".join(os.fsencode(path) + b"\0" for path in lacking)
     kept = {"GIT_INDEX_FILE": str(index)}
     index.unlink(missing_ok=True)
     try:
@@ -227,8 +243,9 @@ def _bring(repo: Repo, state: Path, new: str, changes: Sequence[Entry]) -> None:
 
 
 def _remove(root: Path, path: str) -> None:
-    """Take a file away, and the folders that it leaves empty, as Git does."""
-    (root / path).unlink(missing_ok=True)
+    """Take a file away if it is there, and the folders that it leaves empty, as Git does."""
+    with suppress(NotADirectoryError):  # a file has taken the folder's name
+        (root / path).unlink(missing_ok=True)
     with suppress(OSError):  # one that is not empty
         for folder in (root / path).parents:
             if folder == root:

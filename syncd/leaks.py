@@ -23,7 +23,9 @@ def leaks(repo: Repo, inbox: str, tip: str, known: str) -> list[tuple[str, str]]
     sent = {line[:40] for line in _told(repo, "rev-list", "--objects", tip, f"^{known}").splitlines()}
     commits = _told(repo, "rev-list", tip, f"^{known}")
     # Of a merge, against each parent: what is the remote's own is not among what is sent.
-    named = _told(repo, "diff-tree", "--stdin", "--root", "-m", "-r", "-z", "--no-renames", "--no-commit-id", given=commits)
+    named = _told(
+        repo, "diff-tree", "--stdin", "--root", "-m", "-r", "-z", "--no-renames", "--no-commit-id", given=commits
+    )
     blobs: dict[bytes, str] = {}
     fields = iter(named.split(b"\0"))
     for raw in fields:

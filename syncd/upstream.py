@@ -74,7 +74,9 @@ def push(repo: Repo, tied: Tie, tip: str, *, limit_s: float, stop: threading.Eve
 def may_push(repo: Repo, tied: Tie) -> None:
     """Raise Conflict when a push is the person's own business."""
     if tied.pushes != tied.remote:
-        raise Conflict(f"the branch is set to be pushed elsewhere than it is pulled from, so it is left to you: {own(repo)}")
+        raise Conflict(
+            f"the branch is set to be pushed elsewhere than it is pulled from, so it is left to you: {own(repo)}"
+        )
     if (repo.hooks_folder() / "pre-push").exists():
         raise Conflict(
             f"the repository has a pre-push hook (of Git LFS, perhaps), which runs for you alone, so it is left to you: {own(repo)}"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import http.server
+import itertools
 import os
 import shutil
+import subprocess
 import threading
 import time
-from contextlib import contextmanager
+import types
 from pathlib import Path
 
 import pytest
@@ -16,8 +21,10 @@ from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.duties import GitSettings
 from syncd.ledger import Ledger
-from syncd.remote import PARKED, Outcome, Remote
+from syncd import remote
+from syncd.remote import PARKED, UNREACHED, Outcome, Remote
 from syncd.repo import Repo
+from syncd.upstream import fetch
 from tests.test_repo import run
 from tests.test_standing import CASES, with_remote
 from tests.world import until
@@ -30,7 +37,11 @@ SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 def person(monkeypatch, tmp_path):
     """Somebody whom Git knows, with settings of their own."""
     (tmp_path / "home").mkdir()
-    for name, value in {"HOME": tmp_path / "home", "XDG_CONFIG_HOME": tmp_path / "home", "GIT_CONFIG_NOSYSTEM": "1"}.items():
+    for name, value in {
+        "HOME": tmp_path / "home",
+        "XDG_CONFIG_HOME": tmp_path / "home",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }.items():
         monkeypatch.setenv(name, str(value))
     (tmp_path / "home" / ".gitconfig").write_text("[user]\nname = T\nemail = t@example.org\n")
 
@@ -229,7 +240,7 @@ def test_files_that_another_tool_has_brought_already_are_no_hindrance(desk):
     assert desk.head() == desk.head(desk.bare, "main")
 
 
-def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk, monkeypatch):
+def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk):
     desk.here("ours.md", "ours\n")
     desk.there("theirs.md", "theirs\n")
     assert desk.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
@@ -245,7 +256,9 @@ def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(desk, 
     if later:
         desk.here("Captures/default/a ü.md", "it was taken out\n")
     sent = desk.head(desk.bare, "main")
-    with pytest.raises(Conflict, match=r"Captures/default/a ü\.md looks as if it held a secret \(github-token\).*reset --soft") as told:
+    with pytest.raises(
+        Conflict, match=r"Captures/default/a ü\.md looks as if it held a secret \(github-token\).*reset --soft"
+    ) as told:
         desk.remote.sync()
     assert SECRET not in str(told.value.as_dict())
     assert desk.head(desk.bare, "main") == sent
@@ -295,12 +308,11 @@ def test_a_history_that_was_rewritten_is_not_merged_back(desk):
     assert run(desk.vault, "for-each-ref", "refs/memex") == ""
 
 
-NOTHING = {"no-remote": "remote add", "no-upstream": "push --set-upstream", "ok": ""}
+WORKS = ("ok", "ahead", "behind", "diverged", "shallow")
 
 
 @pytest.mark.parametrize(("make", "state", "operation", "mended"), CASES)
-def test_in_every_state_nothing_is_broken_and_the_way_out_is_said(tmp_path, make, state, operation, mended):
-    (tmp_path / "remote.git").exists() or None
+def test_in_every_state_it_works_or_says_what_to_do_and_touches_nothing(tmp_path, make, state, operation, mended):
     root = with_remote(tmp_path, "vault")
     make(root)
     repo = Repo(root)
@@ -309,18 +321,319 @@ def test_in_every_state_nothing_is_broken_and_the_way_out_is_said(tmp_path, make
         *(repo, tmp_path / "state", GitSettings(timeout_s=5.0)),
         inbox="Captures",
         flush=lambda: 0,
-        reserved=lambda _: _nothing(),
+        reserved=lambda _: contextlib.nullcontext(),
         moved=lambda: None,
         untied=lambda: None,
     )
-    remote._ended.set()  # nobody waits for a lock
-    try:
-        remote.sync()
-    except MemexError as error:
-        assert "`" in error.message or "not answer" in error.message, error.message
+    before, head = contents(root), repo.head()
+    if state in WORKS:
+        with contextlib.suppress(Conflict):  # diverged, in the very same note
+            remote.sync()
+        assert state == "diverged" or repo.standing().state in ("ok", "shallow")
+    else:
+        with pytest.raises(Conflict, match=r"`[^`]+`") as told:
+            remote.sync()
+        assert told.value.details["state"] == state
+        assert (contents(root), repo.head()) == (before, head)
     repo.close()
 
 
-@contextmanager
-def _nothing():
-    yield
+def contents(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and ".git" not in path.parts}
+
+
+# Ways to fail
+
+
+def transport(desk, script):
+    """Let the remote be reached by ssh, and ssh be this script."""
+    program = desk.state.parent / "ssh"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    run(desk.vault, "config", "core.sshCommand", str(program))
+    run(desk.vault, "remote", "set-url", "origin", f"host:{desk.bare}")
+
+
+def alive(word):
+    """The processes of whose command line this is a part."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if word in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
+    return found
+
+
+SERVES = 'shift $(($# - 1)); eval "$1"'  # what the other end of ssh would do
+FAILURES = {
+    "it is down": ("echo 'ssh: connect to host host port 22: Connection refused' >&2; exit 255", "Connection refused"),
+    "it hangs": ("sleep 86399 & echo $$ > $0.pid; wait", "did not answer within 1 s"),
+    "it hangs and hears no signal": ("trap '' TERM INT HUP; sleep 86399; sleep 86399", "did not answer within 1 s"),
+    "it hangs half-way": ("shift $(($# - 1)); eval \"$1\" | (head -c 20; sleep 86399)", "did not answer within 1 s"),
+    "it asks at the terminal": ("printf 'Password: ' > /dev/tty && read secret < /dev/tty || { echo 'no terminal' >&2; exit 1; }", "no terminal"),
+    "it asks on its input": ("read answer; exit 1", "did not answer within 1 s"),
+    "it says a lot": ("yes 'remote: busy' | head -c 3000000 >&2; exit 1", "remote: busy"),
+    "it tells a secret": (f"echo 'fatal: https://me:{SECRET}@host/ is gone' >&2; exit 1", r"https://me:\[github-token\]@host"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_remote_that_fails_costs_its_time_and_no_more(tmp_path, how):
+    desk = Desk(tmp_path, timeout_s=1.0)
+    script, says = FAILURES[how]
+    desk.here("ours.md", "ours\n")
+    desk.there("theirs.md", "theirs\n")
+    transport(desk, script)
+    before, began = desk.files(), time.monotonic()
+    with pytest.raises(Unavailable, match=says) as told:
+        desk.remote.sync()
+    assert time.monotonic() - began < 20
+    assert (SECRET not in told.value.message, len(told.value.message) < 1_000) == (True, True)
+    until(lambda: not alive(b"86399"))
+    assert desk.files() == before
+    assert desk.remote.unwell == UNREACHED
+    transport(desk, SERVES)
+    assert desk.made(timeout_s=60.0).sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    desk.close()
+
+
+@pytest.mark.parametrize("asks", ["a password", "a helper that opens a window"])
+def test_nobody_is_asked_for_a_password(desk, asks):
+    class Closed(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="vault"')
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Closed)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    window = desk.state.parent / "window"
+    window.write_text(f"#!/bin/sh\ntouch {window}.opened\nsleep 86399\n")
+    window.chmod(0o755)
+    if asks != "a password":
+        run(desk.vault, "config", "core.askPass", str(window))
+    run(desk.vault, "remote", "set-url", "origin", f"http://127.0.0.1:{server.server_port}/vault.git")
+    try:
+        with pytest.raises(Unavailable, match="terminal prompts disabled"):
+            desk.remote.sync()
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert not window.with_suffix(".opened").exists()
+
+
+def test_a_credential_helper_of_git_is_asked(desk):
+    seen = []
+
+    class Closed(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers.get("Authorization"))
+            self.send_response(404 if seen[-1] else 401)
+            self.send_header("WWW-Authenticate", 'Basic realm="vault"')
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Closed)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    run(desk.vault, "config", "credential.helper", "!f() { echo username=me; echo password=it; }; f")
+    run(desk.vault, "remote", "set-url", "origin", f"http://127.0.0.1:{server.server_port}/vault.git")
+    with pytest.raises(Unavailable, match="not found"):
+        desk.remote.sync()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    assert seen[-1] == "Basic bWU6aXQ="
+
+
+def test_a_remote_that_refuses_a_push_is_told_in_its_words_and_the_next_success_sends_all(desk):
+    hook = desk.bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'branch is frozen' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    for name in ("a.md", "b.md"):
+        desk.here(name, name)
+        with pytest.raises(Unavailable, match="does not take the commits: .*declined.*branch is frozen"):
+            desk.remote.sync()
+    hook.unlink()
+    assert desk.remote.sync().sent == 2
+
+
+def test_what_waits_for_the_network_ends_with_the_daemon(tmp_path):
+    desk = Desk(tmp_path, timeout_s=60.0)
+    transport(desk, FAILURES["it hangs"][0])
+    failed = []
+
+    def work():
+        with pytest.raises(Unavailable):
+            desk.remote.sync()
+        failed.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(lambda: alive(b"86399"))
+    desk.remote.interrupt()
+    thread.join(20)
+    assert failed
+    until(lambda: not alive(b"86399"))
+    desk.close()
+
+
+def test_the_persons_own_ssh_is_asked_with_its_options_and_never_for_a_password(desk, monkeypatch):
+    folder = desk.state.parent / "bin"
+    folder.mkdir()
+    (folder / "ssh").write_text(f'#!/bin/sh\necho "$@" > {folder}/said\n{SERVES}\n')
+    (folder / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_SSH_COMMAND", "/bin/false")  # of whoever started the daemon
+    run(desk.vault, "config", "core.sshCommand", "ssh -i key")
+    run(desk.vault, "remote", "set-url", "origin", f"host:{desk.bare}")
+    desk.remote.sync()
+    assert (folder / "said").read_text().startswith("-i key -oBatchMode=yes -oConnectTimeout=10")
+
+
+# When
+
+
+def test_failures_are_tried_again_ever_less_often_and_a_push_elsewhere_at_once(desk, monkeypatch):
+    now = [1_000.0]
+    monkeypatch.setattr(remote, "time", clock(now))
+    desk.remote = desk.made(pull_s=10.0)
+    away = desk.bare.with_name("away")
+    desk.bare.rename(away)
+    tries = []
+    monkeypatch.setattr(remote, "fetch", lambda *given, **how: (tries.append(now[0]), fetch(*given, **how)))
+    for _ in range(3_000):
+        desk.remote.tick()
+        now[0] += 10.0
+    gaps = [b - a for a, b in itertools.pairwise(tries)]
+    assert gaps[:8] == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    away.rename(desk.bare)
+    desk.there("theirs.md", "theirs\n")
+    desk.remote.rung()
+    desk.remote.tick()
+    assert "theirs.md" in desk.files()
+    assert desk.remote.problem == ""
+
+
+def clock(now):
+    """The module `time`, whose clock stands still."""
+    return types.SimpleNamespace(monotonic=lambda: now[0], time_ns=time.time_ns)
+
+
+def test_by_default_nothing_is_exchanged_until_somebody_asks(desk, monkeypatch):
+    desk.here("ours.md", "ours\n")
+    desk.there("theirs.md", "theirs\n")
+    before = desk.files()
+    desk.remote.tick()
+    assert desk.files() == before
+    desk.remote.rung()
+    desk.remote.tick()
+    assert "theirs.md" in desk.files()
+    assert desk.head(desk.bare, "main") != desk.head()  # what was announced is pulled; nothing is pushed
+
+
+def test_with_the_setting_what_is_committed_is_pushed(desk):
+    desk.remote = desk.made(push=True)
+    desk.here("ours.md", "ours\n")
+    desk.remote.tick()
+    assert desk.head(desk.bare, "main") == desk.head()
+    sent = desk.remote.facts()["pushed_at"]
+    desk.remote.tick()
+    assert desk.remote.facts()["pushed_at"] == sent
+
+
+def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(desk):
+    run(desk.vault, "remote", "remove", "origin")
+    desk.remote.rung()
+    desk.remote.tick()
+    assert desk.calls == ["untied"]
+    assert desk.remote.problem == ""
+
+
+# What comes in
+
+
+@pytest.mark.parametrize("name", [".git", "..", ".GIT", ".g\u200cit", "git~1"])
+def test_a_tree_that_leads_out_of_the_vault_is_refused(desk, name):
+    evil = desk.clone
+    blob = (
+        subprocess.run(
+            ["git", "-C", str(evil), "hash-object", "-w", "--stdin"], input=b"evil", check=True, capture_output=True
+        )
+        .stdout.decode()
+        .strip()
+    )
+    inner = mktree(evil, f"100644 blob {blob}\thooks-x")
+    root = mktree(evil, f"040000 tree {inner}\t{name}")
+    commit = run(evil, "commit-tree", "-p", "HEAD", "-m", "x", root)
+    run(evil, "-c", "core.protectNTFS=false", "push", "-q", "origin", f"{commit}:main")
+    before = desk.files()
+    with pytest.raises(Conflict, match="Git refuses what the remote has: .*invalid path"):
+        desk.remote.sync()
+    assert desk.files() == before
+    assert not list(desk.vault.parent.glob("hooks-x"))
+    assert not (desk.vault / ".git/hooks-x").exists()
+
+
+def mktree(root, line):
+    """A tree of one entry, whatever its name."""
+    done = subprocess.run(
+        ["git", "-C", str(root), "mktree"], input=line.encode() + b"\n", check=True, capture_output=True
+    )
+    return done.stdout.decode().strip()
+
+
+def test_a_link_that_comes_in_stays_a_link_and_nothing_is_written_through_it(desk):
+    outside = desk.vault.parent / "outside"
+    outside.mkdir()
+    (desk.clone / "Folder").symlink_to(outside)
+    run(desk.clone, "add", "-A")
+    run(desk.clone, "commit", "-qm", "x")
+    run(desk.clone, "push", "-q")
+    desk.remote.sync()
+    assert (desk.vault / "Folder").is_symlink()
+    (desk.clone / "Folder").unlink()
+    desk.there("Folder/note.md", "inside\n")
+    desk.remote.sync()
+    assert (list(outside.iterdir()), desk.text("Folder/note.md")) == ([], "inside\n")
+    assert not (desk.vault / "Folder").is_symlink()
+
+
+def test_no_hook_and_no_monitor_of_the_repository_runs(desk):
+    for name in ("post-merge", "post-checkout", "reference-transaction", "pre-merge-commit"):
+        hook = desk.vault / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{desk.state}/ran'\n")
+        hook.chmod(0o755)
+    run(desk.vault, "config", "core.fsmonitor", str(hook))
+    desk.there("theirs.md", "theirs\n")
+    desk.here("ours.md", "ours\n", commit=False)
+    (desk.state / "ran").unlink(missing_ok=True)
+    assert desk.remote.sync().took == 1
+    assert not (desk.state / "ran").exists()
+
+
+def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(desk):
+    desk.here("Captures/default/a.md", "a\n")
+    digest = hashlib.sha256(b"a\n").hexdigest()
+    done = []
+
+    def write():
+        desk.notes.replace("Captures/default/a.md", b"b\n", digest=digest)
+        done.append("a")
+
+    with desk.notes.reserved(["Captures/default/a.md"]):
+        thread = threading.Thread(target=write)
+        thread.start()
+        desk.notes.create("Captures/default/other.md", b"o\n")
+        assert done == []
+    thread.join(20)
+    assert (done, desk.text("Captures/default/a.md")) == (["a"], "b\n")
