@@ -68,7 +68,7 @@ class Desk:
             GitSettings(**{"timeout_s": 5.0, **settings}),
             inbox="Captures",
             flush=lambda: self.flushed.pop() if self.flushed else 0,
-            reserved=self.notes.reserved,
+            reserved=self.notes.turns.reserved,
             moved=lambda: self.calls.append("moved"),
             untied=lambda: self.calls.append("untied"),
         )
@@ -630,7 +630,7 @@ def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(desk):
         desk.notes.replace("Captures/default/a.md", b"b\n", digest=digest)
         done.append("a")
 
-    with desk.notes.reserved(["Captures/default/a.md"]):
+    with desk.notes.turns.reserved(["Captures/default/a.md"]):
         thread = threading.Thread(target=write)
         thread.start()
         desk.notes.create("Captures/default/other.md", b"o\n")
