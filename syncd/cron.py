@@ -38,10 +38,13 @@ def times(expression: str) -> dict[str, str]:
     return {name: _written(name, found[name], most - least + 1) for name, least, most, _ in _FIELDS}
 
 
-def valid(expression: str) -> None:
-    """Raise ValueError, with a sentence, unless `expression` is empty or says when a job runs."""
-    if expression:
-        times(expression)
+def unfit(expression: str) -> str:
+    """Why `expression` does not say when a job runs; "" = it does, or is empty and says never."""
+    try:
+        times(expression or "* * * * *")
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _numbers(word: str, name: str, least: int, most: int, named: tuple[str, ...]) -> set[int]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-<<<<<<< HEAD
-from syncd.cron import valid
-from syncd.typed import setting
-=======
+from syncd.cron import unfit
 from syncd.names import objection, unnamable
 from syncd.typed import Tables, setting
 
@@ -16,7 +13,6 @@ from syncd.typed import Tables, setting
 def _unfit(folder: str) -> str:
     """Why a folder that a setting names can't take notes; "" = it can, as the vault's root, "", can."""
     return objection(folder, new=True) if folder else ""
->>>>>>> main
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +68,5 @@ class ConsolidateSettings:
     cron: str = setting(
         "0 3 * * *",
         "When the report is made, by the local time: minute, hour, day, month, weekday; empty = only by hand.",
-        check=valid,
+        wrong=unfit,
     )

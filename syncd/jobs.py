@@ -332,7 +332,8 @@ def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
     if not isinstance(job.trigger, _Cron):
         shifted: datetime = job.next_run_time - back
         return shifted
-    return min(job.next_run_time, job.trigger.after(now))
+    due: datetime = min(job.next_run_time, job.trigger.after(now))
+    return due
 
 
 class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types

@@ -55,11 +55,7 @@ class Setting:
     least: float | None = None
     most: float | None = None
     secret: bool = False
-<<<<<<< HEAD
-    check: Callable[[Any], object] | None = None
-=======
     wrong: Callable[[Any], str] | None = None  # what is wrong with a value of that type; "" = nothing
->>>>>>> main
 
     @property
     def type(self) -> str:
@@ -76,26 +72,10 @@ def setting(  # what a settings dataclass writes behind each field
     secret: bool = False,
     variants: Variants | None = None,
     kind: Any = None,
-<<<<<<< HEAD
-    check: Callable[[Any], object] | None = None,
-) -> Any:
-    """A field of a settings dataclass: its default, the sentence that documents it, its bounds.
-
-    `check` raises ValueError, with a sentence, for a value of the type that is none of this setting."""
-    metadata = {
-        "doc": doc,
-        "least": least,
-        "most": most,
-        "secret": secret,
-        "kind": variants or kind,
-        "check": check,
-    }
-=======
     wrong: Callable[[Any], str] | None = None,
 ) -> Any:
     """A field of a settings dataclass: its default, the sentence that documents it, its bounds."""
     metadata = {"doc": doc, "least": least, "most": most, "secret": secret, "kind": variants or kind, "wrong": wrong}
->>>>>>> main
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -155,8 +135,6 @@ def typed(setting: Setting, value: Any, *, text: bool) -> Any:
             raise ValueError(f"must be at least {setting.least:g}")
         if setting.most is not None and found > setting.most:
             raise ValueError(f"must be at most {setting.most:g}")
-    if setting.check is not None:
-        setting.check(found)
     return found
 
 
