@@ -116,6 +116,14 @@ class Vault:
             )
         return []
 
+    def names(self, under: str = "") -> list[str]:
+        """The names of all that lies directly in the folder `under`, be it hidden; none when it is missing."""
+        if under:
+            self._check(under, reading=True)
+        with self._told(under or "."), suppress(FileNotFoundError):
+            return sorted(entry.name for _, entry in entries(self._calls.open, self._fd, under))
+        return []
+
     def beside(self) -> Iterator[str]:
         """The paths of all files that are no notes; folders that can't be read are passed over."""
         folders = [""]
