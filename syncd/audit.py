@@ -36,6 +36,7 @@ WANTED: Final = (
     "surface",
     "workspace",
     "id",
+    "request",
 )  # what is searched by; `key` is id or name
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ _INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 _FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
     AND (:tool IS NULL OR tool = :tool) AND (:surface IS NULL OR surface = :surface)
-    AND (:workspace IS NULL OR workspace = :workspace) AND (:id IS NULL OR id = :id)"""
+    AND (:workspace IS NULL OR workspace = :workspace) AND (:id IS NULL OR id = :id)
+    AND (:request IS NULL OR request = :request)"""
 _OLD: Final = """SELECT * FROM audit WHERE seq <= ?
     AND seq IN (SELECT max(seq) FROM audit WHERE path != '' GROUP BY path)"""
 
@@ -58,6 +60,7 @@ class Author:
     key: str = ""  # its public id
     name: str = ""
     request: str = ""
+    undoes: int = 0  # the entry to before which the file goes back; 0 = this is no undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +287,11 @@ class Audit:
         """The newest entry that says what the file at `path` is."""
         rows = self._ledger.rows("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
         return Entry(*rows[0]) if rows else None
+
+    def of(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
+        """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
+        asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"
+        return [Entry(*row) for row in self._ledger.rows(asked, (id, path))]
 
     def states(self) -> dict[str, str]:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""

@@ -22,6 +22,12 @@ class GitSettings:
     quiet_s: float = setting(
         30.0, "Seconds without a further write after which what was written is committed.", least=0
     )
+    past_days: float = setting(
+        30.0,
+        "Days for which what agents and commands overwrite or delete is kept, so that it can be put back; 0 = not at all.",
+        least=0,
+    )
+    past_mb: int = setting(256, "Megabytes that may be kept so, packed; the oldest goes first.", least=1)
 
 
 @dataclass(frozen=True, slots=True)

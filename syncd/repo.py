@@ -187,6 +187,16 @@ class Repo:
             except _git().exc.GitError:
                 return None
 
+    def blob(self, name: str) -> bytes | None:
+        """What is in a file that Git holds under this name, in hex; None when it has none."""
+        try:
+            told = self._open().git.cat_file(
+                "blob", name, stdout_as_string=False, strip_newline_in_stdout=False, kill_after_timeout=_PATIENCE_S
+            )
+        except _git().exc.GitError:
+            return None
+        return bytes(told)
+
     def hooks_folder(self) -> Path:
         """Where Git looks for hooks. Raises Conflict when there is no repository that Git can read."""
         # Not with our own options, which switch the person's hooks off.
