@@ -75,7 +75,16 @@ class Journal:
     # What is noted
 
     def begin(
-        self, kind: str, document_id: str, source: str, target: str, steps: Sequence[Step], *, by: str, at: int, about: str
+        self,
+        kind: str,
+        document_id: str,
+        source: str,
+        target: str,
+        steps: Sequence[Step],
+        *,
+        by: str,
+        at: int,
+        about: str,
     ) -> Entry:
         """Note what is about to be done; on disk when it returns."""
         with self._ledger.writing():
@@ -130,7 +139,8 @@ class Journal:
 
     def _entries(self, where: str, *given: object) -> list[Entry]:
         return [
-            Entry(*row) for row in self._ledger.rows(f"SELECT {_FIELDS} FROM promotions WHERE {where} ORDER BY seq", given)
+            Entry(*row)
+            for row in self._ledger.rows(f"SELECT {_FIELDS} FROM promotions WHERE {where} ORDER BY seq", given)
         ]
 
     # What is done

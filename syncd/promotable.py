@@ -124,7 +124,9 @@ def planned(
 def _double(ground: Ground, document: Document) -> str:
     """Why the id of a capture keeps it where it is; "" = nothing does."""
     if document.claimed_id is None:
-        raise Conflict("the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True)
+        raise Conflict(
+            "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
+        )
     captures, notes = (slot.index.claiming(document.claimed_id) for slot in (ground.captures, ground.notes))
     others = [path for path in (*captures, *notes) if path != document.path]
     return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""

@@ -85,7 +85,13 @@ class Promotions:
                 back = return_of(self._ground, self._journal, given)
                 with suppress(_Moving):
                     return self._begun(
-                        "unpromote", back.document_id, back.source, back.target, back.steps, by or self.owner(), back.about
+                        "unpromote",
+                        back.document_id,
+                        back.source,
+                        back.target,
+                        back.steps,
+                        by or self.owner(),
+                        back.about,
                     )
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
@@ -113,7 +119,11 @@ class Promotions:
         """What is left of promotions that somebody came in between."""
         recent = self._journal.latest(200)
         return {
-            "torn": [{"path": one.target, "left": json.loads(one.about).get("left", [])} for one in recent if one.state == "torn"],
+            "torn": [
+                {"path": one.target, "left": json.loads(one.about).get("left", [])}
+                for one in recent
+                if one.state == "torn"
+            ],
             "begun": sum(one.state == "begun" for one in recent),
             "uncommitted": sum(one.state == "done" and not one.commit_id for one in recent),
         }
@@ -183,7 +193,10 @@ class Promotions:
             else:
                 self._journal.forward(steps, without=strange)
                 if strange - {entry.target}:
-                    self._mend({step.twin: step.path for step in steps if step.twin and step.now} | {entry.source: entry.target})
+                    self._mend(
+                        {step.twin: step.path for step in steps if step.twin and step.now}
+                        | {entry.source: entry.target}
+                    )
                 self._journal.note(entry.seq, "done")
         except MemexError as error:
             log.warning("a promotion that was broken off can't be ended yet: %s", error.message)
@@ -233,7 +246,9 @@ class Promotions:
             self._owed = self._commits.on
             return "", []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
-        told = self._repo.answer("diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
+        told = self._repo.answer(
+            "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made
+        )
         there = set((told or "").split("\0"))
         return made, [path for path in changes if made and path not in own and path not in there]
 
