@@ -124,19 +124,23 @@ class Vault:
             return sorted(entry.name for _, entry in entries(self._calls.open, self._fd, under))
         return []
 
-    def beside(self) -> Iterator[str]:
-        """The paths of all files that are no notes; folders that can't be read are passed over."""
+    def everything(self, ignores: Callable[..., bool] = ignored) -> Iterator[str]:
+        """The paths of all files, also of those that were asked to be left out; a folder that can't be read is passed over."""
         folders = [""]
         while folders:
             with suppress(OSError):
                 for path, entry in entries(self._calls.open, self._fd, folders.pop()):
                     inner = entry.is_dir(follow_symlinks=False)
-                    if not utf8(entry.name) or self.ignores(path, folder=inner):
+                    if not utf8(entry.name) or ignores(path, folder=inner):
                         continue
                     if inner:
                         folders.append(path)
-                    elif not note(entry.name):
+                    else:
                         yield path
+
+    def beside(self) -> Iterator[str]:
+        """The paths of all files that are no notes; folders that can't be read are passed over."""
+        return (path for path in self.everything(self.ignores) if not note(path))
 
     # Reading
 
