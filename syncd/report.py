@@ -55,8 +55,14 @@ _KINDS: Final[Mapping[str, tuple[str, str]]] = {
         "Duplicates",
         "The older note stays and is given what only the other has. The other goes to the archive, and links to it stay whole.",
     ),
-    "tag-merge": ("Tags that mean the same", "One tag is written in place of the other in all captures of the workspace."),
-    "relate": ("Relations that may be missing", "The relation is written into the first note; rename it there as you like."),
+    "tag-merge": (
+        "Tags that mean the same",
+        "One tag is written in place of the other in all captures of the workspace.",
+    ),
+    "relate": (
+        "Relations that may be missing",
+        "The relation is written into the first note; rename it there as you like.",
+    ),
     "summary": ("Summaries", "The summary is written into the note; change it there as you like."),
     "archive": ("Captures that nobody uses", "The capture goes to the archive, and links to it stay whole."),
 }
@@ -67,9 +73,7 @@ _ARROWS: Final[Mapping[str, str]] = {
 }
 
 
-def report(
-    day: str, sheets: Sequence[Sheet], *, canvas: str = "", table: str = "", waiting: int = 0
-) -> str:
+def report(day: str, sheets: Sequence[Sheet], *, canvas: str = "", table: str = "", waiting: int = 0) -> str:
     """The note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
     entries = [entry for sheet in sheets for entry in sheet.entries]
     lines = [f"# Consolidation {day}", "", *_head(entries, waiting, table)]
@@ -158,21 +162,23 @@ def _section(kind: str, entries: Sequence[Entry], sheets: Sequence[Sheet], *, se
 def _says(entry: Entry) -> str:
     """What a tick would do, in a sentence."""
     links = [link(path) for path in entry.paths]
-    match entry.kind, links, entry.would:
+    told = [shown(text, 400) for text in entry.would]
+    match entry.kind, links, told:
         case "supersede", [newer, older], _:
-            return f"Mark {older} as superseded by {newer}"
+            says = f"Mark {older} as superseded by {newer}"
         case "merge-duplicates", [kept, copy], _:
-            return f"Keep {kept}, give it what only {copy} has, and put that one into the archive"
+            says = f"Keep {kept}, give it what only {copy} has, and put that one into the archive"
         case "tag-merge", _, [into, tag, *_]:
-            return f"Write the tag “{shown(into)}” in place of “{shown(tag)}”"
+            says = f"Write the tag “{into}” in place of “{tag}”"
         case "relate", [a, b], [type, *_]:
-            return f"Relate {a} to {b} as “{shown(type)}”"
+            says = f"Relate {a} to {b} as “{type}”"
         case "summary", [node], [text, *_]:
-            return f"Give {node} this summary: “{shown(text, 400)}”"
+            says = f"Give {node} this summary: “{text}”"
         case "archive", [capture], _:
-            return f"Put {capture} into the archive"
+            says = f"Put {capture} into the archive"
         case _:
-            return " and ".join([shown(entry.kind.replace("-", " ").capitalize()), *links])
+            says = " and ".join([shown(entry.kind.replace("-", " ").capitalize()), *links])
+    return says
 
 
 def _clusters(sheets: Sequence[Sheet], canvas: str, *, several: bool) -> Iterator[str]:
