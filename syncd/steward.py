@@ -36,6 +36,7 @@ class Steward:
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
     waiting: Waiting  # the captures that wait for a decision
+    ground: Ground  # the vault, as a promotion meets it
     promotions: Promotions
     marked: Marked  # the job that does what people have marked
 
@@ -65,6 +66,7 @@ def steward(app: App) -> Steward:
         undo=undo,
         proposals=proposals,
         waiting=waiting,
+        ground=ground,
         promotions=promotions,
         marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
     )

@@ -78,7 +78,9 @@ def test_it_is_one_commit_that_says_who_and_what(world):
     head = world.git("log", "-1", "--format=%H%n%an%n%B").split("\n", 2)
     assert head[0] == done["commit"]
     assert "Promote Heron" in head[2]
-    trailers = subprocess.run(["git", "interpret-trailers", "--parse"], input=head[2], capture_output=True, text=True, check=True)
+    trailers = subprocess.run(
+        ["git", "interpret-trailers", "--parse"], input=head[2], capture_output=True, text=True, check=True
+    )
     assert trailers.stdout.splitlines() == [
         "Capture-Id: c1",
         "Source: claude-code",
