@@ -11,9 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
-from syncd.listing import words
 from syncd.openat import Calls, fresh
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -137,23 +135,3 @@ def _back(calls: Calls, folder: int, one: str, other: str) -> None:
 def _return(calls: Calls, folder: int, temp: str, name: str) -> None:
     with suppress(OSError):
         calls.rename(folder, temp, name)
-
-
-def failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line a case
-    """An error of the system at `path`, in the words of the vault; `making`: something new was to be put there."""
-    match error.errno:
-        case errno.EEXIST:
-            return Conflict(f"{path} exists already")
-        case errno.ENOTEMPTY:
-            return Conflict(f"{path} is not empty")
-        case errno.ENOENT:
-            return NotFound(f"nothing is at {path}")
-        case errno.ENOTDIR | errno.ELOOP | errno.EXDEV | errno.EISDIR:
-            blocked = Conflict if making else NotFound
-            return blocked(f"no file is at {path}: a link or another file stands in its way")
-        case errno.ENAMETOOLONG:
-            return InvalidArgument(f"the name of {path} is too long for the disk")
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Unavailable(f"{path}: {words(error)}", retryable=False)
-        case _:
-            return Unavailable(f"{path}: {words(error)}")

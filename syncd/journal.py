@@ -6,10 +6,12 @@ somebody else has changed one of the files meanwhile; what they wrote is never t
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
 
 from index.errors import Conflict, NotFound
 from syncd.audit import taken_back
@@ -18,7 +20,7 @@ from syncd.vault import Vault
 
 State: TypeAlias = Literal["begun", "done", "undone", "torn"]
 # begun: it may be half done; done, undone: all of it or nothing; torn: somebody came in between, `about` says what is left
-_FIELDS: Final = "seq, kind, document_id, state, source, target, by, at, commit_id, about"
+_ENTRIES: Final = "SELECT seq, kind, document_id, state, source, target, by, at, commit_id, about FROM promotions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,23 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """What is to become of several files, as the way of one note."""
+
+    kind: str  # promote, unpromote
+    document_id: str
+    source: str  # where the note is
+    target: str  # where it is to be
+    steps: Sequence[Step]
+    about: Mapping[str, Any]  # JSON values, of whoever made it
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One such change of several files, as the journal has it."""
 
     seq: int
-    kind: str  # promote, unpromote
+    kind: str
     document_id: str
     state: State
     source: str
@@ -74,33 +88,23 @@ class Journal:
 
     # What is noted
 
-    def begin(
-        self,
-        kind: str,
-        document_id: str,
-        source: str,
-        target: str,
-        steps: Sequence[Step],
-        *,
-        by: str,
-        at: int,
-        about: str,
-    ) -> Entry:
+    def begin(self, way: Way, *, by: str, at: int) -> Entry:
         """Note what is about to be done; on disk when it returns."""
+        about = json.dumps(dict(way.about))
         with self._ledger.writing():
             self._ledger.run(
                 "INSERT INTO promotions (kind, document_id, state, source, target, by, at, commit_id, about)"
                 " VALUES (?, ?, 'begun', ?, ?, ?, ?, '', ?)",
-                (kind, document_id, source, target, by, at, about),
+                (way.kind, way.document_id, way.source, way.target, by, at, about),
             )
             ((seq,),) = self._ledger.rows("SELECT max(seq) FROM promotions")
-            for place, one in enumerate(steps):
+            for place, one in enumerate(way.steps):
                 kept = (None if raw is None else zlib.compress(raw) for raw in (one.before, one.after))
                 self._ledger.run(
                     "INSERT INTO promoted_files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     (seq, place, one.path, *kept, one.was, one.now, one.twin),
                 )
-        return Entry(seq, kind, document_id, "begun", source, target, by, at, "", about)
+        return Entry(seq, way.kind, way.document_id, "begun", way.source, way.target, by, at, "", about)
 
     def note(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
         """Note what has become of it."""
@@ -117,8 +121,8 @@ class Journal:
             "SELECT path, was, now, before, after, twin FROM promoted_files WHERE promotion = ? ORDER BY place", (seq,)
         )
         return [
-            Step(path, was, now, *(None if raw is None else zlib.decompress(raw) for raw in kept), twin)
-            for path, was, now, *kept, twin in rows
+            Step(path, was, now, _unpacked(before), _unpacked(after), twin)
+            for path, was, now, before, after, twin in rows
         ]
 
     def begun(self) -> list[Entry]:
@@ -138,10 +142,7 @@ class Journal:
         return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)
 
     def _entries(self, where: str, *given: object) -> list[Entry]:
-        return [
-            Entry(*row)
-            for row in self._ledger.rows(f"SELECT {_FIELDS} FROM promotions WHERE {where} ORDER BY seq", given)
-        ]
+        return [Entry(*row) for row in self._ledger.rows(f"{_ENTRIES} WHERE {where} ORDER BY seq", given)]
 
     # What is done
 
@@ -178,7 +179,7 @@ class Journal:
             if here != step.now:
                 left.append(step.path)
                 continue
-            taken_back(lambda one=step: self._write(one.path, one.now, one.was, one.before, one.twin))
+            taken_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
         return left
 
     def _write(self, path: str, was: str, now: str, raw: bytes | None, twin: str) -> None:
@@ -202,3 +203,7 @@ class Journal:
         else:
             assert raw is not None, "as above"
             vault.create(path, raw, again=True)
+
+
+def _unpacked(raw: bytes | None) -> bytes | None:
+    return None if raw is None else zlib.decompress(raw)

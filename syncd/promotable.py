@@ -4,19 +4,21 @@ Law, tested: nothing is written here, and nothing that is there already is a des
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from index.errors import Conflict, MemexError, NotFound
 from index.identity import fold
 from index.model import Document, Record, Stat
 from syncd.config import Settings
 from syncd.file_names import ending, numbered
-from syncd.journal import sha256
+from syncd.journal import Way, sha256, written
 from syncd.kinds import KNOWN
 from syncd.marks import marks
+from syncd.moving import Relinking, relinking
 from syncd.names import join, objection
-from syncd.note import FrontmatterError, decode, encode
+from syncd.note import FrontmatterError, decode, encode, split
 from syncd.parse import parse
 from syncd.promotion import Problem, goal, names, promoted, refusal, spelled
 from syncd.shelf import Slot
@@ -95,21 +97,36 @@ class Ground:
         return record
 
 
-def planned(
-    ground: Ground, record: Record, *, tool: str, at: int, to: str | None = None, spoken: Collection[str] = ()
-) -> Plan:
-    """What is to become of this capture; `spoken` for are paths, folded. Raises Problem, or Conflict when it has just changed."""
+def fit(ground: Ground, record: Record) -> tuple[Document, bytes]:
+    """The capture as it is. Raises Problem when it can't be promoted, or Conflict when it has just changed."""
     raw, stat = ground.vault.read(record.path)
     if sha256(raw) != record.digest:
         raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
-    said = marks(decode(raw))
     document = ground.parsed(raw, record.path, stat)
-    if why := refusal(document, said) or _double(ground, document):
+    if why := refusal(document, marks(decode(raw))) or _double(ground, document):
         raise Problem(why)
+    return document, raw
+
+
+def planned(
+    ground: Ground,
+    record: Record,
+    *,
+    tool: str,
+    at: int,
+    to: str | None = None,
+    called: str | None = None,
+    spoken: Collection[str] = (),
+) -> Plan:
+    """What is to become of this capture, in the folder `to` and `called` so, if that is said.
+
+    `spoken` for are paths, folded. Raises Problem, Taken, or Conflict when it has just changed."""
+    document, raw = fit(ground, record)
+    said = marks(decode(raw))
     own, name = ground.settings.promote, record.path.rpartition("/")[2][:-3]
     where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=ground.inbox, to=to)
     folder = _there(ground, where.folder)
-    target = join(folder, f"{_named(ground, folder, where.stem, name, spoken)}.md")
+    target = join(folder, f"{_named(ground, folder, called or where.stem, name, spoken)}.md")
     stored = _stored(ground, document, _there(ground, own.attachments or folder), spoken)
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
@@ -180,3 +197,40 @@ def _stored(ground: Ground, document: Document, folder: str, spoken: Collection[
         if name == own or not ground.sync.taken(fold(name)):
             return Stored(old, new, digest)
     raise AssertionError
+
+
+def other_name(ground: Ground, target: str) -> str:
+    """A base name for a note in the place of `target`, that no note of the vault has."""
+    folder, _, name = target.rpartition("/")
+    there = {fold(one) for one in ground.vault.names(folder)}
+    made = names(name[:-3], name[:-3])
+    return next(one for one in made if fold(f"{one}.md") not in there and not ground.sync.taken(fold(one)))
+
+
+def merged(ground: Ground, record: Record, target: str) -> Way:
+    """How the text of a capture is appended to the note at `target`. Raises Problem, or Conflict when it has just changed."""
+    document, raw = fit(ground, record)
+    assert document.claimed_id is not None, "it is fit"
+    if document.file:
+        raise Problem("it holds the text of a stored file, which can't be appended: promote it under another name")
+    there, _ = ground.vault.read(target)
+    body = split(decode(raw))[1]
+    found = relinking(ground.vault, {record.path: target}, texts={record.path: encode(body)}, inbox=ground.inbox)
+    if record.path in found.changes:
+        body = decode(found.changes[record.path][1])
+    changed = {path: pair for path, pair in found.changes.items() if path not in (record.path, target)}
+    text = decode(found.changes[target][1] if target in found.changes else there)
+    end = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
+    steps = [written(target, there, encode(f"{text}{gap}{body}"))]
+    steps += [written(path, *pair) for path, pair in sorted(changed.items())]
+    steps.append(written(record.path, raw, None))
+    about = {"title": document.title, "origin": document.source or "", "tool": "merge", **told(found, sorted(changed))}
+    return Way("merge", document.claimed_id, record.path, target, steps, about)
+
+
+def told(found: Relinking, changed: Sequence[str]) -> dict[str, Any]:
+    """What is to be told of links, as JSON values; `changed` are the notes that were given other ones."""
+    pairs = {"lost": found.lost, "mentions": found.mentions}
+    lists = {name: [list(one) for one in given] for name, given in pairs.items()}
+    return {"relinked": list(changed), **lists, "unread": list(found.unread)}

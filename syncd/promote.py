@@ -18,13 +18,13 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.audit import Author, authored
 from syncd.commits import Commits
-from syncd.journal import Entry, Journal, Step, moved, sha256, written
+from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.message import message
 from syncd.moving import Relinking, relinking
 from syncd.note import FrontmatterError, decode, properties, split
-from syncd.promotable import Ground, Plan, Taken, planned
+from syncd.promotable import Ground, Plan, merged, planned, told
 from syncd.repo import Repo
-from syncd.returning import Return, return_of
+from syncd.returning import return_of
 from syncd.writing import still
 
 log = logging.getLogger(__name__)
@@ -55,11 +55,17 @@ class Promotions:
         for _ in range(TRIES):
             with suppress(_Moving):
                 (done,) = self.carry([self.planned(self._ground.capture(given), to=to)], by=by)
-                if isinstance(done, _Moving):
-                    raise done
                 if isinstance(done, MemexError):
                     raise done
                 return done
+        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+
+    def merge(self, given: str, target: str, *, by: str = "") -> dict[str, Any]:
+        """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
+        with self._lock:
+            for _ in range(TRIES):
+                with suppress(_Moving):
+                    return self._gone(merged(self._ground, self._ground.capture(given), target), by or self.owner())
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
     def carry(
@@ -82,17 +88,8 @@ class Promotions:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
         with self._lock:
             for _ in range(TRIES):
-                back = return_of(self._ground, self._journal, given)
                 with suppress(_Moving):
-                    return self._begun(
-                        "unpromote",
-                        back.document_id,
-                        back.source,
-                        back.target,
-                        back.steps,
-                        by or self.owner(),
-                        back.about,
-                    )
+                    return self._gone(return_of(self._ground, self._journal, given), by or self.owner())
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
     def owner(self) -> str:
@@ -114,6 +111,18 @@ class Promotions:
                 self._resumed(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
                 self._commit(entry, self._journal.steps(entry.seq))
+
+    def latest(self, limit: int) -> list[dict[str, Any]]:
+        """What was promoted last and not taken back, the newest first."""
+        over: set[str] = set()
+        found = []
+        for one in reversed(self._journal.latest(2 * limit)):
+            if one.state == "done" and one.document_id not in over:
+                over.add(one.document_id)
+                if one.kind == "promote":
+                    told = {"id": one.document_id, "source": one.source, "target": one.target, "by": one.by}
+                    found.append({**told, "at": one.at, "commit": one.commit_id.removeprefix(NOTHING)})
+        return found[:limit]
 
     def facts(self) -> dict[str, Any]:
         """What is left of promotions that somebody came in between."""
@@ -139,20 +148,15 @@ class Promotions:
             "origin": document.source or "",
             "tool": plan.tool,
             "chosen": plan.chosen,
-            "relinked": [path for path in found.changes if path != plan.source],
-            "lost": [list(one) for one in found.lost],
-            "mentions": [list(one) for one in found.mentions],
-            "unread": list(found.unread),
+            **told(found, [path for path in found.changes if path != plan.source]),
         }
         assert document.claimed_id is not None, "it was planned"
-        return self._begun("promote", document.claimed_id, plan.source, plan.target, steps, by, about)
+        return self._gone(Way("promote", document.claimed_id, plan.source, plan.target, steps, about), by)
 
-    def _begun(
-        self, kind: str, id: str, source: str, target: str, steps: Sequence[Step], by: str, about: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Do it, and make it known."""
-        self._owed = True  # until it has ended well
-        entry = self._journal.begin(kind, id, source, target, steps, by=by, at=_now(), about=json.dumps(about))
+    def _gone(self, way: Way, by: str) -> dict[str, Any]:
+        """Go this way, and make it known."""
+        self._owed, steps = True, way.steps  # until it has ended well
+        entry = self._journal.begin(way, by=by, at=_now())
         try:
             self._journal.forward(steps)
         except (Conflict, NotFound) as error:
@@ -162,11 +166,12 @@ class Promotions:
             self._taken_back(entry, steps)
             raise
         self._journal.note(entry.seq, "done")
-        log.info("%s: %s is %s now", kind, source, target)
+        log.info("%s: one more note", way.kind)
         self._known(steps)
         commit, left_out = self._commit(entry, steps)
-        told = {key: about.get(key, []) for key in ("relinked", "lost", "mentions", "unread")}
-        return {"id": id, "source": source, "target": target, "by": by, "commit": commit, "left_out": left_out, **told}
+        links = {key: way.about[key] for key in ("relinked", "lost", "mentions", "unread")}
+        own = {"id": way.document_id, "source": way.source, "target": way.target}
+        return {**own, "by": by, "commit": commit, "left_out": left_out, **links}
 
     def _taken_back(self, entry: Entry, steps: Sequence[Step], why: str = "") -> None:
         """Have nothing of it; what can't be taken back just now is so later."""
@@ -246,10 +251,10 @@ class Promotions:
             self._owed = self._commits.on
             return "", []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
-        told = self._repo.answer(
+        listed = self._repo.answer(
             "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made
         )
-        there = set((told or "").split("\0"))
+        there = set((listed or "").split("\0"))
         return made, [path for path in changes if made and path not in own and path not in there]
 
     def _bytes(self, step: Step) -> bytes | None:

@@ -7,31 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from index.errors import Conflict, NotFound
 from index.identity import fold
-from syncd.journal import Entry, Journal, Step, moved, sha256, written
+from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.moving import relinking
 from syncd.names import join
 from syncd.note import FrontmatterError, decode, encode
-from syncd.promotable import Ground
+from syncd.promotable import Ground, told
 from syncd.promotion import Problem, names, returned
 
 
-@dataclass(frozen=True, slots=True)
-class Return:
-    """What is to become of a promoted note."""
-
-    document_id: str
-    source: str  # where it is
-    target: str  # where it is to be
-    steps: Sequence[Step]
-    about: dict[str, Any]
-
-
-def return_of(ground: Ground, journal: Journal, given: str) -> Return:
+def return_of(ground: Ground, journal: Journal, given: str) -> Way:
     """The way back of the promoted note of this id, or at this path. Raises NotFound, Problem or Conflict."""
     entry, path = _promoted(ground, journal, given)
     raw, _ = ground.vault.read(path)
@@ -62,12 +50,9 @@ def return_of(ground: Ground, journal: Journal, given: str) -> Return:
     about = {
         "title": target.rpartition("/")[2][:-3],
         "tool": "unpromote",
-        "relinked": sorted(changed),
-        "lost": [list(one) for one in found.lost],
-        "mentions": [list(one) for one in found.mentions],
-        "unread": list(found.unread),
+        **told(found, sorted(changed)),
     }
-    return Return(entry.document_id, path, target, order, about)
+    return Way("unpromote", entry.document_id, path, target, order, about)
 
 
 def _promoted(ground: Ground, journal: Journal, given: str) -> tuple[Entry, str]:

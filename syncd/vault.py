@@ -18,6 +18,7 @@ from pathlib import Path
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.model import Stat
 from syncd import durable
+from syncd.failures import failure
 from syncd.listing import ANY_SIZE, AWAY, Listing, Survey, Wanted, unfit, unwanted, words
 from syncd.names import ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
 from syncd.openat import FOLDER, Calls, entries, lstat
@@ -362,7 +363,7 @@ class Vault:
         except OSError as error:
             if not self.present():
                 raise Unavailable(LOST) from error
-            raise durable.failure(error, path, making=making) from error
+            raise failure(error, path, making=making) from error
 
 
 def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
