@@ -26,8 +26,8 @@ from syncd.offers import Offer, offers, sheet, whole
 from syncd.place import REPORTS
 from syncd.promotable import Ground
 from syncd.proposals import Proposals
-from syncd.report import Entry, Sheet, board, report
 from syncd.repo import Repo
+from syncd.report import Entry, Sheet, board, report
 from syncd.ticks import Outcome, answers, settled
 from syncd.uniting import added
 

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from index.errors import MemexError
 from index.model import Record
+from syncd import consolidating
+from syncd.carrying import KINDS, Carrying
 from syncd.commits import Commits
+from syncd.consolidation import Consolidation
 from syncd.history import History
 from syncd.journal import Journal
 from syncd.marked import Marked
@@ -39,6 +42,7 @@ class Steward:
     ground: Ground  # the vault, as a promotion meets it
     promotions: Promotions
     marked: Marked  # the job that does what people have marked
+    consolidation: Consolidation  # what looks for what needs attention, and reports
 
 
 def steward(app: App) -> Steward:
@@ -58,8 +62,17 @@ def steward(app: App) -> Steward:
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
     commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
-    promotions = Promotions(ground, Journal(app.ledger, app.vault), app.repo, commits)
+    promotions = Promotions(ground, Journal(app.ledger, app.vault, ("promote", "unpromote")), app.repo, commits)
     merging = Merging(ground, promotions, proposals)
+    Carrying(
+        ground,
+        Journal(app.ledger, app.vault, KINDS),
+        app.repo,
+        commits,
+        nodes=lambda name: app.desk.workspace(name).nodes,
+        indexed=lambda paths: _indexed(app, paths),
+        owner=promotions.owner,
+    ).register(proposals)
     return Steward(
         commits=commits,
         history=history,
@@ -69,6 +82,16 @@ def steward(app: App) -> Steward:
         ground=ground,
         promotions=promotions,
         marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
+        consolidation=Consolidation(
+            ground,
+            app.ledger,
+            proposals,
+            app.repo,
+            look=lambda name: consolidating.look(app, name),
+            workspaces=app.desk.workspaces,
+            vertex=lambda name, node: app.desk.workspace(name).nodes.graph.get(node),
+            waiting=lambda: sum(record.type != "entity" and found.review is None for record, found in waiting.look()),
+        ),
     )
 
 
