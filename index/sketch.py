@@ -115,7 +115,7 @@ def sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
     if not len(pairs):
         return pairs
     share = counts / np.maximum(1, np.minimum(sizes[pairs[:, 0]], sizes[pairs[:, 1]]))
-    return pairs[(share >= least) & ((counts >= 2) | (share == 1))]
+    return np.asarray(pairs[(share >= least) & ((counts >= 2) | (share == 1))])
 
 
 def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
@@ -124,7 +124,7 @@ def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
     values = np.concatenate([one.words for one in sketches]) if sketches else np.empty(0, np.uint32)
     worth = 1 / np.log2(np.maximum(2, np.arange(RARE + 1)))
     pairs, weights = _together(values, owners, RARE, worth.astype(np.float32))
-    return pairs[weights >= least]
+    return np.asarray(pairs[weights >= least])
 
 
 def overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
@@ -138,6 +138,13 @@ def overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
             at = np.minimum(np.searchsorted(others, words), len(others) - 1)
             found[n] = np.count_nonzero(others[at] == words) / sizes[one]
     return found
+
+
+def ranked(pairs: Pairs, share: NDArray[np.float32], least: float) -> Pairs:
+    """The pairs that share at least this part, those that share most first."""
+    kept = share >= least
+    pairs, share = pairs[kept], share[kept]
+    return np.asarray(pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -share))])
 
 
 def union(parts: Iterable[Pairs]) -> Pairs:

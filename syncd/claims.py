@@ -17,7 +17,21 @@ from index.prose import plain, spoken
 from index.sketch import stem
 from index.tags import bare
 from index.tokens import PIECE, Token, Tongue, tokens, tongue
-from syncd.cues import CHANGE, ENGLISH, INSTEAD, KANJI_DIGITS, MONTHS, NEW, NOT, NUMBERS, ONCE, OPPOSITES, OVER, SIDES, WEEKDAYS
+from syncd.cues import (
+    CHANGE,
+    ENGLISH,
+    INSTEAD,
+    KANJI_DIGITS,
+    MONTHS,
+    NEW,
+    NOT,
+    NUMBERS,
+    ONCE,
+    OPPOSITES,
+    OVER,
+    SIDES,
+    WEEKDAYS,
+)
 
 ValueKind: TypeAlias = Literal["date", "time", "day", "number", "code", "state", "side"]
 
@@ -25,21 +39,27 @@ MOST: Final = 60  # claims of a text that are looked at
 LONGEST: Final = 400  # characters of one
 READ: Final = 12_000  # of a text
 DENIED: Final = 40  # characters behind a "not" that it is about
-_UNIT_WORDS: Final = frozenset(
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_UNIT_WORDS: Final = _set(
     """day days week weeks month months year years hour hours minute minutes second seconds min sec h s ms people person persons pieces
     times euros euro dollars dollar cents km m cm mm kg g mg l ml wh kwh w kw v a ah k c gb mb kb tb hz mhz ghz cores core threads
     tag tage tagen woche wochen monat monate monaten jahr jahre jahren stunde stunden minuten sekunden stück prozent uhr personen
     jour jours semaine semaines mois an ans heure heures día días semana semanas mes meses año años hora horas dia dias mês ano anos
-    giorno giorni settimana settimane mese mesi anno anni ora ore minuti dag dagen weken maanden jaar uur""".split()
+    giorno giorni settimana settimane mese mesi anno anni ora ore minuti dag dagen weken maanden jaar uur"""
 )
 # What stands before a figure without being what it counts or numbers.
-_LOOSE: Final = frozenset(
+_LOOSE: Final = _set(
     """to at is are was of for about than over under by from until till per and or in on with the a an only exactly least most up
     approximately around between within after before every each be as it has have takes costs
     auf um bei bis von mit ist sind am im zum zur für ab seit mindestens höchstens etwa unter über liegt steht jetzt und oder je pro nur
     à de en sur par est sont le la les un une dans pour depuis environ et ou moins plus du des au aux entre
     es son el los las por para con desde hasta y o al del é são às os as no na ao da do em até dos das e il lo gli è sono per dal al alle
-    van op met tot""".split()
+    van op met tot"""
 )
 _MONTH: Final = "|".join(sorted(map(re.escape, MONTHS), key=lambda one: (-len(one), one)))
 _DAY: Final = "|".join(sorted(map(re.escape, WEEKDAYS), key=lambda one: (-len(one), one)))
@@ -123,9 +143,13 @@ class Claims:
         values: list[Value] = []
         at, last = 0, ("", False)  # the word before, and whether it has a capital
         for found in _VALUE.finditer(text):
-            last = self._read(text[at : found.start()], spoke, words, shown, values) or (last if at else last)
+            last = self._read(text[at : found.start()], spoke, words, shown, values) or last
             gap = text[at : found.start()]
-            near = last if gap.strip(" #№-:") and not gap.rstrip(" #№").endswith((",", ":", "=", "(", "（", "：", "，", "、")) else ("", False)
+            near = (
+                last
+                if gap.strip(" #№-:") and not gap.rstrip(" #№").endswith((",", ":", "=", "(", "（", "：", "，", "、"))
+                else ("", False)
+            )
             end = _valued(found, near, words, values)
             at = end
             if end < found.end() or found["unit"]:
@@ -173,7 +197,9 @@ class Claims:
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a text in order, rows of tables and headings among them; code is left out."""
     text = _BLOCK.sub("\n", text)
-    rows = [plain(" ".join(cell.strip() for cell in row[0].strip().strip("|").split("|"))) for row in _ROW.finditer(text)]
+    rows = [
+        plain(" ".join(cell.strip() for cell in row[0].strip().strip("|").split("|"))) for row in _ROW.finditer(text)
+    ]
     text = _ROW.sub("", _HEADING.sub(r"\1.\n", text))
     yield from spoken(text)
     yield from filter(None, rows)
@@ -197,7 +223,7 @@ def _states(text: str) -> Iterator[str]:
             yield from (word for word in one | other if not word.isascii() and word in text)
 
 
-def _valued(found: re.Match[str], near: tuple[str, bool], words: Mapping[str, float], values: list[Value]) -> int:
+def _valued(found: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
     """Add the value that was found; where to go on reading."""
     kind, text, count = found.lastgroup or "", bare(found[0]), len(words)
     if kind == "unit":
@@ -229,13 +255,15 @@ def _valued(found: re.Match[str], near: tuple[str, bool], words: Mapping[str, fl
 
 def _worded(found: re.Match[str], values: list[Value], count: int) -> int:
     """A number in letters counts if what it counts stands behind it."""
-    behind = re.match(r"\s+(?:(?:an?|of|an?|una?|une|einen?|eine[rs]?|di|de)\s+)?([^\W\d_]{2,})", found.string[found.end() :])
+    behind = re.match(
+        r"\s+(?:(?:an?|of|an?|una?|une|einen?|eine[rs]?|di|de)\s+)?([^\W\d_]{2,})", found.string[found.end() :]
+    )
     if behind and (word := behind[1].lower()) not in _LOOSE and (word in _UNIT_WORDS or word not in stops.ENGLISH):
         values.append(Value("number", _unit(word), NUMBERS[found[0].lower()], before=count))
     return found.end()
 
 
-def _figure(found: re.Match[str], near: tuple[str, bool], words: Mapping[str, float], values: list[Value]) -> int:
+def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
     number = re.sub(r"(?<=\d)[,'’ ](?=\d{3}(?!\d))", "", found["number"]).replace("−", "-").replace(",", ".").lower()
     unit = found["unit"].strip().lower()
     word, capital = near
@@ -251,7 +279,11 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: Mapping[str, fl
         behind, end = _unit(unit), found.end()
     stands = bool(word) and word not in _LOOSE
     whole = number.lstrip("-").replace(".", "", 2).isdigit()
-    if stands and whole and (not behind or (capital and unit not in _UNIT_WORDS and unit[:1].isalpha() and found["unit"][:1].isspace())):
+    if (
+        stands
+        and whole
+        and (not behind or (capital and unit not in _UNIT_WORDS and unit[:1].isalpha() and found["unit"][:1].isspace()))
+    ):
         values.append(Value("number", f"{stem(bare(word))} #", number, True, max(0, len(words) - 1)))
         return found.end("number")
     if not behind and re.fullmatch(r"(?:19|20)\d\d", number):
@@ -263,7 +295,9 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: Mapping[str, fl
 
 def _counts(word: str) -> bool:
     """Whether a word behind a figure is what it counts."""
-    return word in _UNIT_WORDS or (word not in _LOOSE and word not in stops.ENGLISH and len(word) > 1 and not NOT.count(word, ENGLISH))
+    return word in _UNIT_WORDS or (
+        word not in _LOOSE and word not in stops.ENGLISH and len(word) > 1 and not NOT.count(word, ENGLISH)
+    )
 
 
 def _unit(word: str) -> str:
@@ -273,8 +307,7 @@ def _unit(word: str) -> str:
 def _date(text: str) -> str:
     """A date in figures, as far as it is told: equal for equal dates, however they are written."""
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        year, month, day = map(int, text.split("-"))
-        return f"{month}-{day} {year}"
+        return "{1}-{2} {0}".format(*map(int, text.split("-")))
     if parts := re.fullmatch(r"(\d{1,2})[./](\d{1,2})[./](\d{2,4})", text):
         return f"{int(parts[2])}-{int(parts[1])} {parts[3]}"
     if parts := re.match(r"(?:\d{4}年)?(\d{1,2})[月월](?:\s?(\d{1,2})[日号일])?", text):

@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from syncd.claims import Claim, Value
 from syncd.cues import MOMENT
@@ -52,20 +52,23 @@ class Against:
     newer: str
     difference: tuple[str, str]  # what each says in the other's place
     score: float
+    changed: bool  # the newer one tells that something changed
 
 
 def contrary(older: Said, newer: Said) -> tuple[Against, ...]:
     """The claims of two notes that stand against each other, the surest first."""
-    titles = _titles(older, newer)
-    if titles == "apart":
+    named = titles(older, newer)
+    if named == "apart":
         return ()
     same = {claim.text for claim in older.claims} & {claim.text for claim in newer.claims}
     anchored = any(len(claim.words) >= 2 for claim in older.claims if claim.text in same)
-    title = {word: worth for word, worth in older.title.words.items() if word in newer.title.words or word in newer.words}
+    title = {
+        word: worth for word, worth in older.title.words.items() if word in newer.title.words or word in newer.words
+    }
     title |= {word: worth for word, worth in newer.title.words.items() if word in older.words}
     found: dict[str, Against] = {}
     for one, other in _facing(older, newer, same):
-        against = _against(one, other, older, newer, title, anchored=anchored, loose=titles == "loose")
+        against = _against(one, other, older, newer, title, anchored=anchored, loose=named == "loose")
         if against and (against.older not in found or found[against.older].score < against.score):
             found[against.older] = against
     return tuple(sorted(found.values(), key=lambda one: (-one.score, one.older, one.newer))[:SHOWN])
@@ -90,14 +93,18 @@ def _facing(older: Said, newer: Said, same: set[str]) -> Iterator[tuple[Claim, C
                 yield claim, newer.claims[n]
 
 
-def _titles(older: Said, newer: Said) -> str:
+def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
     """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
     if not older.named or not newer.named:
         return ""
     one, other = older.title, newer.title
     for value in one.values:
         for its in other.values:
-            if (value.kind, value.sign) == (its.kind, its.sign) and value.value != its.value and value not in other.values:
+            if (
+                (value.kind, value.sign) == (its.kind, its.sign)
+                and value.value != its.value
+                and value not in other.values
+            ):
                 return "apart"
     moments = [{found[0].lower() for found in MOMENT.finditer(title.text)} for title in (one, other)]
     if moments[0] != moments[1] and (all(moments) or not other.changed):
@@ -131,19 +138,19 @@ def _against(
     parallel = min(sum(own.values()), sum(its_own.values())) / both
     bearing = parallel <= (CHANGED if changed else PARALLEL)
     differing = _differing(one, other)
-    difference = _conflict(differing, one, other, shared, changed=changed)
+    difference = _conflict(differing, shared, changed=changed)
     if differing and not difference:
         return None  # two of a kind, or two moments
     if alike < ALIKE:
         difference = None
     if not (difference and bearing):
         difference = _turned(one, other, both, alike, bearing=bearing, differing=bool(differing)) or (
-            _renamed(one, other, shared, own, its_own, both) if changed and not differing else None
+            _renamed((one, other), shared, own, its_own, both) if changed and not differing else None
         )
     if difference is None:
         return None
     score = 0.45 + 0.2 * min(1.0, alike) + 0.15 * changed + 0.1 * min(1.0, support / 4) + 0.1 * (1 - min(1.0, parallel))
-    return Against(one.text, other.text, difference, round(min(1.0, score), 3))
+    return Against(one.text, other.text, difference, round(min(1.0, score), 3), changed)
 
 
 def _own(one: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
@@ -176,7 +183,7 @@ def _equal(one: Value, other: Value) -> bool:
 
 
 def _conflict(
-    differing: list[tuple[Value, Value]], one: Claim, other: Claim, shared: Mapping[str, float], *, changed: bool
+    differing: list[tuple[Value, Value]], shared: Mapping[str, float], *, changed: bool
 ) -> tuple[str, str] | None:
     """What differs, if it is all about one thing."""
     if not differing:
@@ -192,7 +199,7 @@ def _conflict(
     if kinds & {"date", "day"} and kinds - {"date", "day", "time"} and not changed:
         return None  # two moments, each with its figures
     before, after = differing[0]
-    return _written(before, one), _written(after, other)
+    return _written(before), _written(after)
 
 
 def _turned(
@@ -212,27 +219,29 @@ def _turned(
 
 
 def _renamed(
-    one: Claim,
-    other: Claim,
+    claims: tuple[Claim, Claim],
     shared: Mapping[str, float],
     own: Mapping[str, float],
     its_own: Mapping[str, float],
     both: float,
 ) -> tuple[str, str] | None:
     """Another name stands in the place of one, where the newer note tells that something changed."""
+    one, other = claims
     if not own or not its_own or next(iter(one.words)) not in shared:
         return None
-    ends = (next(reversed(one.words)) in own or not own.keys() <= one.words.keys()) and both >= 0.45 * one.weight
+    ends = (list(one.words)[-1] in own or not own.keys() <= one.words.keys()) and both >= 0.45 * one.weight
     if not ends and both < NAMED * one.weight:
         return None
-    return " ".join(one.shown.get(word, word) for word in own), " ".join(other.shown.get(word, word) for word in its_own)
+    return " ".join(one.shown.get(word, word) for word in own), " ".join(
+        other.shown.get(word, word) for word in its_own
+    )
 
 
 def _codes(claim: Claim) -> Iterator[str]:
     return (value.value for value in claim.values if value.kind == "code")
 
 
-def _written(value: Value, claim: Claim) -> str:
+def _written(value: Value) -> str:
     """A value as a person reads it."""
     if value.kind == "state":
         return "one state" if value.value == "0" else "its opposite"

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from index.sketch import RUN, pieces
 from syncd.claims import Claim
-from syncd.contrary import Said
+from syncd.contrary import Said, titles
 
 LEAST: Final = 2.0  # what the words of a note say together: shorter ones are not compared
 RUNS: Final = 0.5  # of the runs of three words of the shorter one, the other has, where it was edited
@@ -41,24 +40,23 @@ def normal(text: str) -> str:
 def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
     """Whether two notes, the older first, say the same; each with its text."""
     (text, said), (its_text, its_said) = one, other
-    if normal(text) == normal(its_text):
-        return Twin("equal", 0, 1.0, ()) if normal(text) else None
     ours, theirs = _words(said), _words(its_said)
     sizes = sum(ours.values()), sum(theirs.values())
-    if min(sizes) < LEAST:
-        return None
+    named = titles(said, its_said)
+    if named == "apart" or min(sizes) < LEAST * (1.5 if named else 1):
+        return None  # too little to tell, the less so under titles that tell two things
+    if normal(text) == normal(its_text):
+        return Twin("equal", 0, 1.0, ())
     runs, its_runs = _runs(text), _runs(its_text)
     in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
     shared = sum(worth for word, worth in ours.items() if word in theirs)
     in_words = shared / min(sizes)
     both = 2 * shared / sum(sizes)
-    if in_runs < RUNS and (in_words < WORDS or both < BOTH):
-        return None
-    if in_words < WORDS:
+    if in_words < WORDS or (in_runs < RUNS and both < BOTH):
         return None
     kept = 0 if sizes[0] >= sizes[1] else 1
     copy, whole = (its_said, said) if kept == 0 else (said, its_said)
-    if not _holds(whole, copy) or _parity(said) != _parity(its_said) and min(sizes) < 2 * LEAST:
+    if not _holds(whole, copy) or (_parity(said) != _parity(its_said) and min(sizes) < 2 * LEAST):
         return None
     lost = tuple(claim.text for claim in copy.claims if _new(claim, whole))
     how: Literal["edited", "part", "words"] = (
@@ -82,14 +80,7 @@ def _holds(whole: Said, copy: Said) -> bool:
     """Whether all figures, dates and names of kinds that the copy tells are in the whole."""
     told = {(value.kind, value.value) for claim in (whole.title, *whole.claims) for value in claim.values}
     own = {(value.kind, value.value) for claim in copy.claims for value in claim.values if value.kind != "side"}
-    titles = Counter((value.kind, value.sign) for title in (whole.title, copy.title) for value in title.values)
-    apart = any(
-        count > 1
-        and {v.value for v in whole.title.values if (v.kind, v.sign) == kind}
-        != {v.value for v in copy.title.values if (v.kind, v.sign) == kind}
-        for kind, count in titles.items()
-    )
-    return own <= told and not apart
+    return own <= told
 
 
 def _parity(said: Said) -> bool:
