@@ -16,6 +16,7 @@ from index.query import request
 from index.rerank import reranked
 from syncd import (
     owner_audit,
+    owner_commits,
     owner_exchange,
     owner_graph,
     owner_history,
@@ -73,6 +74,7 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
+        **owner_commits.operations(app.steward.commits),
         **owner_history.operations(app.steward.history, app.steward.undo),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
         **owner_perspectives.operations(
