@@ -263,7 +263,7 @@ class Audit:
     def made(self, id: str) -> bool:
         """Whether a document of this id was made, whatever has become of it since."""
         rows = self._ledger.rows("SELECT seq, kind, undoes FROM audit WHERE id = ?", (id,))
-        undone = {undoes for *_, undoes in rows}
+        undone = {undoes for _, kind, undoes in rows if kind == "undone"}
         return any(kind in ("create", "kept") and seq not in undone for seq, kind, _ in rows)
 
     def holds(self, head: Head) -> bool:
@@ -332,7 +332,7 @@ class Audit:
             " WHERE type = 'entity' AND workspace = ? AND at >= ? ORDER BY seq",
             (workspace, since),
         )
-        undone = {undoes for *_, undoes in rows}
+        undone = {undoes for _, kind, *_, undoes in rows if kind == "undone"}
         counts = {"create": 0, "update": 0, "delete": 0}
         owner: dict[str, str] = {}  # path → the id that the note there has in the end, read backwards
         for seq, kind, surface, tool, own, path, _ in reversed(rows):
