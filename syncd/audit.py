@@ -263,7 +263,7 @@ class Audit:
     def made(self, id: str) -> bool:
         """Whether a document of this id was made, whatever has become of it since."""
         rows = self._ledger.rows("SELECT seq, kind, undoes FROM audit WHERE id = ?", (id,))
-        undone = {undoes for *_, undoes in rows}
+        undone = {undoes for _, kind, undoes in rows if kind == "undone"}
         return any(kind in ("create", "kept") and seq not in undone for seq, kind, _ in rows)
 
     def holds(self, head: Head) -> bool:
@@ -287,6 +287,15 @@ class Audit:
         """The newest entry that says what the file at `path` is."""
         rows = self._ledger.rows("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
         return Entry(*rows[0]) if rows else None
+
+    def trail(self, path: str) -> Iterator[Entry]:
+        """All entries about the file at `path`, the newest first, read a page at a time."""
+        last = self.head.seq + 1
+        while rows := self._ledger.rows(
+            "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20", (path, last)
+        ):
+            yield from (Entry(*row) for row in rows)
+            last = rows[-1][0]
 
     def of(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
         """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
@@ -323,7 +332,7 @@ class Audit:
             " WHERE type = 'entity' AND workspace = ? AND at >= ? ORDER BY seq",
             (workspace, since),
         )
-        undone = {undoes for *_, undoes in rows}
+        undone = {undoes for _, kind, *_, undoes in rows if kind == "undone"}
         counts = {"create": 0, "update": 0, "delete": 0}
         owner: dict[str, str] = {}  # path → the id that the note there has in the end, read backwards
         for seq, kind, surface, tool, own, path, _ in reversed(rows):

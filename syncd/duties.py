@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from syncd.cron import unfit
 from syncd.names import objection, unnamable
 from syncd.typed import Tables, setting
 
@@ -64,4 +65,8 @@ class ReviewSettings:
 class ConsolidateSettings:
     """The report on what needs attention."""
 
-    cron: str = setting("0 3 * * *", "When the report is made: minute, hour, day, month, weekday; empty = never.")
+    cron: str = setting(
+        "0 3 * * *",
+        "When the report is made, by the local time: minute, hour, day, month, weekday; empty = only by hand.",
+        wrong=unfit,
+    )

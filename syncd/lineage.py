@@ -6,9 +6,9 @@ person has changed in between, by hand or by a command, ends the way back."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from syncd.chain import Entry
 
@@ -17,6 +17,8 @@ WRITES: Final = frozenset({"create", "update", "delete"})  # kinds
 UNDO: Final = "undo"  # the tool of whoever takes back
 # What the daemon writes into a note because of what the note says; it writes it again where it is owed.
 FOLLOWING: Final = frozenset({"adoption", "enrichment", "review"})
+By: TypeAlias = Literal["agent", "owner", "memex", "hand"]
+_BY: Final[Mapping[str, By]] = {"mcp": "agent", "rest": "agent", "cli": "owner", "daemon": "memex", "file": "hand"}
 EDITED: Final = "it was changed by hand since"
 GONE: Final = "it was removed by hand since"
 MOVED: Final = "it was moved by hand since; memex delete removes it"
@@ -37,7 +39,7 @@ class Way:
 class Writer:
     """Who wrote something: an agent by its key, the owner by a command, memex by itself, or somebody by hand."""
 
-    by: str  # agent, owner, memex or hand
+    by: By
     at: int | None = None  # epoch milliseconds; None = nobody knows
     key: str = ""  # its name
     tool: str = ""
@@ -125,8 +127,7 @@ def _backwards(chain: Sequence[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
 
 
 def _writer(entry: Entry) -> Writer:
-    by = "agent" if entry.surface in AGENTS else {"cli": "owner", "file": "hand"}.get(entry.surface, "memex")
-    return Writer(by, entry.at, entry.name or entry.key, entry.tool)
+    return Writer(_BY.get(entry.surface, "memex"), entry.at, entry.name or entry.key, entry.tool)
 
 
 def _since(last: Entry, now: str) -> str:

@@ -131,6 +131,28 @@ def scan(inner: str) -> Properties:
         raise FrontmatterError(f"line {mark.line + 2}: {problem}" if mark else problem) from error
 
 
+def scalars(inner: str) -> list[tuple[int, int, str | None, str]] | None:
+    """Each single value between the fences, keys too: start, end, kind of quotes, what it says; None: it is no YAML."""
+    events = _events(inner)
+    if events is None:
+        return None
+    found: list[Any] = [event for event in events if isinstance(event, yaml.ScalarEvent)]
+    return [(event.start_mark.index, event.end_mark.index, event.style, event.value) for event in found]
+
+
+def shape(inner: str) -> list[tuple[str, str | None]] | None:
+    """How what stands between the fences is built, whatever its values say; None when it is no YAML."""
+    events = _events(inner)
+    return None if events is None else [(type(event).__name__, getattr(event, "style", None)) for event in events]
+
+
+def _events(inner: str) -> list[Any] | None:
+    try:
+        return list(yaml.parse(inner, Loader=yaml.CSafeLoader)) if len(inner.encode()) <= LARGEST else None
+    except (yaml.YAMLError, UnicodeEncodeError):
+        return None
+
+
 def as_text(value: Any) -> str | None:
     """A scalar's text as it is written; None for nothing, a list or a mapping."""
     if isinstance(value, str):

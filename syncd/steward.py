@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from index.errors import MemexError
 from index.model import Record
+from syncd.commits import Commits
 from syncd.history import History
 from syncd.proposals import Proposals
 from syncd.undo import Undo
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 class Steward:
     """The parts, each with its own law."""
 
+    commits: Commits
     history: History
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
@@ -33,12 +35,13 @@ class Steward:
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
+    own = app.settings
     history = History(app.audit, app.vault, app.past, app.repo, lambda name: _found(app, name))
     undo = Undo(
         app.audit,
         app.vault,
         history,
-        inbox=app.settings.vault.inbox,
+        inbox=own.vault.inbox,
         found=lambda name: _found(app, name),
         workspaces=app.desk.workspaces,
         indexed=lambda paths: _indexed(app, paths),
@@ -46,6 +49,7 @@ def steward(app: App) -> Steward:
     proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
     return Steward(
+        commits=Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox),
         history=history,
         undo=undo,
         proposals=proposals,

@@ -23,6 +23,7 @@ from syncd.capture import checked, checked_source, iso, metadata_of, namespace_p
 from syncd.collections import filed
 from syncd.file_removal import deleted
 from syncd.held import Held, held
+from syncd.lineage import Writer, created_by, updated_by
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.names import note
@@ -199,6 +200,15 @@ class Workspace:
         meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
         found = self._index.at(owner(meant)) if meant else None
         return found.id if found and found.path != record.path else None
+
+    def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
+        """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.
+
+        What was written while it lay in another workspace is not told: somebody put it here."""
+        found = [one for one in self._tools.audit.of(id=record.id) if one.workspace == self.name]
+        whole = not self._tools.audit.base().seq
+        made = created_by(found, record.created_at, whole=whole)
+        return made, updated_by(found, record.digest, record.updated_at)
 
     def there(self, record: Record) -> bool:
         """Whether a document's file is there now, as far as anybody knows; the index believes an absence a little later."""

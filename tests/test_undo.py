@@ -10,6 +10,7 @@ import pytest
 from index.errors import NotFound
 from syncd.audit import Author, authored
 from syncd.lineage import EDITED, GONE, MOVED, THERE
+from syncd.newnode import NewNode
 from syncd.undo import JUST_NOW, KEPT_NO_MORE, PROMOTED, UNHOUSED
 from tests.world import World
 
@@ -192,14 +193,14 @@ def test_one_workspace_s_writes_are_taken_back(world):
 def test_all_notes_of_one_call_are_taken_back_together(world):
     nodes = space(world).nodes
     with by(tool="create_entities"):
-        nodes.create([{"name": "Ada", "entity_type": "person"}, {"name": "Charles", "entity_type": "person"}])
+        nodes.create([NewNode("Ada", "person"), NewNode("Charles", "person")])
     before = inbox(world)
     with by(tool="delete_entities"):
         nodes.delete(["Ada", "Charles"])
     told = undo(world, "Captures/default/Entities/Ada.md")
     assert {one["did"] for one in told["done"]} == {"brought back"}
     assert inbox(world) == before
-    assert sorted(node.name for node in nodes.by_type(None)) == ["Ada", "Charles"]
+    assert sorted(node.name for node in nodes.by_type("person")) == ["Ada", "Charles"]
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing(world):

@@ -26,9 +26,11 @@ from mcp_server.tools.thoughts_schema import (
     RecentThought,
     SemanticSearch,
     WholeThought,
+    Wrote,
 )
 from mcp_server.wire import replaced
 from syncd.config import Settings
+from syncd.lineage import Writer
 from syncd.secrets import DEFECT
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ def semantic_search(workspace: Workspace, given: SemanticSearch, settings: Setti
 def get_thought(workspace: Workspace, given: OneThought, _: Settings) -> WholeThought:
     """The whole note."""
     kept = workspace.get(given.id)
+    made, changed = workspace.writers(kept.record)
     return WholeThought(
         **_thought(workspace, kept.record),
         id=kept.record.id,
@@ -88,6 +91,14 @@ def get_thought(workspace: Workspace, given: OneThought, _: Settings) -> WholeTh
         content_hash=kept.record.content_hash,
         version=kept.record.version,
         chunks=[Passage(ordinal=at, content=text) for at, text in enumerate(kept.chunks)],
+        created_by=_wrote(made),
+        updated_by=_wrote(changed),
+    )
+
+
+def _wrote(writer: Writer | None) -> Wrote | None:
+    return (
+        None if writer is None else Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at)
     )
 
 
