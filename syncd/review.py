@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -44,6 +45,7 @@ COMPARED: Final = 5  # notes whose text is compared with a capture's
 LEAST_NEAR: Final = 0.4  # similarity from which that is worth it
 FIRST_TAGS: Final = 4  # tags of a capture that are looked for as words
 UNSPOKEN: Final = frozenset({"code", "html", "math"})  # blocks that name no notes
+CODE: Final = re.compile(r"(`+)[^`\n]+\1")
 UNLINKABLE: Final = frozenset("#^[]|")
 # Where Obsidian keeps which folders are for daily notes and templates.
 _SETTINGS: Final = (
@@ -140,7 +142,9 @@ class Review:
                 self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (NAME, _sha(wanted)))
 
     def _noted(self, name: str) -> str:
-        return next((str(value) for (value,) in self._ledger.rows("SELECT value FROM tended WHERE name = ?", (name,))), "")
+        return next(
+            (str(value) for (value,) in self._ledger.rows("SELECT value FROM tended WHERE name = ?", (name,))), ""
+        )
 
     def _suggest(self, stopping: threading.Event) -> int:
         captures, proper = self._captures.index, self._proper.index
@@ -153,7 +157,7 @@ class Review:
         waiting = [record for record, marks in self.waiting() if not marks.promote and not marks.twice]
         self._looked = {record.path: self._looked[record.path] for record in waiting if record.path in self._looked}
         for record in self._due(waiting):
-            if stopping.is_set() or time.monotonic() - begun > RUN_S or self._repo.busy():
+            if stopping.is_set() or self._repo.busy():
                 left = True
                 break
             try:
@@ -163,6 +167,9 @@ class Review:
                 done = None
             left |= done is None
             written += bool(done)
+            if time.monotonic() - begun > RUN_S:
+                left = True
+                break
         self._moment = None if left or written else moment
         return written
 
@@ -231,6 +238,7 @@ class Review:
 
     def _suggested(self, record: Record, document: Document, learnt: Learnt) -> Suggestions:
         spoken = "\n\n".join(document.text[one.start : one.end] for one in document.blocks if one.kind not in UNSPOKEN)
+        spoken = CODE.sub(" ", spoken)
         words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
         kin = self._proper.index.kin(self._captures.index.vectors_of(record), words)
         kin = [one for one in kin if not one.record.path.startswith(f"{self._inbox}/")]

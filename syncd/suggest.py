@@ -162,7 +162,9 @@ def units(text: str) -> set[str]:
     return words | pairs
 
 
-def suggested(subject: Subject, kin: Sequence[Kin], known: Habits, shares: Mapping[str, tuple[float, float]]) -> Suggestions:
+def suggested(
+    subject: Subject, kin: Sequence[Kin], known: Habits, shares: Mapping[str, tuple[float, float]]
+) -> Suggestions:
     """What may be suggested for a capture.
 
     `kin`: notes of the vault proper, the nearest first; `shares`: of some of them, how much of the capture's text stands

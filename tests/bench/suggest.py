@@ -111,4 +111,6 @@ def _row(name: str, tally: Tally, *, own_tags: bool) -> Row:
     if tags["said"]:
         note += f"; tags P {tags['right'] / tags['said']:.2f} R {tags['right'] / tags['real']:.2f}"
     kind = "with its tags" if own_tags else "no tags"
-    return Row(f"suggest: {name}, {kind}", "hit@1/hit@3", f"{tally.first / asked:.2f}/{tally.third / asked:.2f}", None, note)
+    return Row(
+        f"suggest: {name}, {kind}", "hit@1/hit@3", f"{tally.first / asked:.2f}/{tally.third / asked:.2f}", None, note
+    )
