@@ -284,6 +284,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Kin:
+    """A document that resembles another."""
+
+    record: Record
+    near: float  # the cosine similarity of their nearest passages; 0 where words alone found it
+    words: float  # 0..1: how much of the words that were looked for it holds
+
+
+@dataclass(frozen=True, slots=True)
 class ObservationHit:
     """An observation that answers; `score` is its similarity, at most 1, or the weight of its words (BM25, from 0)."""
 

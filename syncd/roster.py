@@ -48,6 +48,9 @@ def jobs(app: App) -> Jobs:
     planned.every("commits", COMMITS_S, app.steward.commits.tick)
     planned.every("uploads", 60.0, app.desk.uploads.collect)
     planned.every("what was", HOUR_S, app.past.prune)
+    planned.every(
+        "review", 60.0, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))
+    )
     planned.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(app.labels.pay))
     return planned
 

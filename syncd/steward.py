@@ -15,6 +15,7 @@ from index.model import Record
 from syncd.commits import Commits
 from syncd.history import History
 from syncd.proposals import Proposals
+from syncd.review import Review
 from syncd.undo import Undo
 from syncd.waiting import Waiting
 
@@ -31,6 +32,7 @@ class Steward:
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
     waiting: Waiting  # the captures that wait for a decision
+    review: Review  # the table of those, and suggestions for them
 
 
 def steward(app: App) -> Steward:
@@ -54,6 +56,20 @@ def steward(app: App) -> Steward:
         undo=undo,
         proposals=proposals,
         waiting=waiting,
+        review=_review(app, waiting),
+    )
+
+
+def _review(app: App, waiting: Waiting) -> Review:
+    return Review(
+        captures=app.shelf.slots["captures"],
+        proper=app.shelf.slots["vault"],
+        vault=app.vault,
+        waiting=waiting,
+        edits=app.sync.edits,
+        repo=app.repo,
+        ledger=app.ledger,
+        settings=app.settings,
     )
 
 
