@@ -17,10 +17,12 @@ from index.embed import Embedder
 from index.encoders import called
 from index.find import Place, find
 from index.identity import path_id
+from index.kin import kin
 from index.latest import latest
 from index.model import (
     Answer,
     Filter,
+    Kin,
     Noted,
     Observation,
     ObservationAnswer,
@@ -161,6 +163,22 @@ class Reader:
     def passages(self, record: Record) -> list[str]:
         """The chunks of a document, in order, each exactly as it was cut."""
         return [row.text[row.cut :] for row in self._store.passages(path_id(record.path))]
+
+    def vectors_of(self, record: Record) -> NDArray[np.float32]:
+        """The vectors that are stored of a document, one a row; none where it was indexed by its words alone."""
+        return self._store.vectors_of(path_id(record.path))
+
+    def kin(self, points: NDArray[np.float32], words: str) -> list[Kin]:
+        """The documents that resemble one of another index with these vectors and words, the nearest first."""
+        return kin(points, words, store=self._store, catalog=self._catalog)
+
+    def known(self) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], bool]]:
+        """Path, title, tags and aliases of every document, by path, and whether it is a template."""
+        rows = self._catalog.rows("select path, title, tags, aliases, defects from documents order by path")
+        return [
+            (path, title, tuple(json.loads(tags)), tuple(json.loads(aliases)), '["template",' in defects)
+            for path, title, tags, aliases, defects in rows
+        ]
 
     def find_observations(
         self, workspace: str, query: str, limit: int, mode: ObservationMode = "embedding", path: str | None = None

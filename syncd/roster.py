@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
+COMMITS_S = 5.0  # between two looks whether what was written is quiet
 HOUR_S = 3600.0
 LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
@@ -44,7 +45,12 @@ def jobs(app: App) -> Jobs:
     planned.every("leftovers", DAY_S, partial(_collect, app))
     planned.every("ended jobs", HOUR_S, partial(_forget, app))
     planned.every("dropped files", EVERY_S, app.filing.dropped.look)
+    planned.every("commits", COMMITS_S, app.steward.commits.tick)
     planned.every("uploads", 60.0, app.desk.uploads.collect)
+    planned.every("what was", HOUR_S, app.past.prune)
+    planned.every(
+        "review", 60.0, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))
+    )
     planned.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(app.labels.pay))
     return planned
 
