@@ -19,6 +19,7 @@ from syncd import (
     cli_access,
     cli_audit,
     cli_backup,
+    cli_commit,
     cli_complete,
     cli_consolidate,
     cli_doctor,
@@ -103,6 +104,7 @@ for command in (
     ),
     *(cli_node.node, cli_node.relation, cli_graph.graph, cli_exchange.bring, cli_exchange.export),
     *(cli_history.history, cli_history.undo, cli_promote.promote, cli_promote.unpromote, cli_consolidate.consolidate),
+    cli_commit.commit,
     *(cli_audit.audit, cli_job.job, cli_service.service, cli_enrich.enrich),
     *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):

@@ -63,6 +63,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex delete 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "after a question"),
         ("memex delete --yes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "without one"),
     ),
+    "commit": (
+        ("memex commit --dry-run", "what Memex wrote that is not committed yet"),
+        ("memex commit", "commit it now"),
+    ),
     "demo": (("memex demo", "until Ctrl-C"), ("memex demo --dir ~/memex-demo --port 9000", "and keep it")),
     "doctor": (
         ("memex doctor", "what is wrong, and what mends it"),

@@ -92,6 +92,7 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
     yield from _jobs(now, at)
     yield from _keys(now)
     yield from _some("flagged", _flagged(now), few, "`memex status --all`")
+    yield from _some("kept local", _kept(now), few, "`memex status --all`")
 
 
 def _daemon(now: Mapping[str, Any], at: int) -> Iterator[Row]:
@@ -153,6 +154,15 @@ def _flagged(now: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _kept(now: Mapping[str, Any]) -> list[str]:
+    """What Memex wrote and does not commit, a line for each; what is flagged is told already."""
+    git = now.get("git")
+    kept = git.get("commits", {}).get("kept", ()) if isinstance(git, Mapping) else ()
+    flagged = {one["path"] for one in now.get("flagged", ())}
+    told = ((one["path"], "as it is flagged" if one["path"] in flagged else one["why"]) for one in kept)
+    return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in told]
+
+
 def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
     """The first `few` of a list, and where the rest is."""
     if not told:
@@ -202,7 +212,9 @@ def _git(told: Mapping[str, Any]) -> list[str]:
     at = f" on {told['branch']}" if told.get("branch") else ""
     at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
     hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
-    return [f"{told.get('state', '')}{at}", hooks, str(told.get("advice") or "")]
+    waiting = told.get("commits", {}).get("waiting")
+    commits = f"{_many(waiting, 'file')} to commit" if waiting else ""
+    return [f"{told.get('state', '')}{at}", commits, hooks, str(told.get("advice") or "")]
 
 
 def _watch(told: Mapping[str, Any]) -> list[str]:

@@ -23,6 +23,7 @@ from syncd.merging import Merging
 from syncd.promotable import Ground
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
+from syncd.review import Review
 from syncd.undo import Undo
 from syncd.waiting import Waiting
 
@@ -43,6 +44,7 @@ class Steward:
     promotions: Promotions
     marked: Marked  # the job that does what people have marked
     consolidation: Consolidation  # what looks for what needs attention, and reports
+    review: Review  # the table of those, and suggestions for them
 
 
 def steward(app: App) -> Steward:
@@ -92,6 +94,20 @@ def steward(app: App) -> Steward:
             vertex=lambda name, node: app.desk.workspace(name).nodes.graph.get(node),
             waiting=lambda: sum(record.type != "entity" and found.review is None for record, found in waiting.look()),
         ),
+        review=_review(app, waiting),
+    )
+
+
+def _review(app: App, waiting: Waiting) -> Review:
+    return Review(
+        captures=app.shelf.slots["captures"],
+        proper=app.shelf.slots["vault"],
+        vault=app.vault,
+        waiting=waiting,
+        edits=app.sync.edits,
+        repo=app.repo,
+        ledger=app.ledger,
+        settings=app.settings,
     )
 
 
