@@ -6,12 +6,9 @@ import subprocess
 
 import pytest
 
-from index.errors import Conflict, NotFound
-from syncd.duties import GitSettings, PromoteSettings
+from index.errors import NotFound
 from syncd.note import properties, split
-from syncd.promotable import Taken
-from syncd.promotion import Problem, Rule
-from tests.world import World, until
+from tests.world import World
 
 CAPTURE = (
     "---\nid: c1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\ncollection: documents\ntags: [herons]\n"
