@@ -45,6 +45,7 @@ from syncd.lock import Lock, sole
 from syncd.names import note as is_note
 from syncd.note import decode, split
 from syncd.owner import Operation, operations
+from syncd.past import Past
 from syncd.perspectives import Perspectives
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
@@ -91,10 +92,12 @@ class App:
             self.audit = Audit(self.ledger, state)
             opened.callback(self.audit.close)
             own = settings.vault
+            self.past = Past(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
             self.vault = Audited(
                 own.path,
                 self.audit,
                 inbox=own.inbox,
+                past=self.past,
                 ignore=own.ignore,
                 max_bytes=own.max_bytes,
                 wanted=wanted(settings),

@@ -36,6 +36,7 @@ WANTED: Final = (
     "surface",
     "workspace",
     "id",
+    "request",
 )  # what is searched by; `key` is id or name
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ _INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 _FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
     AND (:tool IS NULL OR tool = :tool) AND (:surface IS NULL OR surface = :surface)
-    AND (:workspace IS NULL OR workspace = :workspace) AND (:id IS NULL OR id = :id)"""
+    AND (:workspace IS NULL OR workspace = :workspace) AND (:id IS NULL OR id = :id)
+    AND (:request IS NULL OR request = :request)"""
 _OLD: Final = """SELECT * FROM audit WHERE seq <= ?
     AND seq IN (SELECT max(seq) FROM audit WHERE path != '' GROUP BY path)"""
 
@@ -58,6 +60,7 @@ class Author:
     key: str = ""  # its public id
     name: str = ""
     request: str = ""
+    undoes: int = 0  # the entry to before which the file goes back; 0 = this is no undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +263,7 @@ class Audit:
     def made(self, id: str) -> bool:
         """Whether a document of this id was made, whatever has become of it since."""
         rows = self._ledger.rows("SELECT seq, kind, undoes FROM audit WHERE id = ?", (id,))
-        undone = {undoes for *_, undoes in rows}
+        undone = {undoes for _, kind, undoes in rows if kind == "undone"}
         return any(kind in ("create", "kept") and seq not in undone for seq, kind, _ in rows)
 
     def holds(self, head: Head) -> bool:
@@ -284,6 +287,20 @@ class Audit:
         """The newest entry that says what the file at `path` is."""
         rows = self._ledger.rows("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
         return Entry(*rows[0]) if rows else None
+
+    def trail(self, path: str) -> Iterator[Entry]:
+        """All entries about the file at `path`, the newest first, read a page at a time."""
+        last = self.head.seq + 1
+        while rows := self._ledger.rows(
+            "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20", (path, last)
+        ):
+            yield from (Entry(*row) for row in rows)
+            last = rows[-1][0]
+
+    def of(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
+        """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
+        asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"
+        return [Entry(*row) for row in self._ledger.rows(asked, (id, path))]
 
     def states(self) -> dict[str, str]:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
@@ -315,7 +332,7 @@ class Audit:
             " WHERE type = 'entity' AND workspace = ? AND at >= ? ORDER BY seq",
             (workspace, since),
         )
-        undone = {undoes for *_, undoes in rows}
+        undone = {undoes for _, kind, *_, undoes in rows if kind == "undone"}
         counts = {"create": 0, "update": 0, "delete": 0}
         owner: dict[str, str] = {}  # path → the id that the note there has in the end, read backwards
         for seq, kind, surface, tool, own, path, _ in reversed(rows):

@@ -1,32 +1,38 @@
 """The vault as everything that Memex writes goes through it: each write of a file is in the audit log before it is done.
 
-Law, tested: one entry for each write, whoever asks for it; none for a write that is refused before it begins."""
+Laws, tested: one entry for each write, whoever asks for it; none for a write that is refused before it begins. What an
+agent or a command overwrites or removes is kept before that, so that it can be put back."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
 from index.identity import ID, path_id
 from index.model import Stat
-from syncd.audit import TAKING_BACK, Audit, Change
+from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
 from syncd.note import FrontmatterError, decode, properties, split
 from syncd.openat import lstat
 from syncd.parse import TYPES
+from syncd.past import Past
 from syncd.place import place
 from syncd.vault import Sum, Vault
+
+KEPT: Final = frozenset(
+    {"mcp", "rest", "cli"}
+)  # surfaces; what the daemon changes by itself follows from what is there
 
 
 class Audited(Vault):
     """A vault whose writes are logged."""
 
-    def __init__(self, root: Path, audit: Audit, *, inbox: str, **options: Any) -> None:
+    def __init__(self, root: Path, audit: Audit, *, inbox: str, past: Past | None = None, **options: Any) -> None:
         super().__init__(root, **options)
-        self._audit, self._inbox = audit, inbox
+        self._audit, self._inbox, self._past = audit, inbox, past
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
         """As a vault does, once it is logged."""
@@ -39,12 +45,15 @@ class Audited(Vault):
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
-        with self._noted(changed(path, self._as_read(path, digest), data, self._inbox)):
+        raw = self._as_read(path, digest)
+        self._keep(raw)
+        with self._noted(changed(path, raw, data, self._inbox)):
             return super().replace(path, data, digest=digest)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
         raw = self._as_read(path, digest)
+        self._keep(raw)
         with self._noted(changed(path, raw, None, self._inbox)):
             super().remove(path, digest=_sha(raw))
 
@@ -61,8 +70,20 @@ class Audited(Vault):
     def without(self, path: str, was: Sum) -> Iterator[None]:
         """As a vault does, once it is logged."""
         self._check(path)
+        with self._keeper.keeping(was.digest) if self._keeper else nullcontext() as write:
+            if write is not None:
+                self.measured(path, write)
         with self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
             yield
+
+    @property
+    def _keeper(self) -> Past | None:
+        """Who keeps what is about to be overwritten; None when it need not be kept."""
+        return self._past if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
+
+    def _keep(self, raw: bytes) -> None:
+        if keeper := self._keeper:
+            keeper.keep(raw)
 
     def _binary(self, path: str, before: str, after: str, size: int) -> Change:
         """What becomes of a file that is no note."""

@@ -31,6 +31,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import ledger
 from syncd.adopt import LEDGER, quoted
 from syncd.audit import CAME, HEAD
+from syncd.past import FOLDER
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
@@ -51,6 +52,7 @@ DERIVED = frozenset(
         HEAD,
         CAME,
         "uploads",  # parts of files, whose senders begin anew
+        FOLDER,  # what was deleted is to be gone in the end, and archives are kept for long
         REPLACED,
     ]
 )

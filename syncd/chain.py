@@ -37,7 +37,7 @@ class Entry:
     before: str = ""
     after: str = ""
     outcome: str = "done"
-    undoes: int = 0  # the entry that did not come about; 0 = none
+    undoes: int = 0  # the entry that did not come about, or to before which an undo went back; 0 = none
     seal: str = ""  # over the seal of the entry before and all of the above
 
 

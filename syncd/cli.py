@@ -25,6 +25,7 @@ from syncd import (
     cli_exchange,
     cli_files,
     cli_graph,
+    cli_history,
     cli_hook,
     cli_job,
     cli_node,
@@ -99,6 +100,7 @@ for command in (
         cli_access.key,
     ),
     *(cli_node.node, cli_node.relation, cli_graph.graph, cli_exchange.bring, cli_exchange.export),
+    *(cli_history.history, cli_history.undo),
     *(cli_audit.audit, cli_job.job, cli_service.service, cli_enrich.enrich),
     *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
 ):

@@ -42,6 +42,7 @@ EMBEDDING = (
     "graph.import",
     "graph.similar",
     "graph.report",
+    "undo",
 )  # what waits for the encoder, where no daemon has it loaded
 GRAPH = ("node.", "relation.", "graph.")  # operations on nodes
 FLAGS, JSON = "memex.flags", "memex.json"

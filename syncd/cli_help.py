@@ -124,6 +124,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "key reset": (("memex key reset", "a new owner's key, also while nothing runs"),),
     "key revoke": (("memex key revoke claude", "from this moment on"),),
     "key rotate": (("memex key rotate claude --overlap 1h", "a new secret; the old one is good for an hour more"),),
+    "log": (
+        ("memex log 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "who wrote it and when, and its commits"),
+        ('memex log -p "Captures/default/Battery boxes.md"', "with the lines that each changed"),
+    ),
     "mcp": (
         ("memex mcp --workspace work", "as the command of a client that speaks stdio"),
         ("memex mcp --key-file ~/.memex-key", "with another key than your own"),
@@ -196,6 +200,14 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex status --watch", "live"),
         ("memex status --exit-code --json", "for a script that wants to know"),
         ("memex status --all", "with every file that is skipped, and why"),
+    ),
+    "undo": (
+        ("memex undo 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "the last that was done to it"),
+        (
+            "memex undo --since 2h --key claude --dry-run",
+            "what one agent wrote in two hours; without --dry-run, take it back",
+        ),
+        ("memex undo 3f9c2b7e01d4a865", "take an undo back, by the id that it told"),
     ),
     "updatenote": (
         ('memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 "The filter is due in June."', "another text"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 # What `adopt.private`, `control.ControlServer`, `shelf`, `backup` and `encoders.export` call what is not finished yet.
 UNFINISHED = re.compile(r"\.(?:control\.sock\.\d+|[\w.-]+\.[0-9a-f]{8}|[\w.-]+\.tmp|building-\w+|backup-\w+)")
-PLACES = ("", "index", "models")
+PLACES = ("", "index", "models", "past")
 
 
 def collect(state: Path, *, older_s: float) -> list[str]:

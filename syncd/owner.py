@@ -18,6 +18,7 @@ from syncd import (
     owner_audit,
     owner_exchange,
     owner_graph,
+    owner_history,
     owner_insight,
     owner_jobs,
     owner_perspectives,
@@ -72,6 +73,7 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
+        **owner_history.operations(app.steward.history, app.steward.undo),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
         **owner_perspectives.operations(
             app.perspectives,

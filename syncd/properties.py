@@ -14,6 +14,8 @@ from typing import Any
 import frontmatter
 import yaml
 
+# How the keys begin by which Memex tells a person of notes of the vault proper.
+SUGGESTED = "suggested_"
 OWNED = frozenset(
     {
         "id",
@@ -93,6 +95,11 @@ def fences(text: str) -> tuple[int, int, int]:
     if opening and closing:
         return opening.end(), closing.start(), closing.end()
     return 0, 0, int(text.startswith("\ufeff"))
+
+
+def for_the_person(key: str) -> bool:
+    """Whether what `key` says is a suggestion to the person, drawn from notes that no agent sees."""
+    return key.strip().casefold().startswith(SUGGESTED)
 
 
 def reserved(key: str) -> bool:

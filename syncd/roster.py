@@ -45,6 +45,7 @@ def jobs(app: App) -> Jobs:
     planned.every("ended jobs", HOUR_S, partial(_forget, app))
     planned.every("dropped files", EVERY_S, app.filing.dropped.look)
     planned.every("uploads", 60.0, app.desk.uploads.collect)
+    planned.every("what was", HOUR_S, app.past.prune)
     planned.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(app.labels.pay))
     return planned
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
-from mcp_server.wire import Given, Returned
+from mcp_server.wire import Given, Replaceable, Returned
+from syncd.lineage import By
 
 LONGEST_QUERY: Final = 2_000
 LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB
@@ -110,7 +111,7 @@ class Captured(Returned):
     warnings: list[str] = Field([], description="What to tell the person, e.g. that the note seems to hold a secret")
 
 
-class Thought(Returned):
+class Thought(Replaceable):
     """A note without its text."""
 
     title: str
@@ -150,6 +151,15 @@ class Passage(Returned):
     content: str
 
 
+class Wrote(Returned):
+    """Who wrote something, and when."""
+
+    by: By = Field(description="hand: somebody edited the note's file")
+    key: str | None
+    tool: str | None
+    at: int | None
+
+
 class WholeThought(Thought):
     """A note with its text and its chunks."""
 
@@ -158,6 +168,8 @@ class WholeThought(Thought):
     content_hash: str
     version: int
     chunks: list[Passage]
+    created_by: Wrote | None
+    updated_by: Wrote | None
 
 
 class RecentThought(Thought):

@@ -1,0 +1,201 @@
+"""The history of one note: what the audit log and Git say of it, as one line of time, under all names that it has had.
+
+Law, tested: nothing is written here. A change that neither of them saw is told as one by hand, between the two states that
+were seen."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from index.errors import MemexError, NotFound
+from index.identity import path_id
+from index.model import Record
+from syncd.audit import Audit
+from syncd.chain import Entry
+from syncd.lineage import WRITES, in_force
+from syncd.past import Past
+from syncd.repo import Repo
+from syncd.touched import NONE, Touch, touches
+from syncd.vault import Vault
+
+LINES: Final = 4_000  # of a note, beyond which differences are not worked out
+TRIED: Final = 200  # blobs of Git that are looked at for one text
+ENTRIES: Final = frozenset({*WRITES, "moved"})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a note. `before` and `after` are what it held; None = that is not known any more."""
+
+    at: int  # epoch milliseconds
+    what: str  # create, update, delete, moved; edit: by hand; commit
+    path: str
+    surface: str = ""  # mcp, rest, cli, daemon, file; "" for a commit
+    tool: str = ""
+    key: str = ""  # its name
+    request: str = ""  # the id of the call, which `memex undo` takes
+    entry: int = 0  # its number in the audit log
+    undone: bool = False  # it was taken back since
+    commit: str = ""
+    author: str = ""  # of the commit
+    subject: str = ""
+    source: str = ""  # where it was before, if it was moved
+    before: str | None = None  # sha256, or the name of Git's blob; "" = no file
+    after: str | None = None
+
+
+class History:
+    """What is known of the past of a vault's notes. `found` tells the document of an id or path that there is now."""
+
+    def __init__(
+        self, audit: Audit, vault: Vault, past: Past, repo: Repo, found: Callable[[str], Record | None]
+    ) -> None:
+        self.past = past
+        self._audit, self._vault, self._repo, self._found = audit, vault, repo, found
+
+    def entries(self, name: str) -> tuple[list[Entry], str]:
+        """What the log says of the note of that id or path, in order, and where it lies, or lay last; "" when nobody knows."""
+        record = self._found(name)
+        if record is not None:
+            return self._audit.of(id=record.id), record.path
+        known = [entry for entry in self._audit.of(id=name, path=name) if entry.path]
+        if known and known[-1].id not in (name, path_id(known[-1].path)):
+            known = self._audit.of(id=known[-1].id)
+        return known, known[-1].path if known else ""
+
+    def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
+        """The newest `limit` events of a note, the newest last; with `patch`, each with its differences. NotFound for none."""
+        entries, path = self.entries(name)
+        commits = touches(self._repo, path or name)
+        if not entries and not commits:
+            raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
+        now = self._now(path)
+        events = sorted([*_told(entries, now), *map(_committed, commits)], key=lambda event: event.at)
+        more = max(0, len(events) - limit)
+        shown = [asdict(event) for event in events[more:]]
+        if patch:
+            text = _Texts(self, path, commits).text
+            for told in shown:
+                told["diff"] = _diff(
+                    text(told["before"]), text(told["after"]), told["source"] or told["path"], told["path"]
+                )
+        return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
+
+    def was(self, digest: str, path: str, commits: Sequence[Touch] | None = None) -> bytes | None:
+        """What had this sha256, of the note that is at `path` or was there last; None when nobody has it any more."""
+        if (raw := self.past.bytes(digest)) is not None:
+            return raw
+        found = touches(self._repo, path) if commits is None else commits
+        names = dict.fromkeys(name for touch in found for name in (touch.after, touch.before) if name != NONE)
+        for name in list(names)[:TRIED]:
+            raw = self._repo.blob(name)
+            if raw is not None and hashlib.sha256(raw).hexdigest() == digest:
+                return raw
+        return None
+
+    def blob(self, name: str) -> bytes | None:
+        """What Git holds under that name."""
+        return self._repo.blob(name)
+
+    def current(self, path: str) -> bytes | None:
+        """What the note holds now."""
+        with suppress(MemexError):
+            return self._vault.read(path)[0]
+        return None
+
+    def _now(self, path: str) -> tuple[str, int] | None:
+        """The digest and time of what lies at `path`; None when that can't be told."""
+        try:
+            raw, stat = self._vault.read(path)
+        except NotFound:
+            return "", 0
+        except MemexError:
+            return None
+        return hashlib.sha256(raw).hexdigest(), stat.mtime_ns // 1_000_000
+
+
+class _Texts:
+    """The texts of one note, each found once."""
+
+    def __init__(self, history: History, path: str, commits: Sequence[Touch]) -> None:
+        self._history, self._path, self._commits = history, path, commits
+        self._known: dict[str, str | None] = {"": "", NONE: ""}
+        if (raw := history.current(path)) is not None:
+            self._known[hashlib.sha256(raw).hexdigest()] = _decoded(raw)
+
+    def text(self, name: str | None) -> str | None:
+        """What had this digest, or is in the blob of this name; None when it is not kept."""
+        if name is None:
+            return None
+        if name not in self._known:
+            short = len(name) == len(NONE)
+            raw = self._history.blob(name) if short else self._history.was(name, self._path, self._commits)
+            self._known[name] = None if raw is None else _decoded(raw)
+        return self._known[name]
+
+
+def _told(entries: Sequence[Entry], now: tuple[str, int] | None) -> Iterator[Event]:
+    """The events of the log, and those by hand that lie between them."""
+    stands = {entry.seq for entry in in_force(entries)}
+    void = {entry.undoes for entry in entries if entry.kind == "undone"}
+    last: Entry | None = None
+    for entry in entries:
+        if entry.kind not in ENTRIES or entry.seq in void:
+            continue
+        if last is not None and last.after != entry.before:
+            yield _by_hand(entry.at, last, entry.before, entry.path)
+        moved = "" if last is None or last.path == entry.path else last.path
+        yield Event(
+            at=entry.at,
+            what=entry.kind,
+            path=entry.path,
+            surface=entry.surface,
+            tool=entry.tool,
+            key=entry.name or entry.key,
+            request=entry.request,
+            entry=entry.seq,
+            undone=entry.seq not in stands and not entry.undoes,
+            source=moved,
+            before=entry.before,
+            after=entry.after,
+        )
+        last = entry
+    if last is not None and now is not None and now[0] != last.after:
+        yield _by_hand(now[1] or last.at, last, now[0], last.path)
+
+
+def _by_hand(at: int, last: Entry, after: str, path: str) -> Event:
+    return Event(max(at, last.at), "edit", path, surface="file", before=last.after, after=after)
+
+
+def _committed(touch: Touch) -> Event:
+    return Event(
+        at=touch.at,
+        what="commit",
+        path=touch.path,
+        commit=touch.commit,
+        author=touch.author,
+        subject=touch.subject,
+        source="" if touch.source == touch.path else touch.source,
+        before=touch.before,
+        after=touch.after,
+    )
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def _diff(before: str | None, after: str | None, source: str, path: str) -> list[str] | None:
+    """The lines that differ, as a patch has them; None when one of the texts is not kept, or too long to compare."""
+    if before is None or after is None:
+        return None
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) + len(new) > LINES and before and after:
+        return None
+    return list(difflib.unified_diff(old, new, source, path, lineterm=""))

@@ -1,0 +1,144 @@
+"""What the audit log says of one file, read as its history: which writes stand, who made it, how far they can be taken back.
+
+Law, tested: a write is taken back only if all that came after it is taken back too, or follows from it by itself; what a
+person has changed in between, by hand or by a command, ends the way back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from syncd.chain import Entry
+
+AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
+WRITES: Final = frozenset({"create", "update", "delete"})  # kinds
+UNDO: Final = "undo"  # the tool of whoever takes back
+# What the daemon writes into a note because of what the note says; it writes it again where it is owed.
+FOLLOWING: Final = frozenset({"adoption", "enrichment", "review"})
+By: TypeAlias = Literal["agent", "owner", "memex", "hand"]
+_BY: Final[Mapping[str, By]] = {"mcp": "agent", "rest": "agent", "cli": "owner", "daemon": "memex", "file": "hand"}
+EDITED: Final = "it was changed by hand since"
+GONE: Final = "it was removed by hand since"
+MOVED: Final = "it was moved by hand since; memex delete removes it"
+THERE: Final = "another file has its name now"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How far back a file can go: to what it was before `first`, which takes back `taken` and leaves `left`, and why."""
+
+    first: Entry | None
+    taken: tuple[Entry, ...] = ()
+    left: tuple[Entry, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who wrote something: an agent by its key, the owner by a command, memex by itself, or somebody by hand."""
+
+    by: By
+    at: int | None = None  # epoch milliseconds; None = nobody knows
+    key: str = ""  # its name
+    tool: str = ""
+
+
+def in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entry]:
+    """Those of one file's entries whose writes stand: neither came to nothing nor were taken back since.
+
+    An undo among `taken`, by its number, counts as a write like any other."""
+    void = {entry.undoes for entry in entries if entry.kind == "undone"}
+    real = [entry for entry in entries if entry.kind != "undone" and entry.seq not in void]
+    numbers, found, at = [entry.seq for entry in real], list[Entry](), len(real) - 1
+    while at >= 0:
+        entry = real[at]
+        if entry.undoes and entry.seq not in taken:
+            at = bisect_left(numbers, entry.undoes)
+        else:
+            found.append(entry)
+        at -= 1
+    return found[::-1]
+
+
+def follows(entry: Entry) -> bool:
+    """Whether it was written by the daemon because of what the note said."""
+    return entry.surface == "daemon" and entry.tool in FOLLOWING
+
+
+def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> Way:
+    """How far the writes `wanted`, by their numbers, of a file can be taken back; `now` is its sha256, "" = it is gone."""
+    chain = in_force(entries, wanted)
+    asked = [entry for entry in chain if entry.seq in wanted]
+    if not asked:
+        return Way(None)
+    if chain[-1].after != now:
+        return Way(None, (), tuple(asked), _since(chain[-1], now))
+    first, reason = None, ""
+    for entry, before in _backwards(chain):
+        if entry.seq in wanted:
+            first = entry
+        elif not follows(entry):
+            reason = _told(entry)
+            break
+        if before is not None and before.after != entry.before:
+            reason = EDITED
+            break
+    reached = [entry for entry in asked if first and entry.seq >= first.seq]
+    return Way(first, tuple(reached), tuple(entry for entry in asked if entry not in reached), reason)
+
+
+def last_call(entries: Sequence[Entry]) -> Entry | None:
+    """The newest write in force that an agent or a command asked for."""
+    asked = (entry for entry in reversed(in_force(entries)) if entry.surface in AGENTS | {"cli"})
+    return next((entry for entry in asked if entry.kind in WRITES), None)
+
+
+def created_by(entries: Sequence[Entry], at: int, *, whole: bool) -> Writer | None:
+    """Who made the note of these entries, which says that it was made `at`; None when the log has forgotten it.
+
+    `whole`: nothing of the log was pruned."""
+    chain = in_force(entries)
+    if chain and chain[0].kind == "create":
+        return _writer(chain[0])
+    forgotten = chain and chain[0].kind == "kept"
+    return None if forgotten or not whole else Writer("hand", at)
+
+
+def updated_by(entries: Sequence[Entry], digest: str, at: int | None) -> Writer | None:
+    """Who changed the note last, which holds the bytes of `digest` and says that it was changed `at`; None = nobody did."""
+    chain = in_force(entries)
+    if not chain:
+        return None if at is None else Writer("hand", at)
+    if chain[-1].after != digest:
+        return Writer("hand", at)
+    for entry, before in _backwards(chain):
+        if not follows(entry):
+            return None if entry.kind == "create" else _writer(entry)
+        if before is not None and before.after != entry.before:
+            return Writer("hand", at)
+    return None if at is None else Writer("hand", at)
+
+
+def _backwards(chain: Sequence[Entry]) -> Iterator[tuple[Entry, Entry | None]]:
+    """Each entry, the last first, with the one before it."""
+    return zip(reversed(chain), [*reversed(chain[:-1]), None], strict=True)
+
+
+def _writer(entry: Entry) -> Writer:
+    return Writer(_BY.get(entry.surface, "memex"), entry.at, entry.name or entry.key, entry.tool)
+
+
+def _since(last: Entry, now: str) -> str:
+    if not last.after:
+        return THERE
+    return EDITED if now else GONE
+
+
+def _told(entry: Entry) -> str:
+    """Which write came after those that were to be taken back."""
+    if entry.surface == "file":
+        return EDITED
+    who = entry.name or entry.key or {"cli": "you"}.get(entry.surface, "memex")
+    return f"{entry.tool or 'something'} by {who} came after it"

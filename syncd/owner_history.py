@@ -1,0 +1,63 @@
+"""The owner's operations on what was: the history of a note, and taking back what agents wrote.
+
+Law: whatever is taken back is the owner's own write, logged as such."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from index.errors import InvalidArgument
+from syncd.audit import AUTHOR
+from syncd.history import History
+from syncd.undo import Step, Undo
+
+MOST = 10_000  # events in one answer
+Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
+
+
+def operations(history: History, undo: Undo) -> dict[str, Operation]:
+    """What the owner may ask, by name."""
+
+    def log(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        limit = given.get("limit") or 50
+        if not 1 <= limit <= MOST:
+            raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
+        return history.log(given["id"], limit, patch=bool(given.get("patch")))
+
+    def undone(given: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        name, since = given.get("id"), given.get("since")
+        if (name is None) == (since is None):
+            raise InvalidArgument("name one note or call, or a time with --since")
+        if name is None:
+            wanted, last = undo.since(int(since or 0), key=given.get("key"), workspace=given.get("workspace")), ""
+        else:
+            wanted, last = undo.call(name)
+        steps = undo.planned(wanted, last=last)
+        if given.get("dry_run"):
+            done = [step for step in steps if not step.reason and step.now != step.then]
+            return _answer("", done, [step for step in steps if step.reason])
+        made = undo.carried_out(
+            steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
+        )
+        return _answer(AUTHOR.get().request if made.done else "", made.done, made.skipped)
+
+    return {"log": log, "undo": undone}
+
+
+def _answer(call: str, done: list[Step], skipped: list[Step]) -> dict[str, Any]:
+    return {
+        "undo": call or None,
+        "done": [_about(step) | {"did": step.did} for step in done],
+        "skipped": [_about(step) | {"reason": step.reason} for step in skipped],
+    }
+
+
+def _about(step: Step) -> dict[str, Any]:
+    entries = step.way.taken or step.way.left
+    return {
+        "id": step.id,
+        "path": step.path,
+        "entries": [entry.seq for entry in entries],
+        "by": list(dict.fromkeys(entry.name or entry.key or entry.surface for entry in entries)),
+    }

@@ -1,0 +1,200 @@
+"""What was overwritten or deleted, kept for a while by its digest, so that it can be put back.
+
+Laws, tested: what is here is what the digest says, or it is not here; nobody but the owner can read it; and it never
+grows beyond its bound, the oldest going first. What can't be kept holds up no write: it is told when it is missed."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import secrets
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final
+
+FOLDER: Final = "past"  # in the state folder
+DAY_S: Final = 86_400.0
+ROOM: Final = 0.9  # of the bound, to which it is brought down once it is reached
+SHARE: Final = 4  # one file may have a part of the bound
+_NAME: Final = re.compile(r"[0-9a-f]{64}\Z")
+_PIECE: Final = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+class Past:
+    """The folder of what was. Safe from any thread. `most`: bytes, as they lie there."""
+
+    def __init__(self, state: Path, *, days: float, most: int) -> None:
+        self._folder, self._days, self._most = state / FOLDER, days, most
+        self._lock = threading.Lock()
+        self._size: int | None = None  # of all of it; counted when it is first needed
+
+    def keep(self, raw: bytes) -> None:
+        """Have these bytes on disk, for as long as the settings say from now on."""
+        with self.keeping(hashlib.sha256(raw).hexdigest()) as write:
+            for start in range(0, len(raw) or 1, _PIECE):
+                write(raw[start : start + _PIECE])
+
+    @contextmanager
+    def keeping(self, digest: str) -> Iterator[Callable[[bytes], object]]:
+        """Keep what is written in this block, a piece at a time, if it turns out to have this sha256."""
+        if self._days <= 0 or self._most <= 0 or self._again(digest):
+            yield lambda _: None
+            return
+        draft = _Draft(self._folder, self._most // SHARE)
+        try:
+            yield draft.write
+            self._took(draft, digest)
+        finally:
+            draft.close()
+
+    def holds(self, digest: str) -> bool:
+        """Whether it is kept."""
+        return bool(_NAME.match(digest)) and (self._folder / digest).is_file()
+
+    def bytes(self, digest: str) -> bytes | None:
+        """What has this sha256; None when it is not kept, or was damaged."""
+        try:
+            with self.opened(digest) as file:
+                return None if file is None else file.read_bytes()
+        except OSError as error:
+            log.warning("what is kept can't be read: %s", error.strerror)
+            return None
+
+    @contextmanager
+    def opened(self, digest: str) -> Iterator[Path | None]:
+        """A file of our own that holds what has this sha256, for the time of the block; None when it is not kept."""
+        if not self.holds(digest):
+            yield None
+            return
+        copy = self._folder / f".out.{secrets.token_hex(4)}"
+        try:
+            yield copy if _unpacked(self._folder / digest, copy) == digest else None
+        finally:
+            copy.unlink(missing_ok=True)
+
+    def prune(self, now: float | None = None) -> int:
+        """Remove what has been kept for long enough, and the oldest of what is too much; how many went."""
+        then = (time.time() if now is None else now) - self._days * DAY_S
+        gone = 0
+        with self._lock:
+            found = sorted(self._found())
+            size = sum(bytes for _, bytes, _ in found)
+            room = int(self._most * ROOM) if size > self._most else self._most
+            for at, bytes, file in found:
+                if at >= then and size <= room:
+                    break
+                with suppress(OSError):
+                    file.unlink()
+                    size -= bytes
+                    gone += 1
+            self._size = size
+        return gone
+
+    def _again(self, digest: str) -> bool:
+        """Whether it is kept already; it counts as kept from now on then."""
+        with suppress(OSError):
+            os.utime(self._folder / digest)
+            return True
+        return False
+
+    def _took(self, draft: _Draft, digest: str) -> None:
+        size = draft.put(digest)
+        with self._lock:
+            self._size = sum(bytes for _, bytes, _ in self._found()) if self._size is None else self._size + size
+            full = self._size > self._most
+        if full:
+            self.prune()
+
+    def _found(self) -> Iterator[tuple[float, int, Path]]:
+        """Everything kept: since when, how large, where."""
+        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                if _NAME.match(entry.name):
+                    with suppress(OSError):
+                        found = entry.stat(follow_symlinks=False)
+                        yield found.st_mtime, found.st_size, self._folder / entry.name
+
+
+class _Draft:
+    """One file on its way into the folder. What fails is told in the log, and leaves nothing."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._folder, self._most, self._size = folder, most, 0
+        self._path = folder / f".in.{secrets.token_hex(4)}"
+        self._packing, self._digest = zlib.compressobj(1), hashlib.sha256()
+        self._file: IO[bytes] | None = None
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self._file = os.fdopen(fd, "wb")
+        except OSError as error:
+            self._failed(error)
+
+    def write(self, piece: bytes) -> None:
+        if self._file is None:
+            return
+        self._digest.update(piece)
+        self._put(self._packing.compress(piece))
+
+    def put(self, digest: str) -> int:
+        """Give it its name, which is on disk with the next sync of the folder's disk; its size, 0 when it is not kept."""
+        if self._file is not None:
+            self._put(self._packing.flush())
+        if self._file is None or self._digest.hexdigest() != digest:
+            return 0
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._path.replace(self._folder / digest)
+        except OSError as error:
+            self._failed(error)
+            return 0
+        return self._size
+
+    def close(self) -> None:
+        """Leave nothing half done."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _put(self, packed: bytes) -> None:
+        assert self._file is not None, "who has it closed asks no more"
+        self._size += len(packed)
+        if self._size > self._most:
+            log.warning("what is overwritten is larger than git.past_mb allows, so it can't be taken back")
+            self.close()
+            return
+        try:
+            self._file.write(packed)
+        except OSError as error:
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        log.warning("what is overwritten can't be kept, so it can't be taken back: %s", error.strerror)
+        self.close()
+
+
+def _unpacked(source: Path, target: Path) -> str:
+    """The sha256 of what `source` holds, which is in `target` then; "" for what is damaged."""
+    unpacking, digest = zlib.decompressobj(), hashlib.sha256()
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as out, source.open("rb") as file:
+        try:
+            while piece := file.read(_PIECE):
+                plain = unpacking.decompress(piece)
+                digest.update(plain)
+                out.write(plain)
+        except zlib.error:
+            return ""
+    return digest.hexdigest() if unpacking.eof else ""

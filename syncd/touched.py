@@ -1,0 +1,56 @@
+"""Which commits touched a note, under all names that it has had: asked of Git's history.
+
+Law: a path goes to Git by its standard input, and what comes back is taken apart by its place, never by what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from syncd.repo import Repo
+
+MOST: Final = 1_000  # commits that are looked at for one note
+NONE: Final = "0" * 40  # in place of a file that is not there
+# A commit, and behind it the files that it touched, each told by `--raw`; a NUL ends everything.
+_FORMAT: Final = "--format=%x01%H%x00%ct%x00%an%x00%s%x00"
+_ASKED: Final = ("-z", "--raw", "--no-abbrev", "--no-show-signature", f"--max-count={MOST}", _FORMAT, "--stdin")
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What one commit did to a note."""
+
+    commit: str
+    at: int  # epoch milliseconds
+    author: str
+    subject: str
+    path: str  # behind it; the last one, when it took the note away
+    source: str  # before it
+    before: str  # the name of Git's blob; NONE = there was no file
+    after: str
+
+
+def touches(repo: Repo, path: str) -> list[Touch]:
+    """The commits that touched the note which is at `path`, or was there last, the newest first; none without Git."""
+    if "\n" in path or repo.head() is None:
+        return []
+    told = repo.answer("log", "--follow", *_ASKED, given=f"HEAD\n--\n{path}\n")
+    return list(_read((told or "").split("\0")))
+
+
+def _read(words: list[str]) -> Iterator[Touch]:
+    at, commit = 0, ("", 0, "", "")
+    while at < len(words):
+        word = words[at].lstrip("\n")
+        if word.startswith("\1") and at + 3 < len(words):
+            commit = (word[1:], int(words[at + 1]) * 1000, words[at + 2], words[at + 3])
+            at += 4
+        elif word.startswith(":") and at + 1 < len(words):
+            _, _, before, after, how = word.split(" ")
+            names = words[at + 1 : at + (3 if how[0] in "RC" else 2)]
+            yield Touch(*commit, path=names[-1], source=names[0], before=before, after=after)
+            at += 1 + len(names)
+        else:
+            at += 1

@@ -1,0 +1,231 @@
+"""Take back what agents, or one call of a command, wrote into the inbox: each file becomes what it was before, or stays.
+
+Laws, tested: nothing that a person has written since is lost, and what is left alone is named with its reason; what is
+undone is logged, indexed and can itself be undone; a crash leaves each file before or after, and the same again finishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from index.errors import Conflict, MemexError, NotFound
+from index.model import Record
+from syncd.audit import AUTHOR, Audit, authored
+from syncd.chain import Entry
+from syncd.history import History
+from syncd.lineage import AGENTS, MOVED, WRITES, Way, in_force, last_call, way_back
+from syncd.names import note
+from syncd.place import place
+from syncd.vault import Vault
+
+KEPT_NO_MORE: Final = "what it was before is not kept any more (git.past_days, git.past_mb)"
+PROMOTED: Final = "it is in your own notes by now, which nothing here touches"
+UNHOUSED: Final = "its workspace is gone"
+UNREADABLE: Final = "it can't be read or written just now"
+JUST_NOW: Final = "it was changed just now"
+ELSEWHERE: Final = {  # commands with a way back of their own
+    "promote": "memex unpromote",
+    "unpromote": "memex promote",
+}
+
+Told = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is to become of one file, which lies, or is to lie, at `path`; or why nothing is."""
+
+    path: str
+    id: str
+    way: Way
+    now: str = ""  # sha256; "" = there is no file
+    raw: bytes | None = None  # of a note that is to be there
+    reason: str = ""
+
+    @property
+    def then(self) -> str:
+        """The sha256 of what it is to hold; "" = it is to go."""
+        return self.way.first.before if self.way.first else self.now
+
+    @property
+    def did(self) -> str:
+        """In a word."""
+        return "removed" if not self.then else "restored" if self.now else "brought back"
+
+    @property
+    def order(self) -> int:
+        """A stored file is there before its note is, and goes after it."""
+        return (0 if self.then else 3) if not note(self.path) else (1 if self.then else 2)
+
+
+@dataclass(slots=True)
+class Undone:
+    """What came of it."""
+
+    done: list[Step]
+    skipped: list[Step]
+
+
+class Undo:
+    """Takes back, on the files of one vault. `found` tells where the document of an id lies; `indexed` is called with what changed."""
+
+    def __init__(
+        self,
+        audit: Audit,
+        vault: Vault,
+        history: History,
+        *,
+        inbox: str,
+        found: Callable[[str], Record | None],
+        workspaces: Callable[[], Collection[str]],
+        indexed: Callable[[Collection[str]], object],
+    ) -> None:
+        self._audit, self._vault, self._history, self._inbox = audit, vault, history, inbox
+        self._found, self._workspaces, self._indexed = found, workspaces, indexed
+
+    # What is meant
+
+    def since(self, at: int, *, key: str | None = None, workspace: str | None = None) -> list[Entry]:
+        """The writes of agents since then (epoch milliseconds); of a key by its name or id, in a workspace."""
+        found = self._audit.found(-1, since=at, key=key, workspace=workspace)
+        return [entry for entry in found if entry.surface in AGENTS and entry.kind in WRITES]
+
+    def call(self, name: str) -> tuple[list[Entry], str]:
+        """The writes of the last call on a note that stand, by its id or path, or of a call by its own id; and the note's path.
+
+        Raises NotFound where there is none, and Conflict where another command takes it back."""
+        entries, _ = self._history.entries(name)
+        if not entries:
+            found = [entry for entry in self._audit.found(-1, request=name) if entry.kind in WRITES]
+            if not found:
+                raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path, and no call that id")
+            return found, ""
+        last = last_call(entries)
+        if last is None:
+            raise NotFound(
+                "no agent and no command has written this note, or all of it is taken back; memex log shows it"
+            )
+        if last.surface == "cli" and last.tool in ELSEWHERE:
+            raise Conflict(f"the last that was done to it is taken back by `{ELSEWHERE[last.tool]} {last.id}`")
+        same = [one for one in self._audit.found(-1, request=last.request) if _author(one) == _author(last)]
+        return [one for one in same if one.kind in WRITES] if last.request else [last], last.path
+
+    # What becomes of it
+
+    def planned(self, wanted: Sequence[Entry], *, last: str = "") -> list[Step]:
+        """What is to become of each file so that these writes are taken back, in order; that at `last` comes last.
+
+        Those that are taken back already need nothing."""
+        numbers = {entry.seq for entry in wanted}
+        homes: dict[str, set[str]] = {}
+        for path in dict.fromkeys(entry.path for entry in wanted):
+            homes.setdefault(self._home(path, numbers), set()).add(path)
+        spaces = self._workspaces()
+        steps = [step for home, paths in homes.items() for step in self._steps(home, paths, numbers, spaces)]
+        return sorted(steps, key=lambda step: (step.path == last, step.order))
+
+    def carried_out(self, steps: Sequence[Step], told: Told) -> Undone:
+        """Do it, and have what changed indexed."""
+        made = Undone([], [])
+        try:
+            for number, step in enumerate(steps):
+                told(number, len(steps), "taking back")
+                ended = step if step.reason else self._tried(step)
+                if ended.reason:
+                    made.skipped.append(ended)
+                elif ended.now != ended.then:
+                    made.done.append(ended)
+        finally:
+            if made.done:
+                self._indexed({step.path for step in made.done})
+        return made
+
+    def _tried(self, step: Step) -> Step:
+        """Do one step; the step, with the reason if that was not possible."""
+        if step.now == step.then or step.way.first is None:
+            return step
+        try:
+            with authored(replace(AUTHOR.get(), undoes=step.way.first.seq)):
+                self._write(step)
+        except (Conflict, NotFound):
+            return replace(step, reason=JUST_NOW)
+        except MemexError as error:
+            return replace(step, reason=f"{UNREADABLE}: {error.message}")
+        return step
+
+    def _write(self, step: Step) -> None:
+        vault = self._vault
+        if note(step.path):
+            if step.raw is None:
+                vault.remove(step.path, digest=step.now)
+            elif step.now:
+                vault.replace(step.path, step.raw, digest=step.now)
+            else:
+                vault.create(step.path, step.raw, again=True)
+        elif step.then:
+            with self._history.past.opened(step.then) as source:
+                if source is None:
+                    raise Conflict(KEPT_NO_MORE)
+                vault.put_file(step.path, source, step.then)
+        else:
+            with vault.without(step.path, vault.measured(step.path)):
+                pass
+
+    def _home(self, path: str, wanted: Collection[int]) -> str:
+        """Where the file that was at `path` lies now."""
+        chain = in_force(self._audit.of(path=path), wanted)
+        if chain and chain[-1].after and not self._there(path):
+            record = self._found(chain[-1].id)
+            return record.path if record else path
+        return path
+
+    def _there(self, path: str) -> bool:
+        try:
+            return self._vault.stat(path) is not None
+        except MemexError:
+            return True  # nobody knows
+
+    def _steps(
+        self, home: str, paths: Collection[str], wanted: Collection[int], spaces: Collection[str]
+    ) -> Iterator[Step]:
+        entries = sorted({entry.seq: entry for path in {home, *paths} for entry in self._audit.of(path=path)}.items())
+        chain = [entry for _, entry in entries]
+        id = next((entry.id for entry in reversed(chain) if entry.seq in wanted), "")
+        try:
+            now = self._vault.measured(home).digest
+        except NotFound:
+            now = ""
+        except MemexError:
+            yield Step(home, id, Way(None, left=_only(chain, wanted)), reason=UNREADABLE)
+            return
+        way = way_back(chain, now, wanted)
+        if way.left:
+            yield Step(home, id, replace(way, first=None, taken=()), now, reason=way.reason)
+        if way.first:
+            raw, reason = self._before(home, way.first, now, spaces)
+            yield Step(home, id, replace(way, left=()), now, raw, reason)
+
+    def _before(self, home: str, first: Entry, now: str, spaces: Collection[str]) -> tuple[bytes | None, str]:
+        """The note as it was before that write (None: it was not there, or is no note), or why it can't be so again."""
+        where = place(home, self._inbox)
+        if where.scope != "captures":
+            return None, PROMOTED
+        if not first.before:
+            return None, "" if first.path == home else MOVED
+        if where.workspace not in spaces:
+            return None, UNHOUSED
+        if first.before == now:
+            return None, ""
+        if not note(home):
+            return None, "" if self._history.past.holds(first.before) else KEPT_NO_MORE
+        raw = self._history.was(first.before, home)
+        return raw, "" if raw is not None else KEPT_NO_MORE
+
+
+def _author(entry: Entry) -> tuple[str, ...]:
+    return entry.surface, entry.key, entry.tool
+
+
+def _only(entries: Iterable[Entry], wanted: Collection[int]) -> tuple[Entry, ...]:
+    return tuple(entry for entry in in_force(list(entries), wanted) if entry.seq in wanted)

@@ -1,0 +1,126 @@
+"""What was overwritten is kept privately, within its bound, and is what its digest says or not there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+
+import pytest
+
+from syncd.audit import Author, authored
+from syncd.past import DAY_S, Past
+from tests.world import World
+
+
+def sha(raw):
+    return hashlib.sha256(raw).hexdigest()
+
+
+@pytest.fixture
+def past(tmp_path):
+    return Past(tmp_path, days=30, most=1 << 20)
+
+
+@pytest.mark.parametrize("raw", [b"", b"x", os.urandom(100_000), b"a line\n" * 400_000], ids=len)
+def test_what_is_kept_comes_back_as_it_was(past, raw):
+    past.keep(raw)
+    assert past.holds(sha(raw))
+    assert past.bytes(sha(raw)) == raw
+    with past.opened(sha(raw)) as file:
+        assert file.read_bytes() == raw
+    assert not file.exists()
+
+
+def test_nobody_else_can_read_it(past, tmp_path):
+    past.keep(b"secret")
+    assert stat.S_IMODE((tmp_path / "past").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "past" / sha(b"secret")).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("wrong", [b"", b"\x78", b"not packed", b"\x78\x01\x03\x00\x00\x00\x00\x01"], ids=repr)
+def test_what_was_damaged_is_not_there(past, tmp_path, wrong):
+    past.keep(b"text")
+    (tmp_path / "past" / sha(b"text")).write_bytes(wrong)
+    assert past.bytes(sha(b"text")) is None
+
+
+@pytest.mark.parametrize("name", ["", "x", "../ledger.db", "A" * 64, "0" * 63])
+def test_only_a_digest_names_something(past, name):
+    past.keep(b"text")
+    assert not past.holds(name)
+    assert past.bytes(name) is None
+
+
+def test_what_is_old_goes_and_what_is_kept_again_stays(past, tmp_path):
+    for raw in (b"old", b"again", b"new"):
+        past.keep(raw)
+    for raw in (b"old", b"again"):
+        os.utime(tmp_path / "past" / sha(raw), (0, 0))
+    past.keep(b"again")
+    assert past.prune() == 1
+    assert [past.holds(sha(raw)) for raw in (b"old", b"again", b"new")] == [False, True, True]
+    assert past.prune(now=2**33 + 31 * DAY_S) == 2
+
+
+def test_it_stays_within_its_bound_and_the_oldest_goes_first(tmp_path):
+    past = Past(tmp_path, days=30, most=400_000)
+    raws = [os.urandom(60_000) for _ in range(10)]
+    for at, raw in enumerate(raws):
+        past.keep(raw)
+        os.utime(tmp_path / "past" / sha(raw), (2**31 + at, 2**31 + at))
+    held = [past.holds(sha(raw)) for raw in raws]
+    assert held == sorted(held)
+    assert 5 <= sum(held) <= 6
+    assert sum(file.stat().st_size for file in (tmp_path / "past").iterdir()) <= 400_000
+    large = os.urandom(150_000)
+    past.keep(large)
+    assert not past.holds(sha(large))
+    assert [past.holds(sha(raw)) for raw in raws] == held
+
+
+@pytest.mark.parametrize("days", [0, 30])
+def test_nothing_is_kept_where_that_was_asked_for(tmp_path, days):
+    past = Past(tmp_path, days=days, most=1 << 20)
+    past.keep(b"x")
+    assert past.holds(sha(b"x")) == bool(days)
+
+
+def test_other_bytes_than_were_announced_are_not_kept(past, tmp_path):
+    with past.keeping(sha(b"one")) as write:
+        write(b"two")
+    with pytest.raises(KeyError), past.keeping(sha(b"two")) as write:
+        write(b"two")
+        raise KeyError
+    assert list((tmp_path / "past").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_what_can_not_be_kept_stops_nobody(past, tmp_path):
+    past.keep(b"one")
+    (tmp_path / "past").chmod(0o500)
+    past.keep(b"two")
+    assert not past.holds(sha(b"two"))
+    (tmp_path / "past").chmod(0o000)
+    past.keep(b"three")
+    assert past.bytes(sha(b"one")) is None
+    assert past.prune() == 0
+    (tmp_path / "past").chmod(0o700)
+    assert past.bytes(sha(b"one")) == b"one"
+
+
+def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_not(tmp_path):
+    world = World(tmp_path)
+    try:
+        vault = world.app.vault
+        for surface in ("mcp", "rest", "cli", "daemon"):
+            path, raw = f"Captures/default/{surface}.md", surface.encode()
+            with authored(Author(surface, "x")):
+                vault.create(path, raw)
+                vault.replace(path, b"other", digest=sha(raw))
+                vault.remove(path)
+        held = {surface: world.app.past.holds(sha(surface.encode())) for surface in ("mcp", "rest", "cli", "daemon")}
+        assert held == {"mcp": True, "rest": True, "cli": True, "daemon": False}
+        assert world.app.past.holds(sha(b"other"))
+    finally:
+        world.close()

@@ -1,0 +1,274 @@
+"""Taking back what agents wrote: byte for byte, never over a person's edit, and itself to be taken back."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+
+import pytest
+
+from index.errors import NotFound
+from syncd.audit import Author, authored
+from syncd.lineage import EDITED, GONE, MOVED, THERE
+from syncd.newnode import NewNode
+from syncd.undo import JUST_NOW, KEPT_NO_MORE, PROMOTED, UNHOUSED
+from tests.world import World
+
+NUMBERS = iter(range(10**9))
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    made.run()
+    yield made
+    made.close()
+
+
+def by(key="claude", tool="capture_thought", surface="mcp", request=None):
+    """What is done in this block is one call of an agent."""
+    return authored(Author(surface, tool, f"k-{key}", key, request or f"{next(NUMBERS):016x}"))
+
+
+def space(world, name="default"):
+    return world.app.desk.workspace(name)
+
+
+def capture(world, text, **more):
+    with by(**{name: more.pop(name) for name in ("key",) if name in more}):
+        return space(world, more.pop("workspace", "default")).capture(text, **more).record
+
+
+def update(world, id, text, key="claude"):
+    with by(key, "kb_update_note"):
+        return space(world).update_note(id, text)[0]
+
+
+def delete(world, id, key="claude"):
+    with by(key, "delete_thought"):
+        space(world).delete(id)
+
+
+def undo(world, id=None, **more):
+    given = {**more} | ({"id": id} if id else {"since": more.get("since", 0)})
+    return world.app.operations["undo"](given, lambda _: None)
+
+
+def inbox(world):
+    root = world.vault / "Captures"
+    return {str(file.relative_to(world.vault)): file.read_bytes() for file in root.rglob("*") if file.is_file()}
+
+
+def reasons(told):
+    return {one["path"]: one["reason"] for one in told["skipped"]}
+
+
+def test_a_note_that_was_made_goes_one_that_was_changed_is_restored_and_one_that_was_deleted_is_back(world):
+    changed, gone = capture(world, "# Changed\n\nfirst"), capture(world, "# Gone\n\nstays")
+    before = inbox(world)
+    since = world.app.audit.head.seq
+    made = capture(world, "# Made\n\nnew")
+    update(world, changed.id, "# Changed\n\nsecond")
+    delete(world, gone.id)
+    at = world.app.audit.of(id=made.id)[0].at
+    assert world.app.audit.of(id=gone.id)[-1].seq > since
+    told = undo(world, since=at)
+    assert {one["path"]: one["did"] for one in told["done"]} == {
+        made.path: "removed",
+        changed.path: "restored",
+        gone.path: "brought back",
+    }
+    assert not told["skipped"]
+    assert inbox(world) == before
+    assert sorted(world.found("stays first new", scope="captures")) == sorted([changed.path, gone.path])
+    again = undo(world, since=at)
+    assert (again["done"], again["skipped"], again["undo"]) == ([], [], None)
+
+
+def test_an_undo_is_taken_back_by_the_id_that_it_told(world):
+    kept = capture(world, "one")
+    update(world, kept.id, "two")
+    capture(world, "three")
+    after = inbox(world)
+    told = undo(world)
+    assert inbox(world) == {}
+    redone = undo(world, told["undo"])
+    assert inbox(world) == after
+    assert {one["did"] for one in redone["done"]} == {"brought back"}
+    undo(world, redone["undo"])
+    assert inbox(world) == {}
+
+
+def test_undo_of_a_note_goes_back_one_call_at_a_time(world):
+    kept = capture(world, "one")
+    for text in ("two", "three"):
+        update(world, kept.id, text)
+    for text in ("two", "one"):
+        assert [one["did"] for one in undo(world, kept.id)["done"]] == ["restored"]
+        assert space(world).get(kept.id).content == text
+    assert [one["did"] for one in undo(world, kept.path)["done"]] == ["removed"]
+    with pytest.raises(NotFound, match="taken back"):
+        undo(world, kept.id)
+    with pytest.raises(NotFound, match="nothing is known"):
+        undo(world, "no-such-note")
+
+
+def test_a_person_s_later_edit_is_left_alone_and_the_reason_told(world):
+    edited, gone, moved, taken = (capture(world, f"# {name}\n\nx") for name in ("edited", "gone", "moved", "taken"))
+    delete(world, taken.id)
+    world.write(edited.path, (world.vault / edited.path).read_bytes() + b"\nmine\n")
+    (world.vault / gone.path).unlink()
+    (world.vault / moved.path).rename(world.vault / "Captures/default/elsewhere.md")
+    world.run()
+    world.write(taken.path, "my own")
+    before = inbox(world)
+    told = undo(world)
+    assert told["done"] == []
+    assert reasons(told) == {
+        edited.path: EDITED,
+        gone.path: GONE,
+        "Captures/default/elsewhere.md": MOVED,
+        taken.path: THERE,
+    }
+    assert inbox(world) == before
+
+
+def test_an_edit_between_two_writes_ends_the_way_back(world):
+    kept = capture(world, "one")
+    file = world.vault / kept.path
+    mine = file.read_bytes() + b"mine"
+    file.write_bytes(mine)
+    world.run()
+    stamped = file.read_bytes()  # the edit, and that it is a second version
+    assert mine in (stamped, stamped.replace(b"", b"")) or b"mine" in stamped
+    update(world, kept.id, "by the agent")
+    told = undo(world)
+    assert file.read_bytes() == stamped
+    assert [one["did"] for one in told["done"]] == ["restored"]
+    assert reasons(told) == {kept.path: EDITED}
+
+
+def test_a_command_of_the_owner_counts_as_a_person_s_edit_and_can_be_taken_back_by_name(world):
+    kept = capture(world, "one")
+    world.app.operations["updatenote"]({"id": kept.id, "text": "mine"}, lambda _: None)
+    told = undo(world)
+    assert (told["done"], reasons(told)) == ([], {kept.path: "updatenote by you came after it"})
+    assert [one["did"] for one in undo(world, kept.id)["done"]] == ["restored"]
+    assert space(world).get(kept.id).content == "one"
+
+
+def test_what_the_daemon_wrote_because_of_the_note_goes_with_it(world):
+    kept = capture(world, "one")
+    file = world.vault / kept.path
+    with authored(Author("daemon", "review")):
+        raw = file.read_bytes()
+        world.app.vault.replace(
+            kept.path,
+            raw.replace(b"collection:", b"promote: false\ncollection:"),
+            digest=hashlib.sha256(raw).hexdigest(),
+        )
+    world.run()
+    assert b"promote: false" in file.read_bytes()
+    assert [one["did"] for one in undo(world, kept.id)["done"]] == ["removed"]
+    assert not file.exists()
+
+
+def test_one_key_s_writes_are_taken_back_and_another_s_are_kept(world):
+    first, second = capture(world, "one"), capture(world, "two", key="codex")
+    update(world, first.id, "one, as codex has it", key="codex")
+    told = undo(world, since=0, key="claude")
+    assert (told["done"], reasons(told)) == ([], {first.path: "kb_update_note by codex came after it"})
+    told = undo(world, since=0, key="k-codex")
+    assert {one["path"]: one["did"] for one in told["done"]} == {first.path: "restored", second.path: "removed"}
+    assert space(world).get(first.id).content == "one"
+
+
+def test_one_workspace_s_writes_are_taken_back(world):
+    world.app.desk.create_workspace("work")
+    there, here = capture(world, "one", workspace="work"), capture(world, "two")
+    assert [one["path"] for one in undo(world, since=0, workspace="work")["done"]] == [there.path]
+    assert list(inbox(world)) == [here.path]
+
+
+def test_all_notes_of_one_call_are_taken_back_together(world):
+    nodes = space(world).nodes
+    with by(tool="create_entities"):
+        nodes.create([NewNode("Ada", "person"), NewNode("Charles", "person")])
+    before = inbox(world)
+    with by(tool="delete_entities"):
+        nodes.delete(["Ada", "Charles"])
+    told = undo(world, "Captures/default/Entities/Ada.md")
+    assert {one["did"] for one in told["done"]} == {"brought back"}
+    assert inbox(world) == before
+    assert sorted(node.name for node in nodes.by_type("person")) == ["Ada", "Charles"]
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(world):
+    kept = capture(world, "one")
+    update(world, kept.id, "two")
+    before, entries = inbox(world), world.app.audit.count
+    told = undo(world, since=0, dry_run=True)
+    assert (inbox(world), world.app.audit.count, told["undo"]) == (before, entries, None)
+    real = undo(world)
+    assert (real["done"], real["skipped"]) == (told["done"], told["skipped"])
+
+
+def test_what_is_not_kept_any_more_is_told(world):
+    kept = capture(world, "one")
+    update(world, kept.id, "two")
+    shutil.rmtree(world.state / "past")
+    told = undo(world, kept.id)
+    assert (told["done"], reasons(told)) == ([], {kept.path: KEPT_NO_MORE})
+    assert [one["did"] for one in undo(world)["done"]] == ["removed"]  # what it was before all is known without
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_what_git_holds_is_found_there(world):
+    kept = capture(world, "one")
+    world.git("init", "-q")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "x")
+    update(world, kept.id, "two")
+    shutil.rmtree(world.state / "past")
+    assert [one["did"] for one in undo(world, kept.id)["done"]] == ["restored"]
+    assert space(world).get(kept.id).content == "one"
+
+
+def test_a_note_that_is_in_the_vault_proper_now_is_not_touched(world):
+    kept = capture(world, "one")
+    (world.vault / kept.path).rename(world.vault / "Mine.md")
+    world.run()
+    told = undo(world)
+    assert (told["done"], reasons(told)) == ([], {"Mine.md": PROMOTED})
+    assert (world.vault / "Mine.md").exists()
+
+
+def test_a_note_that_was_moved_within_the_inbox_is_restored_where_it_is(world):
+    kept = capture(world, "one")
+    before = (world.vault / kept.path).read_bytes()
+    update(world, kept.id, "two")
+    (world.vault / kept.path).rename(world.vault / "Captures/default/elsewhere.md")
+    world.run()
+    told = undo(world, kept.id)
+    assert [(one["path"], one["did"]) for one in told["done"]] == [("Captures/default/elsewhere.md", "restored")]
+    assert inbox(world) == {"Captures/default/elsewhere.md": before}
+
+
+def test_a_workspace_that_is_gone_is_not_made_again(world):
+    world.app.desk.create_workspace("work")
+    there = capture(world, "one", workspace="work")
+    with by(tool="delete_thought"):
+        space(world, "work").delete(there.id)
+    world.app.desk.delete_workspace("work")
+    assert reasons(undo(world, there.id)) == {there.path: UNHOUSED}
+    assert inbox(world) == {}
+
+
+def test_a_note_that_changes_at_the_very_moment_is_left_alone(world):
+    kept = capture(world, "one")
+    taking = world.app.steward.undo
+    steps = taking.planned(taking.since(0))
+    world.write(kept.path, "mine")
+    made = taking.carried_out(steps, lambda *_: None)
+    assert [step.reason for step in made.skipped] == [JUST_NOW]
+    assert (world.vault / kept.path).read_text() == "mine"
