@@ -14,6 +14,11 @@ from index.errors import MemexError
 from index.model import Record
 from syncd.commits import Commits
 from syncd.history import History
+from syncd.journal import Journal
+from syncd.marked import Marked
+from syncd.merging import Merging
+from syncd.promotable import Ground
+from syncd.promote import Promotions
 from syncd.proposals import Proposals
 from syncd.undo import Undo
 from syncd.waiting import Waiting
@@ -31,6 +36,8 @@ class Steward:
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
     waiting: Waiting  # the captures that wait for a decision
+    promotions: Promotions
+    marked: Marked  # the job that does what people have marked
 
 
 def steward(app: App) -> Steward:
@@ -48,12 +55,18 @@ def steward(app: App) -> Steward:
     )
     proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
+    commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
+    ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
+    promotions = Promotions(ground, Journal(app.ledger, app.vault), app.repo, commits)
+    merging = Merging(ground, promotions, proposals)
     return Steward(
-        commits=Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox),
+        commits=commits,
         history=history,
         undo=undo,
         proposals=proposals,
         waiting=waiting,
+        promotions=promotions,
+        marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
     )
 
 
