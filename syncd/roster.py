@@ -47,6 +47,7 @@ def jobs(app: App) -> Jobs:
     planned.every("dropped files", EVERY_S, app.filing.dropped.look)
     planned.every("uploads", 60.0, app.desk.uploads.collect)
     planned.every("promotion", MARKS_S, app.steward.marked.run)
+    planned.every("drags", MARKS_S, app.steward.dragged.run)
     planned.every("what was", HOUR_S, app.past.prune)
     planned.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(app.labels.pay))
     return planned

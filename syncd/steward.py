@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from index.errors import MemexError
 from index.model import Record
 from syncd.commits import Commits
+from syncd.dragged import Dragged
 from syncd.history import History
 from syncd.journal import Journal
 from syncd.marked import Marked
@@ -20,6 +21,7 @@ from syncd.merging import Merging
 from syncd.promotable import Ground
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
+from syncd.strays import Strays
 from syncd.undo import Undo
 from syncd.waiting import Waiting
 
@@ -38,6 +40,7 @@ class Steward:
     waiting: Waiting  # the captures that wait for a decision
     promotions: Promotions
     marked: Marked  # the job that does what people have marked
+    dragged: Dragged  # the job that finishes what people have dragged
 
 
 def steward(app: App) -> Steward:
@@ -66,6 +69,7 @@ def steward(app: App) -> Steward:
         proposals=proposals,
         waiting=waiting,
         promotions=promotions,
+        dragged=Dragged(ground, promotions, Strays(ground, app.ledger, app.audit), app.repo),
         marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
     )
 
