@@ -28,8 +28,8 @@ def world(tmp_path):
     world.write("Daily/Today.md", "Saw [[Captures/default/Heron|one]] and [[Heron]], `[[Captures/default/Heron]]`.\n")
     world.git("add", "-A")
     world.git("commit", "-qm", "before")
-    world.run()
     world.app.sync.ready.set()
+    look(world)
     yield world
     world.close()
 
