@@ -22,6 +22,7 @@ from syncd import (
     owner_insight,
     owner_jobs,
     owner_perspectives,
+    owner_promote,
     owner_queue,
     owner_uploads,
 )
@@ -74,6 +75,7 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
         **owner_history.operations(app.steward.history, app.steward.undo),
+        **owner_promote.operations(app.steward.promotions, app.steward.ground),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
         **owner_perspectives.operations(
             app.perspectives,

@@ -117,6 +117,18 @@ class Promotions:
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
                 self._commit(entry, self._journal.steps(entry.seq))
 
+    def latest(self, limit: int) -> list[dict[str, Any]]:
+        """What was promoted last and not taken back, the newest first."""
+        over: set[str] = set()
+        found = []
+        for one in reversed(self._journal.latest(2 * limit)):
+            if one.state == "done" and one.document_id not in over:
+                over.add(one.document_id)
+                if one.kind == "promote":
+                    told = {"id": one.document_id, "source": one.source, "target": one.target, "by": one.by}
+                    found.append({**told, "at": one.at, "commit": one.commit_id.removeprefix(NOTHING)})
+        return found[:limit]
+
     def facts(self) -> dict[str, Any]:
         """What is left of promotions that somebody came in between."""
         recent = self._journal.latest(200)

@@ -38,6 +38,7 @@ class Steward:
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
     waiting: Waiting  # the captures that wait for a decision
+    ground: Ground  # the vault, as a promotion meets it
     promotions: Promotions
     marked: Marked  # the job that does what people have marked
     dragged: Dragged  # the job that finishes what people have dragged
@@ -68,6 +69,7 @@ def steward(app: App) -> Steward:
         undo=undo,
         proposals=proposals,
         waiting=waiting,
+        ground=ground,
         promotions=promotions,
         dragged=Dragged(ground, promotions, Strays(ground, app.ledger, app.audit), app.repo),
         marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
