@@ -40,7 +40,22 @@ def entry(seq, who, before, after):
     kind = {"x": "undone", "k": "kept"}.get(who[0]) or ("create" if not before else "update" if after else "delete")
     undoes = int(who[1:] or 0)
     return Entry(
-        seq, 1000 + seq, kind, surface, tool, f"r{seq}", name, name, "default", "note", "i", "p", 1, before, after, undoes=undoes
+        seq,
+        1000 + seq,
+        kind,
+        surface,
+        tool,
+        f"r{seq}",
+        name,
+        name,
+        "default",
+        "note",
+        "i",
+        "p",
+        1,
+        before,
+        after,
+        undoes=undoes,
     )
 
 
@@ -79,7 +94,9 @@ def test_what_stands(given, taken, stands):
         pytest.param(["a,,1", "c,1,2"], "2", {1}, None, [], [1], "updatenote by you came after it", id="a command"),
         pytest.param(["a,,1", "h,1,2"], "2", {1}, None, [], [1], EDITED, id="an edit that was seen"),
         pytest.param(["a,,1", "a,9,2"], "2", {1, 2}, 2, [2], [1], EDITED, id="an edit between"),
-        pytest.param(["a,,1", "b,1,2", "a,2,3"], "3", {1, 3}, 3, [3], [1], "update by bob came after it", id="another key"),
+        pytest.param(
+            ["a,,1", "b,1,2", "a,2,3"], "3", {1, 3}, 3, [3], [1], "update by bob came after it", id="another key"
+        ),
         pytest.param(["a,,1"], "9", {1}, None, [], [1], EDITED, id="edited since"),
         pytest.param(["a,,1"], "", {1}, None, [], [1], GONE, id="removed since"),
         pytest.param(["h,,1", "a,1,"], "9", {2}, None, [], [2], THERE, id="another has its name"),
@@ -128,7 +145,9 @@ HAND = Writer("hand", 7)
         pytest.param([], "1", True, HAND, HAND, id="nobody knows of it"),
         pytest.param(["a,,1", "d,1,2"], "2", True, Writer("agent", 1001, "ann", "update"), None, id="with a stamp"),
         pytest.param(["a,,1"], "9", True, Writer("agent", 1001, "ann", "update"), HAND, id="edited, not stamped yet"),
-        pytest.param(["a,,1", "d,9,2"], "2", True, Writer("agent", 1001, "ann", "update"), HAND, id="edited and stamped"),
+        pytest.param(
+            ["a,,1", "d,9,2"], "2", True, Writer("agent", 1001, "ann", "update"), HAND, id="edited and stamped"
+        ),
         pytest.param(
             ["a,,1", "b,1,2", "d,2,3"],
             "3",
@@ -137,9 +156,13 @@ HAND = Writer("hand", 7)
             Writer("agent", 1002, "bob", "update"),
             id="two agents",
         ),
-        pytest.param(["a,,1", "b,1,2", "u2,2,1"], "1", True, Writer("agent", 1001, "ann", "update"), None, id="taken back"),
-        pytest.param(["k,1,2"], "2", False, None, Writer("agent", 1001, "ann", "update"), id="pruned"),
-        pytest.param(["a,1,2"], "2", False, None, Writer("agent", 1001, "ann", "update"), id="its first entries pruned"),
+        pytest.param(
+            ["a,,1", "b,1,2", "u2,2,1"], "1", True, Writer("agent", 1001, "ann", "update"), None, id="taken back"
+        ),
+        pytest.param(["k,1,2"], "2", False, None, Writer("agent", 7, "ann", "update"), id="pruned"),
+        pytest.param(
+            ["a,1,2"], "2", False, None, Writer("agent", 1001, "ann", "update"), id="its first entries pruned"
+        ),
     ],
 )
 def test_who_wrote_it(given, now, whole, made, changed):
