@@ -164,6 +164,9 @@ class Document:
     node: Node | None = None  # of a capture of type `entity`
     memo_relations: tuple[MemoRelation, ...] = ()  # of a capture of any other type, in their order, without repeats
     file: str | None = None  # of a capture of type `file`: the path of the stored file whose text it holds
+    superseded_by: str | None = (
+        None  # of a capture that a newer one replaces: the path part of the link to it, as written
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +235,7 @@ class Record:
     defects: tuple[Defect, ...]
     writable: bool
     file: str | None  # of a document of type `file`: the path of the stored file whose text it holds
+    superseded_by: str | None  # of a capture that is stale: what the link to the newer one says
 
 
 @dataclass(frozen=True, slots=True)

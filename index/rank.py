@@ -13,16 +13,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from index.chunk import ALIAS, SEPARATOR
+from index.model import Hit
 from index.rows import Match
 
 HALF = 10.0  # the BM25 score that counts half
 WORDS, NEAR, PAIRS, NAMES = 1.0, 0.3, 0.2, 0.2  # weights; half or twice of any changes little
 KNOWN, SPELT = 0.5, 0.8  # tokens a letter: up to the first the vector counts in full, from the second not at all
+STALE = 0.5  # what the score of a document counts that a newer one replaces: it gives way, and is still found
 NAMED = 0.9  # the score from which a note is one that the query names exactly
 
 # Scripts that are written without spaces, and Hangul, whose particles are part of the word.
@@ -128,6 +130,12 @@ def fused(cue: Cue, near: Sequence[Match], words: Sequence[Match], trust: float)
 def nearest(near: Sequence[Match]) -> list[Ranked]:
     """The documents of the vector leg alone; the score is the cosine similarity."""
     return _documents((_unit(match.value), match) for match in near)
+
+
+def yielding(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with those that a newer document replaces behind those that say as much."""
+    scored = [replace(hit, score=hit.score * STALE) if hit.record.superseded_by is not None else hit for hit in hits]
+    return sorted(scored, key=lambda hit: -hit.score)
 
 
 def _documents(scored: Iterable[tuple[float, Match]]) -> list[Ranked]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from index.encoders import hub
 from index.errors import Unavailable
 from index.model import Answer, Hit, Query
+from index.rank import yielding
 from index.trace import span
 
 if TYPE_CHECKING:  # it imports torch
@@ -123,7 +124,7 @@ class Reranker:
             return hits, (self.degraded or late,)
         pairs = sorted(zip(scores, head, strict=True), key=lambda pair: -pair[0])
         least = pairs[-1][0]
-        judged = [replace(hit, score=score) for score, hit in pairs]
+        judged = yielding([replace(hit, score=score) for score, hit in pairs])
         return (*judged, *(replace(hit, score=hit.score * least) for hit in rest)), ()
 
     def _wish(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from index.errors import Unavailable
 from index.model import Answer, Hit, Mode, Query, Record
-from index.rank import Ranked, cue, fused, keywords, nearest, trust
+from index.rank import Ranked, cue, fused, keywords, nearest, trust, yielding
 from index.trace import span
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
@@ -41,7 +41,7 @@ def search(query: Query, *, store: Store, catalog: Catalog, embedder: Embedder |
         pool = min(WIDEST, 4 * pool)  # one long document filled the pool
     with span("hydrate", documents=min(len(ranked), query.limit + SPARE)):
         records = catalog.records([one.doc_id for one in ranked[: query.limit + SPARE]])
-    hits = [_hit(one, records[one.doc_id]) for one in ranked if one.doc_id in records]
+    hits = yielding([_hit(one, records[one.doc_id]) for one in ranked if one.doc_id in records])
     asked = query.filter.workspace
     kept = [hit for hit in hits if asked is None or hit.record.workspace == asked]  # a second line: the store filters
     return Answer(tuple(kept[: query.limit]), mode, degraded)

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from index.errors import (
@@ -23,6 +23,10 @@ from index.errors import (
     Unavailable,
 )
 from mcp_server.observed import identified
+
+if TYPE_CHECKING:
+    from index.model import Record
+    from syncd.workspace import Workspace
 
 STATUS: Final[Mapping[str, int]] = {
     InvalidArgument.code: 400,
@@ -53,10 +57,28 @@ class Given(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _unsaid(value: object) -> bool:
+    return not value
+
+
 class Returned(BaseModel):
     """What a caller gets."""
 
     model_config = ConfigDict(frozen=True)
+
+
+class Replaceable(Returned):
+    """What a newer document may have replaced; said only where it has."""
+
+    stale: bool = Field(False, description="true: a newer one replaces it", exclude_if=_unsaid)
+    superseded_by: str | None = Field(None, description="The id of that one", exclude_if=_unsaid)
+
+
+def replaced(workspace: Workspace, record: Record) -> dict[str, Any]:
+    """The fields of `Replaceable`, of this document."""
+    if record.superseded_by is None:
+        return {}
+    return {"stale": True, "superseded_by": workspace.successor(record)}
 
 
 def status(error: MemexError) -> int:

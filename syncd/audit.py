@@ -288,6 +288,15 @@ class Audit:
         rows = self._ledger.rows("SELECT * FROM audit WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,))
         return Entry(*rows[0]) if rows else None
 
+    def trail(self, path: str) -> Iterator[Entry]:
+        """All entries about the file at `path`, the newest first, read a page at a time."""
+        last = self.head.seq + 1
+        while rows := self._ledger.rows(
+            "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20", (path, last)
+        ):
+            yield from (Entry(*row) for row in rows)
+            last = rows[-1][0]
+
     def of(self, *, id: str | None = None, path: str | None = None) -> list[Entry]:
         """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
         asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"

@@ -56,7 +56,7 @@ def table(found: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, colo
     rows = [
         (
             one["name"],
-            span(one["every_s"]),
+            one.get("cron") or span(one["every_s"]),
             _state(one),
             render.day(one["started_at"], zone) if one["started_at"] else "never",
             span(one["seconds"]) if one["seconds"] is not None else "",

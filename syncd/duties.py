@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from syncd.typed import setting
+from syncd.cron import unfit
+from syncd.names import objection, unnamable
+from syncd.typed import Tables, setting
+
+
+def _unfit(folder: str) -> str:
+    """Why a folder that a setting names can't take notes; "" = it can, as the vault's root, "", can."""
+    return objection(folder, new=True) if folder else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,23 @@ class GitSettings:
 class PromoteSettings:
     """Where a promoted capture goes."""
 
-    folder: str = setting("Notes", "The folder of the vault for captures for which no rule says another.")
+    marks: bool = setting(
+        True, "Whether a capture with the property `promote: true` is promoted by itself, once quiet."
+    )
+    folder: str = setting(
+        "Notes", "The folder of the vault for captures for which neither you nor a rule says another.", wrong=_unfit
+    )
+    name: str = setting(
+        "{title}", "The name of a promoted note; {title}, {date}, {source} and {id} are the capture's.", wrong=unnamable
+    )
+    rules: tuple[Any, ...] = setting(
+        (),
+        "Which captures go elsewhere: the first table counts of which all fits.",
+        kind=Tables("syncd.promotion", "Rule"),
+    )
+    attachments: str = setting(
+        "", "The folder for stored files whose notes are promoted; empty = beside the note.", wrong=_unfit
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +65,8 @@ class ReviewSettings:
 class ConsolidateSettings:
     """The report on what needs attention."""
 
-    cron: str = setting("0 3 * * *", "When the report is made: minute, hour, day, month, weekday; empty = never.")
+    cron: str = setting(
+        "0 3 * * *",
+        "When the report is made, by the local time: minute, hour, day, month, weekday; empty = only by hand.",
+        wrong=unfit,
+    )

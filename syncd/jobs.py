@@ -1,7 +1,8 @@
 """Run named pieces of background work at intervals, and remember how each one went.
 
 Law: a job never runs beside itself and never waits for another; a run that was missed is made up once; a job that fails
-stays scheduled; a clock that is set forward or back neither stops a job nor makes up its runs many times."""
+stays scheduled; a clock that is set forward or back neither stops a job nor makes up its runs many times. One that runs by the
+clock runs at the local time that was said, whatever the clock was before."""
 
 from __future__ import annotations
 
@@ -17,8 +18,10 @@ from apscheduler.executors.base import BaseExecutor
 from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.cron import CronTrigger
 
 from index.errors import MemexError, NotFound, Unavailable
+from syncd.cron import times
 from syncd.runs import Run, Runs
 
 log = logging.getLogger(__name__)
@@ -42,6 +45,7 @@ class Standing:
     failures: int
     next_run_at: int | None  # None while nothing is scheduled
     too_long: bool  # it is running, and longer than it should
+    cron: str = ""  # when it runs, if not every so often
 
 
 @dataclass(slots=True)
@@ -57,6 +61,7 @@ class _Job:
     asked: bool = False  # by hand
     runs: int = 0
     failures: int = 0
+    cron: str = ""
 
 
 class Jobs:
@@ -91,14 +96,34 @@ class Jobs:
 
         Work that knows better itself says `after` how many seconds its first run is due. A run of more than `limit_s` is
         shown as too long. A second job of the same name replaces the first."""
-        last = next(iter(self._kept.of(name, 1)), None) if self._kept else None
-        with self._changed:
-            self._jobs[name] = _Job(name, seconds, limit_s, work, last, last)
+        last = self._last(name)
         now = datetime.now(UTC)
         wait = _wait(last, seconds, now.timestamp()) if after is None else after
         first = now if soon else now + timedelta(seconds=wait)
-        trigger = _Every(seconds)
-        self._scheduler.add_job(self._run, trigger, args=(name,), id=name, replace_existing=True, next_run_time=first)
+        self._add(_Job(name, seconds, limit_s, work, last, last), _Every(seconds), first)
+
+    def cron(self, name: str, expression: str, work: Callable[[], object], *, limit_s: float = LIMIT_S) -> None:
+        """Run `work` at these local times, five words of cron. ValueError, with a sentence, for what is none.
+
+        A run that came due while nothing ran, or the first ever, is made up once, a while after the start."""
+        last = self._last(name)
+        now = datetime.now(UTC)
+        trigger = _Cron(expression)
+        due, then = trigger.after(now), trigger.after(trigger.after(now))
+        missed = last is None or trigger.after(_moment(last, now)) <= now
+        first = min(due, now + timedelta(seconds=LATE_S if last else FIRST_S)) if missed else due
+        every_s = (then - due).total_seconds()
+        self._add(_Job(name, every_s, limit_s, work, last, last, cron=expression), trigger, first)
+
+    def _last(self, name: str) -> Run | None:
+        return next(iter(self._kept.of(name, 1)), None) if self._kept else None
+
+    def _add(self, job: _Job, trigger: BaseTrigger, first: datetime) -> None:
+        with self._changed:
+            self._jobs[job.name] = job
+        self._scheduler.add_job(
+            self._run, trigger, args=(job.name,), id=job.name, replace_existing=True, next_run_time=first
+        )
 
     def start(self) -> None:
         """Begin; the scheduler's own chatter about a run that takes longer than its interval is not logged."""
@@ -226,6 +251,11 @@ def _wait(last: Run | None, seconds: float, now: float) -> float:
     return min(max(left, min(seconds, LATE_S)), seconds)
 
 
+def _moment(run: Run, now: datetime) -> datetime:
+    """When a run began, as far as its time can be believed."""
+    return datetime.fromtimestamp(min(max(0, run.started_at / 1000), now.timestamp()), UTC)
+
+
 def _standing(job: _Job, due: datetime | None) -> Standing:
     so_far = None if job.began is None else time.monotonic() - job.began
     began, took = (job.last.started_at, job.last.seconds) if job.last else (None, None)
@@ -241,6 +271,7 @@ def _standing(job: _Job, due: datetime | None) -> Standing:
         failures=job.failures,
         next_run_at=int(due.timestamp() * 1000) if due else None,
         too_long=so_far is not None and so_far > job.limit_s,
+        cron=job.cron,
     )
 
 
@@ -253,6 +284,27 @@ class _Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
         """When to run next."""
         return now + self.interval
+
+
+class _Cron(BaseTrigger):  # type: ignore[misc]  # the library has no types
+    """At the local times of an expression, of which those that were missed are owed once.
+
+    The library is asked about the wall clock alone: a time that a day has twice would be due again and again."""
+
+    def __init__(self, expression: str) -> None:
+        self._times = CronTrigger(**times(expression), timezone=UTC)
+
+    def after(self, moment: datetime) -> datetime:
+        """The first of the times after `moment`; one that a day lacks is as much later as the clock was set forward."""
+        wall, found = moment.astimezone().replace(tzinfo=UTC), moment
+        while found <= moment:
+            wall = self._times.get_next_fire_time(None, wall + timedelta(microseconds=1))
+            found = datetime.fromtimestamp(wall.replace(tzinfo=None).timestamp(), UTC)
+        return found
+
+    def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime:
+        """When to run next."""
+        return self.after(now)
 
 
 class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
@@ -270,9 +322,18 @@ class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
             if back > timedelta(seconds=1):
                 log.warning("the clock was set back by %s", back)
                 for job in self.get_all_jobs():
-                    job.modify(next_run_time=job.next_run_time - back)
+                    job.modify(next_run_time=_set_back(job, now, back))
         self._looked = now, ticked
         return list(super().get_due_jobs(now))
+
+
+def _set_back(job: Any, now: datetime, back: timedelta) -> datetime:
+    """When a job is due on a clock that went back; one that runs by the clock at its times, a run that is owed at once."""
+    if not isinstance(job.trigger, _Cron):
+        shifted: datetime = job.next_run_time - back
+        return shifted
+    due: datetime = min(job.next_run_time, job.trigger.after(now))
+    return due
 
 
 class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types

@@ -169,11 +169,15 @@ SCHEMA: tuple[str, ...] = (
     CREATE TABLE proposals (
         key TEXT PRIMARY KEY,
         kind TEXT NOT NULL,
+        subject TEXT NOT NULL,
         about TEXT NOT NULL,
         state TEXT NOT NULL,
+        said TEXT NOT NULL,
         report TEXT NOT NULL,
         at INTEGER NOT NULL
     ) STRICT;
+    CREATE INDEX proposals_of ON proposals (kind, subject);
+    CREATE INDEX proposals_state ON proposals (state);
     CREATE TABLE tended (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     """,
     """

@@ -21,6 +21,8 @@ _DROPPED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range
 _UNFIT = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\\\\]")
 DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|\Z)", re.IGNORECASE)
 NAME_BYTES, PATH_BYTES = 255, 1000
+HOLE = re.compile(r"\{([^{}]*)\}")
+HOLES = ("title", "date", "source", "id")  # of a capture: what a template for the name of its note may hold
 
 
 def look(text: str) -> str:
@@ -143,6 +145,16 @@ def _strange(part: str) -> str:
     if len(part.encode()) > NAME_BYTES:
         return f"has a name in it that is longer than {NAME_BYTES} bytes"
     return ""
+
+
+def unnamable(template: str) -> str:
+    """Why names can't be made by this template ("" = they can): what follows it in a message."""
+    unknown = next((hole for hole in HOLE.findall(template) if hole not in HOLES), None)
+    if unknown is not None:
+        return f"holds {{{unknown}}}, which is not known; there are {', '.join(f'{{{hole}}}' for hole in HOLES)}"
+    if "/" in template:
+        return "must be a name without a folder"
+    return "" if template.strip() else "must not be empty"
 
 
 def ignoring(patterns: Sequence[str]) -> Callable[[str], bool]:

@@ -26,7 +26,7 @@ from syncd.memo_relations import relations
 from syncd.naming import numbers, told
 from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
 from syncd.place import INBOX, Place, place
-from syncd.properties import Properties, as_text, as_time
+from syncd.properties import Properties, as_text, as_time, for_the_person
 from syncd.secrets import defects as secrets_in
 
 TYPES = frozenset({"note", "file", "entity"})
@@ -92,7 +92,7 @@ def parse(
         updated_at=own.time("updated_at"),
         version=own.version(),
         headings=tuple(found.headings),
-        links=(*_property_links(own.values), *found.links),
+        links=(*_property_links(own.known()), *found.links),
         callouts=tuple(found.callouts),
         tasks=tuple(found.tasks),
         blocks=tuple(found.blocks),
@@ -101,6 +101,7 @@ def parse(
         memo_relations=stated,
         node=replace(node, tags=_distinct(tags)) if node else None,
         file=file,
+        superseded_by=own.successor(),
     )
 
 
@@ -199,6 +200,16 @@ class _Owned:
         if self.get("file") is not None:
             self._defect("bad-file", "`file` does not lead to a file of this workspace, as `[[Captures/…/report.pdf]]`")
         return None
+
+    def successor(self) -> str | None:
+        """What the link to the capture that replaces this one says; None when nothing does."""
+        text = self.text("superseded_by") if self.where.scope == "captures" else None
+        return next((link.target for link in wikilinks(text)), text.strip()) or None if text else None
+
+    def known(self) -> dict[str, Any]:
+        """The properties without those by which a person is told of other notes, which are no part of what this one says."""
+        captured = self.where.scope == "captures"
+        return {key: value for key, value in self.values.items() if not (captured and for_the_person(key))}
 
     def time(self, name: str) -> int | None:
         value = self.get(name)

@@ -14,6 +14,8 @@ from typing import Any
 import frontmatter
 import yaml
 
+# How the keys begin by which Memex tells a person of notes of the vault proper.
+SUGGESTED = "suggested_"
 OWNED = frozenset(
     {
         "id",
@@ -95,6 +97,11 @@ def fences(text: str) -> tuple[int, int, int]:
     return 0, 0, int(text.startswith("\ufeff"))
 
 
+def for_the_person(key: str) -> bool:
+    """Whether what `key` says is a suggestion to the person, drawn from notes that no agent sees."""
+    return key.strip().casefold().startswith(SUGGESTED)
+
+
 def reserved(key: str) -> bool:
     """Whether `key` is one of `OWNED`. Letter case does not count, because in Obsidian it does not either."""
     return key.strip().casefold() in OWNED
@@ -122,6 +129,28 @@ def scan(inner: str) -> Properties:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not valid YAML"
         raise FrontmatterError(f"line {mark.line + 2}: {problem}" if mark else problem) from error
+
+
+def scalars(inner: str) -> list[tuple[int, int, str | None, str]] | None:
+    """Each single value between the fences, keys too: start, end, kind of quotes, what it says; None: it is no YAML."""
+    events = _events(inner)
+    if events is None:
+        return None
+    found: list[Any] = [event for event in events if isinstance(event, yaml.ScalarEvent)]
+    return [(event.start_mark.index, event.end_mark.index, event.style, event.value) for event in found]
+
+
+def shape(inner: str) -> list[tuple[str, str | None]] | None:
+    """How what stands between the fences is built, whatever its values say; None when it is no YAML."""
+    events = _events(inner)
+    return None if events is None else [(type(event).__name__, getattr(event, "style", None)) for event in events]
+
+
+def _events(inner: str) -> list[Any] | None:
+    try:
+        return list(yaml.parse(inner, Loader=yaml.CSafeLoader)) if len(inner.encode()) <= LARGEST else None
+    except (yaml.YAMLError, UnicodeEncodeError):
+        return None
 
 
 def as_text(value: Any) -> str | None:

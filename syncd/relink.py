@@ -1,26 +1,23 @@
 """Rewrite the links of a note so that they still lead where they led, after files were moved.
 
 Law, tested: every link leads to the same file as before; a link that does so already keeps its bytes, and of one that
-does not only the path changes: subpath, display text, size, quotes and style of writing stay.
-
-What counts as a link, and what may be rewritten, follows Obsidian: not code, not HTML comments, not math."""
+does not only the path changes: subpath, display text, size, quotes and style of writing stay. (The text of a Markdown
+link that is the old name becomes the new name, as in Obsidian.)"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
 
+from index.identity import fold
 from index.model import Link
-from syncd.inline import wikilink
-from syncd.markdown import outline
-from syncd.note import FrontmatterError, properties, split
+from syncd.properties import fences, shape
 from syncd.resolve import Paths
+from syncd.spots import Spot, Spots, in_note
 
-_WIKI: Final = re.compile(r"\[\[((?:[^\[\]\r\n]|\[(?!\[)|\](?!\]))++)\]\]")
-_PLAIN: Final = re.compile(r"[^\s#%()<>?\\]")  # what a Markdown destination may hold as it is; other scripts do too
+_STRANGE: Final = re.compile(r"[\[\]\\|<>`*$%!]")  # in a name: it would say something else as the text of a link
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,158 +27,138 @@ class Move:
     moved: Mapping[str, str]  # old path -> new path
     before: Paths
     after: Paths
+    relative: bool = False  # Obsidian's "New link format", for links whose own form says nothing
+    private: Callable[[str, str], bool] = lambda _source, _target: False  # whether the note may not say the folder
+    only_broken: bool = False  # leave links that lead anywhere: somebody else has mended what was to be mended
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Other text for a part of a text."""
+
+    start: int
+    end: int
+    text: str
 
 
 def relinked(text: str, old: str, new: str, move: Move) -> tuple[str, list[str]]:
     """The text of the note that was at `old` and is at `new` now, and the targets of links that could not be kept."""
-    front, body = split(text)
-    lost: list[str] = []
-    aim = _aim(old, new, move, lost)
-    written = _body(body, aim)
-    return _front(front, aim, lost) + written, lost
+    edits, lost = edited(in_note(text), old, new, move, text)
+    cut = fences(text)[2]
+    front = [edit for edit in edits if edit.start < cut]
+    if front and _shape(spliced(text[:cut], front)) != _shape(text[:cut]):
+        edits = edits[len(front) :]
+        lost += (text[edit.start : edit.end] for edit in front)
+    return spliced(text, edits), lost
 
 
-def _aim(old: str, new: str, move: Move, lost: list[str]) -> Callable[[Link], str | None]:
-    """What the path of a link is to be; None to leave it as it is."""
+def _shape(front: str) -> list[tuple[str, str | None]] | None:
+    start, end, _ = fences(front)
+    return shape(front[start:end])
 
-    def aim(link: Link) -> str | None:
-        if not link.target:
-            return None
-        led = move.before.resolve(link.target, old)
-        if led is None:
-            return None
-        wanted = move.moved.get(led, led)
-        if move.after.resolve(link.target, new) == wanted:
-            return None
-        for target in _spellings(link.target, wanted, new):
-            if move.after.resolve(target, new) == wanted:
-                return target
-        lost.append(link.target)
+
+def spliced(text: str, edits: Iterable[Edit]) -> str:
+    """The text with its edits, which are in order and don't overlap."""
+    pieces, done = [], 0
+    for edit in edits:
+        pieces += [text[done : edit.start], edit.text]
+        done = edit.end
+    return "".join(pieces) + text[done:] if pieces else text
+
+
+def edited(spots: Spots, old: str, new: str, move: Move, text: str = "") -> tuple[list[Edit], list[str]]:
+    """What to change at these spots of a file that was at `old` and is at `new` now, and what could not be kept."""
+    edits: list[Edit] = []
+    lost = [link.target for link in spots.unclear if _wanted(link, old, new, move, whole=False)]
+    for spot in spots.found:
+        found = _wanted(spot.link, old, new, move, whole=spot.whole)
+        if found is None:
+            continue
+        led, wanted = found
+        said = _said(spot, led, wanted, (old, new), move)
+        if said is None:
+            lost.append(spot.link.target)
+            continue
+        label = _label(spot, led, wanted, text)
+        edits += [*([label] if label else []), Edit(spot.start, spot.end, said)]
+    edits.sort(key=lambda edit: edit.start)
+    return edits, lost
+
+
+def _wanted(link: Link, old: str, new: str, move: Move, *, whole: bool) -> tuple[str, str] | None:
+    """Where a link led and is to lead; None when it does already."""
+    if not link.target:
         return None
+    led = move.before.at(link.target) if whole else move.before.resolve(link.target, old)
+    if led is None:
+        return None
+    wanted = move.moved.get(led, led)
+    leads = move.after.at(link.target) if whole else move.after.resolve(link.target, new)
+    if leads is not None and move.only_broken:
+        return None
+    if leads == wanted and not (
+        not whole
+        and link.target.startswith(("./", "../"))
+        and move.before.beside(link.target, old) == led
+        and move.after.beside(link.target, new) != wanted  # it is found by its name alone, which others may not do
+    ):
+        return None
+    return led, wanted
 
-    return aim
+
+def _said(spot: Spot, led: str, wanted: str, source: tuple[str, str], move: Move) -> str | None:
+    """What the spot is to say: the first spelling that leads there and can be written there."""
+    if spot.whole:
+        return spot.says(wanted)
+    for target in _spellings(spot.link.target, led, wanted, source, move):
+        if move.after.resolve(target, source[1]) == wanted and (said := spot.says(target)) is not None:
+            return said
+    return None
 
 
-def _spellings(target: str, wanted: str, source: str) -> list[str]:
+def _spellings(target: str, led: str, wanted: str, source: tuple[str, str], move: Move) -> list[str]:
     """How `wanted` could be written, in the manner of `target` first; a full path from the root is always understood."""
-    whole = wanted if target.lower().endswith(".md") or not wanted.lower().endswith(".md") else wanted[:-3]
+    old, new = source
+    bare = not target.lower().endswith(".md")
+    whole, was = (_without(wanted), _without(led)) if bare else (wanted, led)
+    short = whole.rpartition("/")[2]
+    if move.private(new, wanted):
+        return [short]
+    near = _relative(whole, new)
+    dotted = near if near.startswith("../") else f"./{near}"
     if target.startswith("/"):
         return [f"/{whole}", whole]
     if target.startswith(("./", "../")):
-        return [_relative(whole, source), whole, f"/{whole}"]
-    short = whole.rpartition("/")[2]
-    return [*([] if "/" in target else [short]), whole, f"/{whole}"]
+        return [dotted, whole, f"/{whole}"]
+    from_root, from_here = fold(target) == fold(was), fold(target) == fold(_relative(was, old))
+    if "/" not in target and not from_here:
+        first = [short]
+    elif "/" not in target:
+        first = [short, *([near] if move.relative else [])]
+    else:
+        first = [near] if from_here and (move.relative or not from_root) else []
+    return [*first, *([near, dotted] if move.relative and not from_root else []), whole, f"/{whole}"]
+
+
+def _without(path: str) -> str:
+    """A note's path as most links say it."""
+    return path[:-3] if path.lower().endswith(".md") else path
 
 
 def _relative(path: str, source: str) -> str:
+    """`path` as seen from the folder of `source`: without "./", as Obsidian writes it."""
     here, there = source.split("/")[:-1], path.split("/")
     while here and len(there) > 1 and here[0] == there[0]:
         here, there = here[1:], there[1:]
-    return "/".join(("..",) * len(here) or (".",)) + "/" + "/".join(there)
+    return "/".join(("..",) * len(here) + tuple(there))
 
 
-# The body
-
-
-def _body(body: str, aim: Callable[[Link], str | None]) -> str:
-    found = outline(body)
-    pieces, done = [], 0
-    for at, link in sorted(zip(found.places, found.links, strict=True), key=lambda pair: pair[0]):
-        target = aim(link)
-        span = None if target is None else _span(body, at, link)
-        if target is None or span is None or span[0] < done:
-            continue
-        start, end, pointed = span
-        pieces += [body[done:start], target if link_is_wiki(body, at) else _destination(target, pointed=pointed)]
-        done = end
-    return "".join(pieces) + body[done:]
-
-
-def link_is_wiki(body: str, at: int) -> bool:
-    """Whether what begins at `at` is a wikilink or an embed of that form."""
-    return body.startswith(("[[", "![["), at)
-
-
-def _span(body: str, at: int, link: Link) -> tuple[int, int, bool] | None:
-    """Where the path of the link that begins at `at` stands in the body, and whether it stands between `<` and `>`."""
-    if link_is_wiki(body, at):
-        start = body.index("[[", at) + 2
-        start += len(body[start:]) - len(body[start:].lstrip()) if body[start : start + 1].isspace() else 0
-        return (start, start + len(link.target), False) if body.startswith(link.target, start) else None
-    opening = re.compile(r"\]\(\s*+(<?)|\]:[ \t]++(<?)")
-    display = len(link.display or "")
-    match = opening.match(body, body.index("[", at) + 1 + display)
-    if match is None:
+def _label(spot: Spot, led: str, wanted: str, text: str) -> Edit | None:
+    """The text of a Markdown link that is the old name becomes the new one."""
+    if spot.label is None:
         return None
-    pointed = bool(match[1] or match[2])
-    ending = re.compile(r"[#>]" if pointed else r"[#\s]|\)").search(body, match.end())
-    end = ending.start() if ending else len(body)
-    if not pointed and body[match.start() : match.start() + 2] == "](":
-        end = _closed(body, match.end())
-    return match.end(), end, pointed
-
-
-def _closed(body: str, at: int) -> int:
-    """Where a destination without `<` ends: at white space, a subpath, or the bracket that closes it."""
-    depth = 0
-    while at < len(body):
-        character = body[at]
-        if character == "\\":
-            at += 1
-        elif character == "(":
-            depth += 1
-        elif character.isspace() or character == "#" or (character == ")" and not depth):
-            break
-        elif character == ")":
-            depth -= 1
-        at += 1
-    return min(at, len(body))
-
-
-def _destination(target: str, *, pointed: bool) -> str:
-    """A path as a Markdown destination: only what Markdown would misread is encoded, as Obsidian does."""
-    kept = _PLAIN if not pointed else re.compile(r"[^#%<>?\\\r\n]")
-    return "".join(character if kept.fullmatch(character) else quote(character, safe="") for character in target)
-
-
-# The properties
-
-
-def _front(front: str, aim: Callable[[Link], str | None], lost: list[str]) -> str:
-    """The properties with their links rewritten, each within its quotes; as they are where that can't be done safely."""
-    if "[[" not in front:
-        return front
-    changes: list[tuple[int, int, str]] = []
-    for match in _WIKI.finditer(front):
-        link = wikilink(match[1], "wikilink")
-        target = aim(link) if link else None
-        if link is None or target is None:
-            continue
-        start = front.index(link.target, match.start(1))
-        changes.append((start, start + len(link.target), _quoted(target, front, match.start())))
-    if not changes:
-        return front
-    pieces, done = [], 0
-    for start, end, target in changes:
-        pieces += [front[done:start], target]
-        done = end
-    written = "".join(pieces) + front[done:]
-    try:
-        if _keys(written) == _keys(front):
-            return written
-    except FrontmatterError:
-        pass  # they could not be read before either, or could not be after
-    lost.extend(front[start:end] for start, end, _ in changes)
-    return front
-
-
-def _keys(front: str) -> list[str]:
-    return list(properties(front))
-
-
-def _quoted(target: str, front: str, at: int) -> str:
-    """`target` as it stands inside the quotes that are open at `at`, if any are."""
-    line = front[front.rfind("\n", 0, at) + 1 : at]
-    if line.count('"') % 2:
-        return target.replace("\\", "\\\\").replace('"', '\\"')
-    return target.replace("'", "''") if line.count("'") % 2 else target
+    old, new = led.rpartition("/")[2], wanted.rpartition("/")[2]
+    label = text[slice(*spot.label)]
+    if old == new or label not in (old, _without(old)) or _STRANGE.search(new):
+        return None
+    return Edit(*spot.label, new if label == old else _without(new))

@@ -13,10 +13,10 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from index.errors import Conflict, Unavailable
 from syncd import moves
@@ -47,6 +47,20 @@ _OPTIONS = (
 )
 _PATIENCE_S = 30
 _LOG = "logs/HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command of Git ended, what it wrote and what it complained of."""
+
+    status: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        """What it wrote, where that is one line."""
+        return self.out.decode("utf-8", "surrogateescape").strip()
 
 
 class Repo:
@@ -187,6 +201,35 @@ class Repo:
             except _git().exc.GitError:
                 return None
 
+    def run(
+        self,
+        command: str,
+        *options: str,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        out: IO[bytes] | None = None,
+    ) -> Ran:
+        """Run a command that may change something, however long it takes: a write that is cut short leaves locks.
+
+        Command and options are constants of our code or hex of Git's. What it writes goes to `out`, if there is one."""
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(given)
+            stdin.seek(0)
+            try:
+                status, told, err = getattr(self._open().git, command.replace("-", "_"))(
+                    *options,
+                    istream=stdin,
+                    env=dict(env or {}),
+                    output_stream=out,
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                )
+            except _git().exc.GitError as failure:
+                return Ran(127, b"", _words(failure))
+        return Ran(int(status), b"" if out else told, str(err))
+
     def blob(self, name: str) -> bytes | None:
         """What is in a file that Git holds under this name, in hex; None when it has none."""
         try:
@@ -216,6 +259,10 @@ class Repo:
         """The folder of Git's own files that all work trees of the repository share."""
         folder = self._folder()
         return Path(self.vault) if folder is None else _common(folder)
+
+    def own_folder(self) -> Path:
+        """The folder of Git's own files of this work tree."""
+        return self._folder() or Path(self.vault)
 
     def busy(self) -> str:
         """What says that the files are not consistent just now, e.g. "index.lock" or "MERGE_HEAD"; "" = nothing."""
@@ -248,7 +295,7 @@ class Repo:
             with tempfile.TemporaryFile() as text:
                 text.write(message.encode())
                 text.seek(0)
-                with ask.custom_environment(**self._identity()):
+                with ask.custom_environment(**self.identity()):
                     ask.commit("--quiet", "--no-gpg-sign", "--cleanup=verbatim", "--file=-", istream=text)
         except _git().exc.GitError as failure:
             raise Unavailable(f"git could not commit: {_words(failure)}", retryable=False) from failure
@@ -293,14 +340,13 @@ class Repo:
         )
         return ask
 
-    def _identity(self) -> dict[str, str]:
-        """Who commits, when the person has not told Git who they are."""
-        try:
-            self._open().git.var("GIT_COMMITTER_IDENT", kill_after_timeout=_PATIENCE_S)
-        except _git().exc.GitError:
-            who = {"NAME": "Memex", "EMAIL": "memex@localhost"}
-            return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
-        return {}
+    def identity(self, author: str = "") -> dict[str, str]:
+        """Who commits: the person, or Memex when they have not told Git who they are. `author`: who wrote, if not they."""
+        told = {"AUTHOR": author} if author else {}
+        if self.answer("var", "GIT_COMMITTER_IDENT") is None:
+            told = {"AUTHOR": author or "Memex", "COMMITTER": "Memex"}
+        names = {f"GIT_{role}_NAME": name for role, name in told.items()}
+        return names | {f"GIT_{role}_EMAIL": "memex@localhost" for role in told}
 
 
 def _git() -> ModuleType:

@@ -16,6 +16,7 @@ class Paths:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._named: dict[str, list[tuple[str, str]]] = defaultdict(list)  # folded base name -> folded path, path
+        self._whole: dict[str, list[str]] = defaultdict(list)  # folded path -> paths; more than one: case twins
         for path in paths:
             self.add(path)
 
@@ -23,11 +24,18 @@ class Paths:
         """Learn of one more file."""
         folded = fold(path)
         self._named[_base(folded)].append((folded, path))
+        self._whole[folded].append(path)
 
     def remove(self, path: str) -> None:
         """Forget a file."""
         folded = fold(path)
         self._named[_base(folded)].remove((folded, path))
+        self._whole[folded].remove(path)
+
+    def at(self, path: str) -> str | None:
+        """The file that is exactly at `path` from the root, as a canvas names it."""
+        twins = self._whole.get(fold(path), ())
+        return path if path in twins else min(twins, default=None)
 
     def resolve(self, target: str, source: str) -> str | None:
         """The file that a link in the note `source` leads to; None when there is none. An empty target is the note itself."""
@@ -37,22 +45,20 @@ class Paths:
         if wanted.startswith("/"):
             return self._exact(wanted[1:])
         if wanted.startswith(("./", "../")):
-            joined = _joined(here, wanted)
-            if joined is not None and (found := self._exact(joined)):
+            if found := self.beside(target, source):
                 return found
             wanted = "/".join(part for part in wanted.split("/") if part not in (".", ".."))
         if found := self._exact(wanted):
             return found
-        for name in (wanted, f"{wanted}.md"):
-            if found := self._nearest(name, here):
-                return found
-        return None
+        return next((found for name in _names(wanted) if (found := self._nearest(name, here))), None)
+
+    def beside(self, target: str, source: str) -> str | None:
+        """The file that `target`, which begins with a dot, names from the folder of `source`, taken at its word."""
+        joined = _joined(fold(source).rpartition("/")[0], fold(target))
+        return None if joined is None else self._exact(joined)
 
     def _exact(self, wanted: str) -> str | None:
-        for name in (wanted, f"{wanted}.md"):
-            if found := sorted(path for folded, path in self._named.get(_base(name), ()) if folded == name):
-                return found[0]
-        return None
+        return next((min(found) for name in _names(wanted) if (found := self._whole.get(name))), None)
 
     def _nearest(self, wanted: str, here: str) -> str | None:
         """Of the files whose path ends so: those below the source's folder first, then the shortest, then by name."""
@@ -60,6 +66,11 @@ class Paths:
         found = [pair for pair in self._named.get(_base(wanted), ()) if f"/{pair[0]}".endswith(ending)]
         below = f"{here}/" if here else ""
         return min(found, key=lambda pair: (not pair[0].startswith(below), len(pair[0]), pair))[1] if found else None
+
+
+def _names(wanted: str) -> tuple[str, ...]:
+    """What a file may be called that a link calls `wanted`: only `.md` may be left out, and then it is looked up last."""
+    return (wanted, f"{wanted}.md") if "." in _base(wanted) else (f"{wanted}.md",)
 
 
 def _base(path: str) -> str:

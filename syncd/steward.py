@@ -4,6 +4,7 @@ Law: nothing here is handed to the rim. It reads the vault proper and writes to 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,8 +12,11 @@ from typing import TYPE_CHECKING
 
 from index.errors import MemexError
 from index.model import Record
+from syncd.commits import Commits
 from syncd.history import History
+from syncd.proposals import Proposals
 from syncd.undo import Undo
+from syncd.waiting import Waiting
 
 if TYPE_CHECKING:
     from syncd.app import App
@@ -22,23 +26,35 @@ if TYPE_CHECKING:
 class Steward:
     """The parts, each with its own law."""
 
+    commits: Commits
     history: History
     undo: Undo
+    proposals: Proposals  # what was proposed to the vault's owner
+    waiting: Waiting  # the captures that wait for a decision
 
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
+    own = app.settings
     history = History(app.audit, app.vault, app.past, app.repo, lambda name: _found(app, name))
     undo = Undo(
         app.audit,
         app.vault,
         history,
-        inbox=app.settings.vault.inbox,
+        inbox=own.vault.inbox,
         found=lambda name: _found(app, name),
         workspaces=app.desk.workspaces,
         indexed=lambda paths: _indexed(app, paths),
     )
-    return Steward(history, undo)
+    proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
+    waiting = Waiting(app.shelf.slots["captures"], app.vault)
+    return Steward(
+        commits=Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox),
+        history=history,
+        undo=undo,
+        proposals=proposals,
+        waiting=waiting,
+    )
 
 
 def _found(app: App, name: str) -> Record | None:

@@ -32,16 +32,30 @@ class Variants:
 
 
 @dataclass(frozen=True, slots=True)
+class Tables:
+    """A list of tables, all of one kind: a dataclass, from a module imported when needed."""
+
+    module: str
+    name: str
+
+    def cls(self) -> type[Any]:
+        """The class of each table."""
+        found: type[Any] = getattr(import_module(self.module), self.name)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """One setting as people know it."""
 
     name: str  # section.key
-    kind: Any  # a type, or Variants
+    kind: Any  # a type, Tables or Variants
     default: Any
     doc: str
     least: float | None = None
     most: float | None = None
     secret: bool = False
+    wrong: Callable[[Any], str] | None = None  # what is wrong with a value of that type; "" = nothing
 
     @property
     def type(self) -> str:
@@ -58,9 +72,10 @@ def setting(  # what a settings dataclass writes behind each field
     secret: bool = False,
     variants: Variants | None = None,
     kind: Any = None,
+    wrong: Callable[[Any], str] | None = None,
 ) -> Any:
     """A field of a settings dataclass: its default, the sentence that documents it, its bounds."""
-    metadata = {"doc": doc, "least": least, "most": most, "secret": secret, "kind": variants or kind}
+    metadata = {"doc": doc, "least": least, "most": most, "secret": secret, "kind": variants or kind, "wrong": wrong}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -82,7 +97,7 @@ def listed(cls: type[Any], prefix: str) -> list[Setting]:
 
 def words(kind: Any) -> str:
     """A type as people read it: `list of text`, `one of hybrid, vector, text`."""
-    if isinstance(kind, Variants):
+    if isinstance(kind, Tables | Variants):
         return "list of tables"
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -110,7 +125,11 @@ def typed(setting: Setting, value: Any, *, text: bool) -> Any:
     """`value` as the setting's type. Raises ValueError with a sentence; `text`: it comes from the environment or a flag."""
     if isinstance(setting.kind, Variants):
         return _variants(setting.kind, _decoded(value) if text else value)
+    if isinstance(setting.kind, Tables):
+        return _tables(setting.kind, _decoded(value) if text else value)
     found = _typed(setting.kind, value, text=text)
+    if setting.wrong is not None and (why := setting.wrong(found)):
+        raise ValueError(why)
     if isinstance(found, int | float) and not isinstance(found, bool):
         if setting.least is not None and found < setting.least:
             raise ValueError(f"must be at least {setting.least:g}")
@@ -216,14 +235,24 @@ def _variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
     kind = given.pop("kind", None)
     if kind not in variants.kinds:
         raise ValueError(f'"kind" must be one of {", ".join(variants.kinds)}')
-    cls = variants.cls(kind)
+    return _made(variants.cls(kind), given, f" for kind {kind}")
+
+
+def _tables(tables: Tables, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
+        raise ValueError("must be a list of tables")
+    return tuple(_made(tables.cls(), entry, f" in table {place}") for place, entry in enumerate(value, 1))
+
+
+def _made(cls: type[Any], given: Mapping[str, Any], of: str) -> Any:
+    """One table as a value of its class; what is wrong with it is said in one sentence. `of` tells which table it is."""
     known = {setting.name.removeprefix("."): setting for setting in listed(cls, "")}
-    mistakes = [f"{name} is not known for kind {kind}{closest(name, known)}" for name in given if name not in known]
+    mistakes = [f"{name} is not known{of}{closest(name, known)}" for name in given if name not in known]
     missing = [
         field.name for field in dataclasses.fields(cls)
         if field.default is MISSING and field.default_factory is MISSING and field.name not in given
     ]  # fmt: skip
-    mistakes += [f"{name} is missing for kind {kind}" for name in missing]
+    mistakes += [f"{name} is missing{of}" for name in missing]
     values = {}
     for name in given.keys() & known.keys():
         try:
@@ -232,4 +261,7 @@ def _variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
             mistakes.append(f"{name} {error}")
     if mistakes:
         raise ValueError("; ".join(sorted(mistakes)))
-    return cls(**values)
+    try:
+        return cls(**values)
+    except ValueError as error:  # what the class itself finds wrong
+        raise ValueError(f"{error}{of}") from None

@@ -5,7 +5,6 @@ what fails changed nothing; absence is not deletion: only `Listing.gone` says th
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
@@ -16,9 +15,10 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.model import Stat
 from syncd import durable
+from syncd.failures import failure
 from syncd.listing import ANY_SIZE, AWAY, Listing, Survey, Wanted, unfit, unwanted, words
 from syncd.names import ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
 from syncd.openat import FOLDER, Calls, entries, lstat
@@ -116,19 +116,23 @@ class Vault:
             )
         return []
 
-    def beside(self) -> Iterator[str]:
-        """The paths of all files that are no notes; folders that can't be read are passed over."""
+    def everything(self, ignores: Callable[..., bool] = ignored) -> Iterator[str]:
+        """The paths of all files, also of those that were asked to be left out; a folder that can't be read is passed over."""
         folders = [""]
         while folders:
             with suppress(OSError):
                 for path, entry in entries(self._calls.open, self._fd, folders.pop()):
                     inner = entry.is_dir(follow_symlinks=False)
-                    if not utf8(entry.name) or self.ignores(path, folder=inner):
+                    if not utf8(entry.name) or ignores(path, folder=inner):
                         continue
                     if inner:
                         folders.append(path)
-                    elif not note(entry.name):
+                    else:
                         yield path
+
+    def beside(self) -> Iterator[str]:
+        """The paths of all files that are no notes; folders that can't be read are passed over."""
+        return (path for path in self.everything(self.ignores) if not note(path))
 
     # Reading
 
@@ -351,7 +355,7 @@ class Vault:
         except OSError as error:
             if not self.present():
                 raise Unavailable(LOST) from error
-            raise _failure(error, path, making=making) from error
+            raise failure(error, path, making=making) from error
 
 
 def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
@@ -367,22 +371,3 @@ def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
 def _aged(entry: os.DirEntry[str], older_s: float) -> bool:
     """Whether the file has been as it is for so long: a write in hand takes moments."""
     return not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s
-
-
-def _failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line a case
-    match error.errno:
-        case errno.EEXIST:
-            return Conflict(f"{path} exists already")
-        case errno.ENOTEMPTY:
-            return Conflict(f"{path} is not empty")
-        case errno.ENOENT:
-            return NotFound(f"nothing is at {path}")
-        case errno.ENOTDIR | errno.ELOOP | errno.EXDEV | errno.EISDIR:
-            blocked = Conflict if making else NotFound
-            return blocked(f"no file is at {path}: a link or another file stands in its way")
-        case errno.ENAMETOOLONG:
-            return InvalidArgument(f"the name of {path} is too long for the disk")
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Unavailable(f"{path}: {words(error)}", retryable=False)
-        case _:
-            return Unavailable(f"{path}: {words(error)}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from index.enrich import Enrichment
 from index.errors import NotFound, Unavailable
-from index.identity import fold
+from index.identity import fold, owner, stem
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.query import restriction
@@ -190,6 +190,17 @@ class Workspace:
         """What is known of the document that answers to `id`."""
         return self._record(id)
 
+    def successor(self, record: Record) -> str | None:
+        """The id of the document of this workspace that replaces `record`; None when none does, or its link leads elsewhere."""
+        if record.superseded_by is None:
+            return None
+        wanted, own = stem(record.superseded_by), f"{self._tools.inbox}/{self.name}/"
+        alike = [path for path in list(self._index.manifest) if path.startswith(own) and stem(path) == wanted]
+        ends = fold(f"/{record.superseded_by.removesuffix('.md')}.md")  # a link may say folders too
+        meant = [path for path in alike if fold(f"/{path}").endswith(ends)] or alike
+        found = self._index.at(owner(meant)) if meant else None
+        return found.id if found and found.path != record.path else None
+
     def writers(self, record: Record) -> tuple[Writer | None, Writer | None]:
         """Who made a document, and who changed it last, as the log knows it; None = it does not know, and = nobody did.
 
@@ -274,7 +285,7 @@ class Workspace:
         """The documents by address whose addresses have one of these bases."""
         root, found = self._root, set[str]()
         for one in bases:
-            for path, title, kind in (row for stem in stems(one) for row in self._index.titled(f"{root}{stem}")):
+            for path, title, kind in (row for name in stems(one) for row in self._index.titled(f"{root}{name}")):
                 record = self._index.at(path) if kind == "file" else None  # which may be named for more than its title
                 if base(self._plain(path, called(record) if record else title, kind)) == one:
                     found.add(path[len(root) :])

@@ -152,3 +152,50 @@ def test_encoders_are_read_in_their_order(home):
     assert load({"vault.path": "/v"}, home).embed.encoders == (Local("m"), Bundled("int8"))
     with pytest.raises(InvalidArgument, match="precision must be one of fp32, int8"):
         load({"vault.path": "/v"}, home | {"MEMEX_EMBED__ENCODERS": '[{"kind": "bundled", "precision": "fp8"}]'})
+
+
+def test_rules_of_promotion_are_tables(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text(
+        '[vault]\npath = "x"\n[promote]\nfolder = ""\nname = "{date} {title}"\n'
+        '[[promote.rules]]\ntag = "project"\nfolder = "Projects"\n[[promote.rules]]\nfolder = "All"\nname = "{title}"\n'
+    )
+    found = load({"config": str(file)}, {"HOME": str(tmp_path)}).promote
+    assert [(rule.folder, rule.tag, rule.name) for rule in found.rules] == [
+        ("Projects", "project", ""),
+        ("All", "", "{title}"),
+    ]
+    assert (found.folder, found.name) == ("", "{date} {title}")
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("folder = '../x'", "promote.folder"),
+        ("folder = '.obsidian'", "hidden name"),
+        ("name = '{titel}'", "{titel}, which is not known; there are {title}"),
+        ("name = ' '", "must not be empty"),
+        ("attachments = '/etc'", "relative to the vault"),
+        ("rules = ['Projects']", "must be a list of tables"),
+        ("rules = [{tag = 'a'}]", "folder is missing in table 1"),
+        ("rules = [{folder = 'a'}, {folder = 'b', tags = 'c'}]", "tags is not known in table 2; did you mean tag?"),
+        ("rules = [{folder = 'a', tag = 1}]", "tag must be text"),
+        ("rules = [{folder = 'a/../b'}]", "one name between slashes in table 1"),
+        ("rules = [{folder = 'a', name = 'b/c'}]", "without a folder in table 1"),
+    ],
+)
+def test_settings_of_promotion_that_can_not_be_are_told(tmp_path, written, told):
+    file = tmp_path / "config.toml"
+    file.write_text(f'[vault]\npath = "x"\n[promote]\n{written}\n')
+    with pytest.raises(InvalidArgument) as refused:
+        load({"config": str(file)}, {"HOME": str(tmp_path)})
+    assert told in refused.value.message
+
+
+def test_rules_of_promotion_may_come_from_the_environment(tmp_path):
+    environ = {
+        "HOME": str(tmp_path),
+        "MEMEX_VAULT": "x",
+        "MEMEX_PROMOTE__RULES": '[{"folder": "A", "source": "codex"}]',
+    }
+    assert [rule.source for rule in load({}, environ).promote.rules] == ["codex"]

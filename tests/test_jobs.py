@@ -10,11 +10,12 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from index.errors import NotFound, Unavailable
-from syncd.jobs import FIRST_S, LATE_S, Jobs, _Every, _wait
+from syncd.jobs import FIRST_S, LATE_S, Jobs, _Cron, _Every, _wait
 from syncd.runs import KEPT, Run, Runs
 from tests.clock import Clock
 from tests.world import until
@@ -274,16 +275,102 @@ def test_a_machine_that_slept_for_years_owes_one_run():
     assert trigger.get_next_fire_time(None, woken) == woken + timedelta(seconds=10)
 
 
+@pytest.fixture
+def berlin(monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield ZoneInfo("Europe/Berlin")
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_time_of_day_is_that_of_the_place_summer_and_winter(berlin):
+    trigger = _Cron("30 3 * * *")
+    moment, days = datetime(2026, 3, 27, 12, tzinfo=UTC), []
+    for _ in range(4):
+        moment = trigger.get_next_fire_time(None, moment)
+        days.append((moment.astimezone(berlin).strftime("%d %H:%M"), moment.astimezone(UTC).hour))
+    assert days == [("28 03:30", 2), ("29 03:30", 1), ("30 03:30", 1), ("31 03:30", 1)]
+
+
+@pytest.mark.parametrize(("month", "day", "local"), [(3, 29, "03:30"), (10, 25, "02:30")])
+def test_an_hour_that_a_day_lacks_or_has_twice_owes_one_run(berlin, month, day, local):
+    trigger, moment, runs = _Cron("30 2 * * *"), datetime(2026, month, day - 1, 12, tzinfo=UTC), []
+    while (moment := trigger.after(moment)) < datetime(2026, month, day + 1, 12, tzinfo=UTC):
+        runs.append(moment.astimezone(berlin).strftime("%d %H:%M"))
+    assert runs == [f"{day} {local}", f"{day + 1} 02:30"]
+
+
+def test_of_the_times_that_were_slept_through_one_is_owed():
+    trigger, woken = _Cron("* * * * *"), datetime(2026, 11, 21, 10, 0, 30, tzinfo=UTC)
+    assert trigger.get_next_fire_time(datetime(1970, 1, 1, tzinfo=UTC), woken) == woken + timedelta(seconds=30)
+    on_time = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+    assert trigger.get_next_fire_time(None, on_time) == on_time + timedelta(minutes=1)
+
+
+def due_in(kept, last, expression="0 3 * * *"):
+    """Seconds until a job that runs by the clock is due after a start, its last run having begun at `last`."""
+    if last is not None:
+        kept.keep("night", Run(int(last * 1000), 1.0, ""))
+    jobs = Jobs(kept)
+    jobs.cron("night", expression, Beat(1))
+    jobs.start()
+    due = jobs.standing()["night"].next_run_at / 1000 - time.time()
+    jobs.stop()
+    return due
+
+
+@pytest.mark.parametrize("last", [pytest.param(3 * DAY, id="days ago"), pytest.param(40 * 365 * DAY, id="decades ago")])
+def test_a_time_that_was_missed_is_made_up_once_the_start_is_over(kept, last):
+    assert 0 <= due_in(kept, time.time() - last) <= LATE_S
+
+
+def test_one_that_never_ran_need_not_wait_for_a_night_that_a_laptop_is_never_on_for(kept):
+    assert 0 <= due_in(kept, None) <= FIRST_S
+
+
+@pytest.mark.parametrize(
+    "ahead", [pytest.param(0, id="a moment ago"), pytest.param(9 * DAY, id="on a clock that was ahead")]
+)
+def test_one_that_has_run_since_its_last_time_waits_for_the_next(kept, ahead):
+    minute = datetime.now(UTC) - timedelta(hours=2)
+    expression = f"{minute.astimezone().minute} {minute.astimezone().hour} * * *"
+    due = due_in(kept, time.time() + ahead, expression)
+    assert due == pytest.approx(22 * 3600, abs=3700)
+
+
+def test_how_a_job_that_runs_by_the_clock_stands_says_when(jobs):
+    jobs.cron("night", "0 3 * * *", Beat(1))
+    assert jobs.standing()["night"].cron == "0 3 * * *"
+    assert jobs.run("night").error == ""
+    assert len(jobs.history("night")) == 1
+    with pytest.raises(ValueError, match="five words"):
+        jobs.cron("night", "nightly", Beat(1))
+
+
+def test_one_that_is_due_each_minute_runs(jobs):
+    work = Beat(1)
+    jobs.cron("minute", "* * * * *", work)
+    jobs._scheduler.get_job("minute").modify(next_run_time=datetime.now(UTC))
+    jobs.start()
+    assert work.done.wait(10)
+    until(lambda: jobs.standing()["minute"].next_run_at > time.time() * 1000 - 60_000)
+    jobs.stop()
+    assert work.runs == 1
+
+
 CLOCK = """
 import os, threading, time
 from pathlib import Path
 from syncd.jobs import Jobs
-clock, runs, turned = Path(os.environ["CLOCK_SET"]), {"tick": 0, "daily": 0}, threading.Event()
+clock, runs, turned = Path(os.environ["CLOCK_SET"]), {"tick": 0, "daily": 0, "nightly": 0}, threading.Event()
 jobs = Jobs()
 def count(name):
     runs[name] += 1
 jobs.every("tick", 0.2, lambda: count("tick"))
 jobs.every("daily", 86400.0, lambda: count("daily"))
+at = time.localtime(time.time() - 7200)
+jobs.cron("nightly", f"{at.tm_min} {at.tm_hour} * * *", lambda: count("nightly"))
 jobs.start()
 for days in (0, -1, 0, 1, -1, 20000):
     before, was = dict(runs), time.time()
@@ -304,9 +391,10 @@ def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
     )
     turns = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     assert [(days, shift) for days, shift, *_ in turns] == [(0, 0), (-1, -1), (0, 1), (1, 1), (-1, -2), (20000, 20001)]
-    assert all(3 <= ticks <= 17 for _, _, ticks, _ in turns), f"a tick each 0.2 s for 3 s\n{done.stdout}"
+    assert all(3 <= ticks <= 17 for _, _, ticks, *_ in turns), f"a tick each 0.2 s for 3 s\n{done.stdout}"
     # Each jump ahead owes one run, however far it is; a jump back owes none and stops none.
-    assert [daily for *_, daily in turns] == [0, 0, 1, 1, 0, 1], done.stdout
+    assert [daily for *_, daily, _ in turns] == [0, 0, 1, 1, 0, 1], done.stdout
+    assert [nightly for *_, nightly in turns] == [0, 0, 1, 1, 0, 1], done.stdout
 
 
 def test_work_that_knows_when_it_was_last_done_says_when_it_is_due(jobs):

@@ -133,7 +133,7 @@ def spelled(draw, path):
     return style.format(text if style[0] != "[" or "<" not in style else text.replace("%", "%25"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_every_link_of_every_note_leads_where_it_led(data):
     files, notes, moves = data.draw(vaults())

@@ -17,6 +17,7 @@ from mcp_server.excerpt import shares
 from mcp_server.part import Text, outlined, part, section
 from mcp_server.snippet import MARK, snippet
 from mcp_server.tools import kb_schema as shape
+from mcp_server.wire import replaced
 from syncd.capture import iso
 from syncd.collections import names_one
 from syncd.config import Settings
@@ -54,7 +55,7 @@ def search(workspace: Workspace, given: shape.Search, settings: Settings) -> sha
         )
     )
     where = _addresses(workspace, [hit.record for hit in answer.hits])
-    bare = [_passage(hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
+    bare = [_passage(workspace, hit, where[hit.record.id], "") for hit in answer.hits if hit.record.id in where]
     texts = [hit.chunk for hit in answer.hits if hit.record.id in where]
     spare = HIT * len(bare) - sum(tokens(one.model_dump_json()) for one in bare)
     costs = [tokens(json.dumps(text, ensure_ascii=False)) for text in texts]
@@ -151,7 +152,7 @@ def get(workspace: Workspace, given: shape.GetDocument | shape.OneDocument, _: S
         headings = outline(content).headings if headings is None else headings
     shown = outlined(text, headings) if cut and headings and found.start == first else []
     return shape.WholeDocument(
-        **_document(record, workspace.addresses([record]).get(record.id, "")),
+        **_document(workspace, record, workspace.addresses([record]).get(record.id, "")),
         namespace=record.namespace,
         source=record.source,
         summary=record.summary,
@@ -176,7 +177,9 @@ def documents(workspace: Workspace, given: shape.ListDocuments, _: Settings) -> 
         tags=given.tags or (),
     )
     where = _addresses(workspace, records)
-    told = [shape.Document(**_document(record, where[record.id])) for record in records if record.id in where]
+    told = [
+        shape.Document(**_document(workspace, record, where[record.id])) for record in records if record.id in where
+    ]
     return shape.DocumentList(documents=told, next_cursor=cursor)
 
 
@@ -237,10 +240,10 @@ def _key() -> str:
     return CALLER.get().key.id
 
 
-def _passage(hit: Hit, path: str, text: str) -> shape.Passage:
+def _passage(workspace: Workspace, hit: Hit, path: str, text: str) -> shape.Passage:
     record = hit.record
     return shape.Passage(
-        **_document(record, path) | {"title": _cut(record.title), "tags": list(record.tags[:TAGS])},
+        **_document(workspace, record, path) | {"title": _cut(record.title), "tags": list(record.tags[:TAGS])},
         chunk_id=f"{record.id}#{hit.ord}",
         heading=_cut(hit.heading),
         score=round(hit.score, 4),
@@ -248,7 +251,7 @@ def _passage(hit: Hit, path: str, text: str) -> shape.Passage:
     )
 
 
-def _document(record: Record, path: str) -> dict[str, Any]:
+def _document(workspace: Workspace, record: Record, path: str) -> dict[str, Any]:
     return {
         "document_id": record.id,
         "title": record.title,
@@ -258,12 +261,13 @@ def _document(record: Record, path: str) -> dict[str, Any]:
         "tags": list(record.tags),
         "created_at": iso(record.created_at),
         "updated_at": None if record.updated_at is None else iso(record.updated_at),
+        **replaced(workspace, record),
     }
 
 
 def _changed(workspace: Workspace, record: Record, *, changed: bool) -> shape.ChangedDocument:
     return shape.ChangedDocument(
-        **_document(record, workspace.addresses([record]).get(record.id, "")),
+        **_document(workspace, record, workspace.addresses([record]).get(record.id, "")),
         changed=changed,
         version=record.version,
         warnings=[str(defect) for defect in record.defects if defect.name == DEFECT],

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed
-from mcp_server.wire import Given, Returned
+from mcp_server.wire import Given, Replaceable, Returned
 
 LONGEST_PART: Final = 50_000  # tokens of a document in one answer
 PART: Final = 2_000
@@ -167,7 +167,7 @@ class SetTags(NewTags):
     id: Id
 
 
-class Document(Returned):
+class Document(Replaceable):
     """A document without its text."""
 
     document_id: str
@@ -180,7 +180,7 @@ class Document(Returned):
     updated_at: str | None
 
 
-class Passage(Returned):
+class Passage(Replaceable):
     """A document that answers, by its best passage."""
 
     chunk_id: str

@@ -12,6 +12,7 @@ from mcp_server.excerpt import excerpt, shares
 from mcp_server.operation import Operation
 from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import contents
+from mcp_server.wire import replaced
 from syncd.capture import iso
 from syncd.config import Settings
 from syncd.secrets import DEFECT
@@ -34,7 +35,7 @@ def save(workspace: Workspace, given: shape.SaveMemo, _: Settings) -> shape.Save
         version=given.version,
     )
     warnings = [str(defect) for defect in saved.record.defects if defect.name == DEFECT]
-    return shape.SavedMemo(**_memo(saved.record), created=saved.created, warnings=warnings)
+    return shape.SavedMemo(**_memo(workspace, saved.record), created=saved.created, warnings=warnings)
 
 
 def search(workspace: Workspace, given: shape.SearchMemos, _: Settings) -> shape.FoundMemos:
@@ -56,7 +57,7 @@ def search(workspace: Workspace, given: shape.SearchMemos, _: Settings) -> shape
     return shape.FoundMemos(
         items=[
             shape.FoundMemo(
-                **_memo(item.record),
+                **_memo(workspace, item.record),
                 content=excerpt(text, "", size),
                 content_truncated=size < len(text),
                 score=item.score,
@@ -94,7 +95,7 @@ def relation_list(workspace: Workspace, given: shape.ListRelations, _: Settings)
     )
     return shape.RelationList(
         edges=[shape.Relation(**_relation(tie)) for tie in found.ties],
-        nodes=[shape.Memo(**_memo(memo)) for memo in found.memos],
+        nodes=[shape.Memo(**_memo(workspace, memo)) for memo in found.memos],
         truncated=found.truncated,
     )
 
@@ -120,12 +121,12 @@ def relation_graph(workspace: Workspace, given: shape.WalkRelations, _: Settings
             )
             for step in found.steps
         ],
-        nodes=[shape.Memo(**_memo(memo)) for memo in found.memos],
+        nodes=[shape.Memo(**_memo(workspace, memo)) for memo in found.memos],
         truncated=found.truncated,
     )
 
 
-def _memo(record: Record) -> dict[str, Any]:
+def _memo(workspace: Workspace, record: Record) -> dict[str, Any]:
     return {
         "memo_id": record.id,
         "namespace": record.namespace,
@@ -135,6 +136,7 @@ def _memo(record: Record) -> dict[str, Any]:
         "created_at": iso(record.created_at),
         "updated_at": iso(record.created_at if record.updated_at is None else record.updated_at),
         "version": record.version,
+        **replaced(workspace, record),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
 from mcp_server.tools.thoughts_schema import LONGEST_METADATA, LONGEST_QUERY, _number, _parsed
-from mcp_server.wire import Given, Returned
+from mcp_server.wire import Given, Replaceable, Returned
 from syncd.memo_graph import DEEPEST, LISTED, WALKED, Way
 from syncd.memos import MOST, Metric
 
@@ -127,7 +127,7 @@ class WalkRelations(Given):
 # Given back
 
 
-class Memo(Returned):
+class Memo(Replaceable):
     """A memo without its text."""
 
     memo_id: str

@@ -28,6 +28,7 @@ from mcp_server.tools.thoughts_schema import (
     WholeThought,
     Wrote,
 )
+from mcp_server.wire import replaced
 from syncd.config import Settings
 from syncd.lineage import Writer
 from syncd.secrets import DEFECT
@@ -74,7 +75,7 @@ def semantic_search(workspace: Workspace, given: SemanticSearch, settings: Setti
     texts, unread = contents(workspace, [hit.record for hit in answer.hits])
     hits = [(hit, texts[hit.record.id]) for hit in answer.hits if hit.record.id in texts]
     sizes = _sizes([text for _, text in hits], given.detail, settings)
-    results = [_found(hit, text, size) for (hit, text), size in zip(hits, sizes, strict=True)]
+    results = [_found(workspace, hit, text, size) for (hit, text), size in zip(hits, sizes, strict=True)]
     told = [f"vault: {unread} of the notes found can't be read just now, and are left out"] if unread else []
     return Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *told])
 
@@ -84,7 +85,7 @@ def get_thought(workspace: Workspace, given: OneThought, _: Settings) -> WholeTh
     kept = workspace.get(given.id)
     made, changed = workspace.writers(kept.record)
     return WholeThought(
-        **_thought(kept.record),
+        **_thought(workspace, kept.record),
         id=kept.record.id,
         content=kept.content,
         content_hash=kept.record.content_hash,
@@ -115,7 +116,7 @@ def list_recent(workspace: Workspace, given: ListRecent, settings: Settings) -> 
     sizes = _sizes([text for _, text in notes], given.detail, settings)
     results = [
         RecentThought(
-            **_thought(record),
+            **_thought(workspace, record),
             id=record.id,
             content=text[:size],
             content_truncated=size < len(text),
@@ -170,7 +171,7 @@ def _sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> list[int
     return lengths if detail == "full" else shares(lengths, settings.search.budget)
 
 
-def _found(hit: Hit, text: str, size: int) -> FoundThought:
+def _found(workspace: Workspace, hit: Hit, text: str, size: int) -> FoundThought:
     return FoundThought(
         document_id=hit.record.id,
         chunk_content=hit.chunk,
@@ -178,11 +179,11 @@ def _found(hit: Hit, text: str, size: int) -> FoundThought:
         document_truncated=size < len(text),
         score=round(hit.score, 6),
         heading=hit.heading,
-        **_thought(hit.record),
+        **_thought(workspace, hit.record),
     )
 
 
-def _thought(record: Record) -> dict[str, Any]:
+def _thought(workspace: Workspace, record: Record) -> dict[str, Any]:
     return {
         "title": record.title,
         "source": record.source,
@@ -193,6 +194,7 @@ def _thought(record: Record) -> dict[str, Any]:
         "namespace": record.namespace,
         "created_at": record.created_at,
         "updated_at": record.updated_at,
+        **replaced(workspace, record),
     }
 
 

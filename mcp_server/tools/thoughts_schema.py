@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
-from mcp_server.wire import Given, Returned
+from mcp_server.wire import Given, Replaceable, Returned
 from syncd.lineage import By
 
 LONGEST_QUERY: Final = 2_000
@@ -111,7 +111,7 @@ class Captured(Returned):
     warnings: list[str] = Field([], description="What to tell the person, e.g. that the note seems to hold a secret")
 
 
-class Thought(Returned):
+class Thought(Replaceable):
     """A note without its text."""
 
     title: str

@@ -1,0 +1,99 @@
+"""The text of `Review.base`: an Obsidian Bases table of the captures that wait for a decision, with a box to tick.
+
+Law, tested: for every name that an inbox can have it is a valid base, whose views list the captures that wait and nothing
+else: no node, report or archived note, nothing that lies beside the workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from syncd.place import ARCHIVE, ENTITIES, REPORTS
+
+NAME: Final = "Review.base"
+DISMISSED: Final = "dismissed"
+
+_NAMES: Final = {  # of columns, as a person reads them
+    "file.name": "Note",
+    "note.promote": "Promote",
+    "note.review": "Review",
+    "note.promote_to": "Promote to",
+    "note.suggested_folder": "Suggested folder",
+    "note.suggested_similar": "Similar notes",
+    "note.suggested_links": "Suggested links",
+    "note.suggested_tags": "Suggested tags",
+    "note.title": "Title",
+    "note.summary": "Summary",
+    "note.tags": "Tags",
+    "note.source": "Source",
+    "note.created_at": "Created",
+    "note.promote_problem": "Problem",
+}
+_WAITING: Final = (
+    *("file.name", "note.promote", "note.review", "note.suggested_folder", "note.promote_to", "note.summary"),
+    *("note.suggested_similar", "note.suggested_links", "note.suggested_tags", "note.tags", "note.source"),
+    "note.created_at",
+)
+_PROBLEMS: Final = (
+    *("file.name", "note.promote_problem", "note.promote", "note.promote_to", "note.suggested_folder", "note.review"),
+    "note.created_at",
+)
+_RECENT: Final = ("file.name", "note.summary", "note.tags", "note.source", "note.created_at", "note.promote")
+_WIDTHS: Final = {"file.name": 260, "note.promote": 80, "note.review": 110}
+
+
+def base_table(inbox: str) -> str:
+    """The base for the inbox of that name. What is ticked stays listed until it is moved, so that it can be unticked."""
+    lower = inbox.lower()
+    return "".join(
+        [
+            "filters:\n  and:\n",
+            _item(4, 'file.ext.lower() == "md"'),
+            _item(4, f"file.folder.startsWith({_text(f'{inbox}/')})"),
+            "    - not:\n",
+            _item(8, f"file.path.lower().startsWith({_text(f'{lower}/{REPORTS.lower()}/')})"),
+            _item(8, f"file.path.lower().startsWith({_text(f'{lower}/{ARCHIVE.lower()}/')})"),
+            _item(8, 'note.type == "entity"'),
+            _item(8, f"note.type.isEmpty() && file.folder.endsWith({_text(f'/{ENTITIES}')})"),
+            _item(4, "note.promoted_at.isEmpty()"),
+            _item(4, f"note.review != {_text(DISMISSED)}"),
+            "properties:\n",
+            *(f'  {column}:\n    displayName: "{name}"\n' for column, name in _NAMES.items()),
+            "views:\n",
+            *_view("table", "Waiting", _WAITING, "ASC"),
+            "    summaries:\n      note.promote: Checked\n    rowHeight: medium\n",
+            _widths(_WIDTHS | {"note.summary": 360}),
+            *_view("table", "Problems", _PROBLEMS, "ASC", where="!note.promote_problem.isEmpty()"),
+            "    rowHeight: medium\n",
+            _widths(_WIDTHS | {"note.promote_problem": 420}),
+            *_view("cards", "Recent", _RECENT, "DESC"),
+            "    limit: 50\n    cardSize: 260\n",
+        ]
+    )
+
+
+def _view(kind: str, name: str, columns: Sequence[str], direction: str, where: str = "") -> list[str]:
+    """The lines that all views have."""
+    return [
+        f'  - type: {kind}\n    name: "{name}"\n',
+        *([f"    filters:\n      and:\n{_item(8, where)}"] if where else []),
+        "    order:\n",
+        *(f"      - {column}\n" for column in columns),
+        f"    sort:\n      - property: note.created_at\n        direction: {direction}\n",
+    ]
+
+
+def _widths(pixels: Mapping[str, int]) -> str:
+    return "    columnSize:\n" + "".join(f"      {column}: {width}\n" for column, width in pixels.items())
+
+
+def _item(indent: int, expression: str) -> str:
+    """An item of a list of filters: in single quotes, in which YAML knows no escapes but the quote itself."""
+    quoted = expression.replace("'", "''")
+    return f"{' ' * indent}- '{quoted}'\n"
+
+
+def _text(value: str) -> str:
+    """A text within an expression."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

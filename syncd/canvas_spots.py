@@ -1,0 +1,85 @@
+"""Where in a canvas paths of files stand: cards of files, backgrounds of groups, links in the text of cards.
+
+Law, tested: a canvas is never written anew; a path is changed where it stands, and all other bytes stay."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from index.model import Link
+from syncd.spots import Spot, Spots, in_body
+
+_TOKEN: Final = re.compile(r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*+")|[^\s{}\[\],:"]++)')
+_UNIT: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
+)
+_PATHS: Final = {"file": "file", "background": "group"}  # key of a path -> the type of node that has it
+_TEXT: Final = "text"
+_NODE: Final = ("nodes", "")  # the containers below the root in which the keys of a node are
+
+
+def in_canvas(text: str) -> Spots | None:
+    """The spots of a canvas; None when it is none."""
+    if not text.strip():
+        return Spots()  # as Obsidian makes them
+    try:
+        board = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    nodes = board.get("nodes", []) if isinstance(board, dict) else None
+    if not isinstance(nodes, list):
+        return None
+    nodes = [node for node in nodes if isinstance(node, dict)]
+    spots = Spots()
+    for at, key, start, end in _strings(text):
+        kind, raw = nodes[at].get("type"), text[start:end]
+        if _PATHS.get(key) == kind:
+            path = json.loads(raw)
+            link = Link("wikilink", path, "", None, -1)
+            spots.found.append(Spot(link, start + 1, end - 1, _escaping(raw), whole=True))
+        elif key == kind == _TEXT and "[" in raw:
+            inner = in_body(json.loads(raw))
+            offsets = [*(start + unit.start() for unit in _UNIT.finditer(raw, 1, len(raw) - 1)), end - 1]
+            spots.found += (spot.within(offsets, _escaping(raw)) for spot in inner.found)
+            spots.unclear += inner.unclear
+    return spots
+
+
+def _escaping(raw: str) -> Any:
+    """How text is put into a string that is written as this one: in ASCII alone, if that is how it is."""
+    ascii_only = "\\u" in raw and raw.isascii()
+    return lambda said: json.dumps(said, ensure_ascii=ascii_only)[1:-1]
+
+
+def _strings(text: str) -> Iterator[tuple[int, str, int, int]]:
+    """The strings that are values of the nodes themselves: which node, its key, and where it stands, quotes included.
+
+    Of a key that is there twice only the last counts, as for whoever reads it."""
+    found: dict[tuple[int, str], tuple[int, int]] = {}
+    stack: list[str] = []  # of each container that is open, the key of the value under way; "" in a list
+    node, key, after_colon = -1, "", False
+    for match in _TOKEN.finditer(text):
+        mark, string = match[1], match[2]
+        if mark in ("{", "["):
+            stack.append(key if after_colon else "")
+            if stack == ["", "nodes"]:  # a second time, too: then the first does not count
+                node = -1
+                found.clear()
+            node += mark == "{" and stack == ["", *_NODE]
+            key, after_colon = "", False
+        elif mark in ("}", "]"):
+            stack.pop()
+            after_colon = False
+        elif mark == ":":
+            after_colon = True
+        elif mark == ",":
+            after_colon = False
+        elif string and not after_colon:
+            key = json.loads(string)
+        elif string and stack == ["", *_NODE]:
+            found[(node, key)] = match.span(2)
+    for (at, name), (start, end) in sorted(found.items(), key=lambda item: item[1]):
+        yield at, name, start, end

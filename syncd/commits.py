@@ -1,0 +1,291 @@
+"""Commit what Memex has written into the vault once it is quiet, and nothing of what a person did.
+
+Laws, tested: each commit holds only states that the audit log leads to from those of HEAD, nothing a person has staged
+otherwise, nothing that looks like a secret or an unfinished merge; and it is made only while Git is not in the midst of
+something. What can't be committed stays a file, is looked at again, and is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from index.errors import Conflict, MemexError, NotFound, Unavailable
+from syncd.audit import Audit
+from syncd.duties import GitSettings
+from syncd.graft import Content, Graft, Held, Moved
+from syncd.ledger import Ledger
+from syncd.ours import Batch, batches, saying
+from syncd.repo import Repo
+from syncd.sift import Sifted, sifted
+from syncd.vault import Vault
+
+log = logging.getLogger(__name__)
+
+FOLDER: Final = "commit"  # in the state folder: the private index and tree of the commit under way
+PAUSES: Final = 0.1, 5.0  # least and most seconds between two looks at a lock
+PATIENCE_S: Final = 30.0  # for a lock
+RACES: Final = 20  # times that HEAD may move under our hands
+LATE: Final = 20  # times the quiet time, after which what is still being written is committed all the same
+AGAIN_S: Final = 60.0  # until what could not be committed is tried again
+_STATES: Final[Mapping[str, str]] = {
+    "detached": "git: no branch is checked out, so what Memex writes is not committed; memex status has the way out",
+    "conflict": "git: conflicts are left to mend, so what Memex writes is not committed",
+    "mid-operation": "git: an operation is not finished, so what Memex writes is not committed until it is",
+    "locked": "git: another program holds the repository, so what Memex writes is not committed yet",
+}
+_BLOCKED: Final = "git: what Memex writes is not committed until the repository is mended; memex status has the way out"
+_ABLE: Final = frozenset({"ok", "unborn"})
+_NONE: Final = frozenset({"no-git", "no-repo", "bare"})  # of a vault without a history nothing is owed
+
+_T = TypeVar("_T")
+
+
+class Commits:
+    """The commits of one vault. Safe from any thread: one is made at a time."""
+
+    def __init__(
+        self, repo: Repo, vault: Vault, audit: Audit, ledger: Ledger, settings: GitSettings, *, state: Path, inbox: str
+    ) -> None:
+        self.problem = ""  # why commits wait, in a sentence without paths
+        self.made = 0  # commits since the start
+        self.kept: dict[str, str] = {}  # path → why it stays local
+        self._repo, self._vault, self._audit, self._ledger = repo, vault, audit, ledger
+        self._folder, self._settings, self._inbox = state / FOLDER, settings, inbox
+        self._lock = threading.RLock()
+        self._stopping = threading.Event()
+        self._seen = int(self._fact("git.seen") or 0)
+        self._waiting: set[str] = set(json.loads(self._fact("git.left") or "[]"))
+        self._marks: object = None
+        self._tried = float("-inf")
+
+    # What others ask for
+
+    def commit(self, changes: Mapping[str, bytes | None], message: str, *, author: str = "") -> str | None:
+        """Commit these bytes (None = the file is gone), which have been written already, on top of HEAD; the commit.
+
+        "" when nothing of it is to be committed: HEAD has it, or it is a person's or kept local. None when Git does not
+        allow it just now, or commits are off: `problem` says why, and `flush` makes up for it."""
+        digests = {path: _sha(raw) for path, raw in changes.items()}
+
+        def work(graft: Graft) -> str:
+            found = self._sifted(graft, digests, lambda path, _: changes[path])
+            self._noted(found, changes)
+            return self._committed(graft, found.contents, message, author) if found.ours else ""
+
+        with self._lock:
+            return self._on_head(work, PATIENCE_S) if self._on else None
+
+    def flush(self, patience_s: float = PATIENCE_S) -> int:
+        """Commit what Memex wrote and nobody has edited since, one commit for each key; how many were made."""
+        with self._lock:
+            if not self._on or not self._owed():
+                return 0
+            made, seen = 0, self._audit.head.seq
+            self._gather(seen)
+            if not self._waiting:
+                self._remember(seen)
+                return 0
+            marks = self._repo.marks()
+            while (done := self._on_head(self._step, patience_s)) is not None:
+                if not done:
+                    self._marks = marks if not made else self._repo.marks()
+                    self._remember(seen)
+                    break
+                made += 1
+            self._tried = time.monotonic()
+            return made
+
+    def look(self) -> tuple[list[Batch], Sifted]:
+        """What `flush` would commit now, and what it would not; nothing is changed. Conflict when Git does not allow it."""
+        with self._lock:
+            self._gather(self._audit.head.seq)
+            if why := self._hindered():
+                raise Conflict(why)
+            with Graft(self._repo, self._folder, self._repo.head()) as graft:
+                found = self._sifted(graft, self._now(), self._content)
+            return list(batches(found.ours.items())), found
+
+    def tick(self) -> None:
+        """Flush when what was written has been quiet for long enough."""
+        if not self._on:
+            return
+        with self._lock:
+            seen = self._audit.head.seq
+            if seen == self._seen and not self._waiting and (not self.kept or self._marks == self._repo.marks()):
+                return
+            if self.problem and time.monotonic() - self._tried < AGAIN_S:
+                return
+            if self._quiet():
+                self.flush()
+
+    def stop(self) -> None:
+        """Commit what is left, without waiting long for anybody."""
+        self._stopping.set()
+        with suppress(MemexError):
+            self.flush(0.0)
+
+    def facts(self) -> dict[str, Any]:
+        """What its owner is told."""
+        with self._lock:
+            if self._on and self._owed():
+                self._gather(self._audit.head.seq)
+            waiting = sorted(self._waiting - self.kept.keys())
+        return {
+            "on": self._on,
+            "waiting": len(waiting),
+            "kept": [{"path": path, "why": why} for path, why in sorted(self.kept.items())],
+            "problem": self.problem,
+        }
+
+    # How
+
+    @property
+    def _on(self) -> bool:
+        return self._settings.commit
+
+    def _owed(self) -> bool:
+        """Whether the vault has a history at all."""
+        return os.path.lexists(Path(self._repo.vault, ".git"))
+
+    def _quiet(self) -> bool:
+        """Whether nothing was written for the quiet time, or it has gone on for too long."""
+        quiet_ms, now = self._settings.quiet_s * 1000, time.time_ns() // 1_000_000
+        times = [entry.at for entry in self._audit.found(1)] + [
+            entry.at for entry in self._audit.found(1, after=self._seen)
+        ]
+        return not times or now - times[0] >= quiet_ms or now - times[-1] >= LATE * quiet_ms or times[0] > now
+
+    def _gather(self, seen: int) -> None:
+        """Add the files that were written since the last look."""
+        rows = self._ledger.rows(
+            "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''", (self._seen, seen)
+        )
+        self._waiting.update(path for (path,) in rows)
+
+    def _step(self, graft: Graft) -> int:
+        """Commit what one author wrote; 0 when nothing is left."""
+        now = self._now()
+        found = self._sifted(graft, now, self._content)
+        self._noted(found, now)
+        for batch in batches(found.ours.items()):
+            contents = {path: found.contents[path] for path in batch.steps}
+            self._committed(graft, contents, saying(batch), f"{batch.author or 'Memex'}")
+            self._waiting -= batch.steps.keys()
+            return 1
+        return 0
+
+    def _noted(self, found: Sifted, asked: Iterable[str]) -> None:
+        """Take note of what became of the paths that were asked for."""
+        for path in asked:
+            self.kept.pop(path, None)
+        self.kept |= found.kept
+        self._waiting -= set(asked) - found.ours.keys() - set(found.unsettled)
+
+    def _committed(self, graft: Graft, contents: Mapping[str, Content], message: str, author: str) -> str:
+        made = graft.commit(graft.put(contents), message, author or "Memex")
+        self.made += 1
+        log.info("committed %d files", len(contents))
+        return made
+
+    def _on_head(self, work: Callable[[Graft], _T], patience_s: float) -> _T | None:
+        """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
+        end, pause, races = time.monotonic() + patience_s, PAUSES[0], 0
+        while True:
+            why = self._hindered()
+            if not why:
+                try:
+                    with Graft(self._repo, self._folder, self._repo.head()) as graft:
+                        done = work(graft)
+                except Moved:
+                    races += 1
+                    why = _STATES["locked"] if races > RACES else ""
+                except Held:
+                    why = _STATES["locked"]
+                except (Unavailable, OSError) as error:
+                    log.warning("nothing could be committed: %s", error)
+                    why = f"git: what Memex writes can't be committed just now ({_reason(error)})"
+                else:
+                    self.problem = ""
+                    return done
+            if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
+                self.problem = why
+                return None
+            if why:
+                time.sleep(pause)
+                pause = min(2 * pause, PAUSES[1])
+
+    def _hindered(self) -> str:
+        """Why nothing may be committed now."""
+        state = self._repo.state()
+        return (
+            ""
+            if state in _ABLE
+            else "git: the vault has no history"
+            if state in _NONE
+            else _STATES.get(state, _BLOCKED)
+        )
+
+    # What is ours
+
+    def _now(self) -> dict[str, str | None]:
+        """What the files hold that wait: the digest, "" = no file, None = nobody can tell."""
+        found: dict[str, str | None] = {}
+        for path in sorted(self._waiting | self.kept.keys()):
+            try:
+                found[path] = self._vault.measured(path).digest
+            except NotFound:
+                found[path] = "" if self._vault.present() else None
+            except (MemexError, OSError):
+                found[path] = None
+        return found
+
+    def _content(self, path: str, digest: str) -> Content:
+        """The bytes of a file that has this digest; those of a large one in a file of ours. Conflict when it changed."""
+        if not digest:
+            return None
+        if (stat := self._vault.stat(path)) is not None and stat.size > self._vault.max_bytes:
+            copy = self._folder / f"file-{digest}"
+            with copy.open("wb") as file:
+                if self._vault.measured(path, file.write).digest != digest:
+                    raise Conflict(f"{path} has changed")
+            return copy
+        raw, _ = self._vault.read(path)
+        if _sha(raw) != digest:
+            raise Conflict(f"{path} has changed")
+        return raw
+
+    def _sifted(self, graft: Graft, now: Mapping[str, str | None], content: Callable[[str, str], Content]) -> Sifted:
+        return sifted(graft, self._audit, now, content, vault=self._vault.root, inbox=self._inbox)
+
+    # What is remembered
+
+    def _fact(self, name: str) -> str | None:
+        rows = self._ledger.rows("SELECT value FROM tended WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
+    def _remember(self, seen: int) -> None:
+        """Have the next look begin where this one ended; what can't be written down is looked at once more."""
+        left = json.dumps(sorted(self._waiting | self.kept.keys()))
+        if (seen, left) == (self._seen, self._fact("git.left")):
+            return
+        self._seen = seen
+        with suppress(Unavailable), self._ledger.writing():
+            for name, value in (("git.seen", str(seen)), ("git.left", left)):
+                self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (name, value))
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without a path: an error of the system, or that Git failed."""
+    return str(error.strerror) if isinstance(error, OSError) else "Git failed; the log says more"
+
+
+def _sha(data: bytes | None) -> str:
+    return "" if data is None else hashlib.sha256(data).hexdigest()

@@ -1,0 +1,76 @@
+"""When a job runs, as five words of cron say it: minute, hour, day of the month, month, weekday; by the local time.
+
+Law, tested: what is accepted means the same here as in a crontab, Sunday being 0 and 7; what is not is told in a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# name, lowest, highest, words for numbers from the lowest on
+_FIELDS: Final = (
+    ("minute", 0, 59, ()),
+    ("hour", 0, 23, ()),
+    ("day", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day_of_week", 0, 7, _DAYS),
+)
+_PART: Final = re.compile(r"(?:(\*)|([0-9a-z]+)(?:-([0-9a-z]+))?)(?:/([0-9]{1,4}))?")
+_LONGEST: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # days that each month has at most
+
+
+def times(expression: str) -> dict[str, str]:
+    """The numbers that each field allows, as `1,2,3`, or `*`; weekdays by their names. Raises ValueError with a sentence."""
+    words = expression.casefold().split()
+    if len(words) != len(_FIELDS):
+        raise ValueError(f"must be five words, as `0 3 * * *` for each night at three; it has {len(words)}")
+    found = {
+        name: _numbers(word, name.replace("_", " "), least, most, named)
+        for word, (name, least, most, named) in zip(words, _FIELDS, strict=True)
+    }
+    if len(found["day"]) < 31 and len({day % 7 for day in found["day_of_week"]}) < 7:
+        raise ValueError("may name days of the month or weekdays, not both")
+    if min(found["day"]) > max(_LONGEST[month - 1] for month in found["month"]):
+        raise ValueError("names a day that none of its months has")
+    return {name: _written(name, found[name], most - least + 1) for name, least, most, _ in _FIELDS}
+
+
+def unfit(expression: str) -> str:
+    """Why `expression` does not say when a job runs; "" = it does, or is empty and says never."""
+    try:
+        times(expression or "* * * * *")
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _numbers(word: str, name: str, least: int, most: int, named: tuple[str, ...]) -> set[int]:
+    allowed: set[int] = set()
+    numbers: Mapping[str, int] = {text: least + at for at, text in enumerate(named)}
+    for part in word.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ValueError(f"has {part[:20]!r} as {name}, which cron does not know")
+        every, first, last, step = match.groups()
+        low = least if every else _number(first, name, least, most, numbers)
+        high = most if every or (step and not last) else _number(last or first, name, least, most, numbers)
+        if high < low or step == "0":
+            raise ValueError(f"has {part[:20]!r} as {name}, which is never")
+        allowed.update(range(low, high + 1, int(step or 1)))
+    return allowed
+
+
+def _number(text: str, name: str, least: int, most: int, named: Mapping[str, int]) -> int:
+    number = named.get(text, int(text) if text.isdecimal() and len(text) < 4 else -1)
+    if not least <= number <= most:
+        raise ValueError(f"has {text[:20]!r} as {name}, which is {least} to {most}")
+    return number
+
+
+def _written(name: str, allowed: set[int], count: int) -> str:
+    if name == "day_of_week":
+        return ",".join(_DAYS[day] for day in sorted({day % 7 for day in allowed}))
+    return "*" if len(allowed) == count else ",".join(map(str, sorted(allowed)))

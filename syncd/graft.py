@@ -1,0 +1,263 @@
+"""Put bytes on top of HEAD as a commit, by Git's plumbing: from a private index, never from the work tree.
+
+Laws, tested: what a person has changed or staged is in no commit of ours, and is as it was after it; HEAD moves by
+compare and set, so it is before or after, whoever is killed; paths and bytes go in by standard input and private files."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Self
+
+from index.errors import Conflict, Unavailable
+from syncd.repo import Ran, Repo
+
+Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
+
+_PIECE: Final = 1 << 20
+_POINTER: Final = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*?oid sha256:([0-9a-f]{64})\n"
+)
+_POINTER_MOST: Final = 1024
+# The private index and tree are whole and plain, whatever the person has set; what they hold is synced to the disk
+# before HEAD names it; modes are those that Git has.
+_OWN: Final = {
+    "core.fileMode": "false",
+    "core.splitIndex": "false",
+    "core.untrackedCache": "false",
+    "core.sparseCheckout": "false",
+    "index.sparse": "false",
+    "core.fsync": "committed",
+    "i18n.commitEncoding": "UTF-8",
+}
+
+
+class Moved(Conflict):
+    """HEAD is not what it was any more."""
+
+
+class Held(Conflict):
+    """Another program holds a lock of Git."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A file of a commit."""
+
+    oid: str
+    kind: str  # blob, tree …
+
+
+class Graft:
+    """One private index on top of one commit (None = there is none yet), in a folder of the state folder, for a block."""
+
+    def __init__(self, repo: Repo, folder: Path, base: str | None) -> None:
+        self._repo, self._folder, self.base = repo, folder, base
+        shutil.rmtree(folder, ignore_errors=True)  # what a kill left
+        folder.mkdir(mode=0o700)
+        self._tree = folder / "tree"
+        own = repo.own_folder()
+        config = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(_OWN)}
+        config |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(_OWN.values())}
+        self._plain = {"GIT_CONFIG_COUNT": str(len(_OWN)), **config}
+        self._index = {**self._plain, "GIT_INDEX_FILE": str(folder / "index")}
+        self._private = {**self._index, "GIT_DIR": str(own), "GIT_WORK_TREE": str(self._tree)}
+        self._must("read-tree", *([base] if base else ["--empty"]), env=self._index)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # What there is
+
+    def blobs(self, paths: Iterable[str]) -> dict[str, Blob]:
+        """What the commit has at these paths, none of which holds a line end."""
+        asked = list(paths)
+        if self.base is None or not asked:
+            return {}
+        given = "".join(f"{self.base}:{path}\n" for path in asked).encode()
+        lines = self._must("cat-file", "--batch-check", given=given).out.split(b"\n")
+        found = {}
+        for path, line in zip(asked, lines, strict=False):
+            words = line.decode("utf-8", "replace").split(" ")
+            if len(words) == 3 and words[1] in ("blob", "tree", "commit", "tag"):
+                found[path] = Blob(words[0], words[1])
+        return found
+
+    def digests(self, blobs: Mapping[str, Blob], *, filtered: bool = False) -> dict[str, set[str]]:
+        """The digests of files that Git would take for the blob at their path: as it is, or else as it is checked out."""
+        found = {}
+        for path, pieces in self._contents(blobs, filtered=filtered):
+            digest, start = hashlib.sha256(), b""
+            for piece in pieces:
+                digest.update(piece)
+                start = start or piece[:_POINTER_MOST]
+            found[path] = {digest.hexdigest(), _pointed(start)} - {""}
+        return found
+
+    def _contents(self, blobs: Mapping[str, Blob], *, filtered: bool) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """What blobs hold, a piece at a time; each is to be read to its end."""
+        if not blobs:
+            return
+        given = "".join(f"{blob.oid} {path}\n" if filtered else f"{blob.oid}\n" for path, blob in blobs.items())
+        options = ["--batch", *(["--filters"] if filtered else [])]
+        with tempfile.TemporaryFile(dir=self._folder) as out:
+            self._must("cat-file", *options, given=given.encode(), env={"GIT_LFS_SKIP_SMUDGE": "1"}, out=out)
+            out.seek(0)
+            for path in blobs:
+                head = out.readline().split(b" ")
+                if len(head) != 3:
+                    raise Unavailable("Git can't read one of its objects; see memex status", retryable=False)
+                yield path, _pieces(out, int(head[2]))
+                out.read(1)
+
+    def ignored(self, paths: Iterable[str]) -> set[str]:
+        """Those that a `.gitignore` leaves out, and that the commit has not."""
+        given = "".join(f"./{path}\0" for path in paths).encode()  # "./": a ":" at the beginning is part of the name
+        plain = {**self._index, "GIT_LITERAL_PATHSPECS": "0"}  # it knows no others
+        ran = self._repo.run("check-ignore", "-z", "--stdin", given=given, env=plain)
+        if ran.status not in (0, 1):
+            raise _failed("check-ignore", ran)
+        told = ran.out.decode("utf-8", "surrogateescape").split("\0")
+        return {path.removeprefix("./") for path in told if path}
+
+    def staged(self) -> dict[str, str]:
+        """What a person has staged: path → the blob, zeros = it is to go."""
+        if self.base is None:
+            return self._entries()
+        ran = self._must("diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", self.base)
+        words = ran.out.decode("utf-8", "surrogateescape").split("\0")
+        return {path: head.split(" ")[3] for head, path in zip(words[::2], words[1::2], strict=False)}
+
+    def _entries(self) -> dict[str, str]:
+        """All that the person's index holds."""
+        told = self._must("ls-files", "--stage", "-z").out.decode("utf-8", "surrogateescape")
+        split = (line.partition("\t") for line in filter(None, told.split("\0")))
+        return {path: head.split(" ")[1] for head, _, path in split}
+
+    def modules(self) -> set[str]:
+        """The folders that are repositories of their own, as far as the commit knows of any."""
+        told = self._must("ls-files", "--stage", "-z", env=self._index).out.decode("utf-8", "surrogateescape")
+        lines = (line.partition("\t") for line in told.split("\0") if line.startswith("160000 "))
+        return {path for _, _, path in lines}
+
+    # What becomes of it
+
+    def put(self, changes: Mapping[str, Content]) -> dict[str, str]:
+        """Take these into the private index, through the person's filters; the blob of each, zeros = none."""
+        for path, content in {**self._attributes(changes), **changes}.items():
+            if content is not None:
+                _placed(self._tree / path, content)
+        self._tree.mkdir(exist_ok=True)
+        order = sorted(
+            changes, key=lambda path: (changes[path] is not None, path)
+        )  # first what goes, so it is in no way
+        given = "".join(f"{path}\0" for path in order).encode()
+        self._must("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=self._private)
+        tree = self._must("write-tree", env=self._index).text
+        shutil.rmtree(self._tree, ignore_errors=True)
+        asked = "".join(f"{tree}:{path}\n" for path in changes).encode()
+        lines = self._must("cat-file", "--batch-check", given=asked).out.split(b"\n")
+        zeros = "0" * len(tree)
+        self._made = tree
+        return {
+            path: zeros if content is None else line.decode("utf-8", "replace").split(" ")[0]
+            for (path, content), line in zip(changes.items(), lines, strict=False)
+        }
+
+    def _attributes(self, paths: Iterable[str]) -> dict[str, Content]:
+        """The files above these that say which filters there are, as they lie in the vault."""
+        folders = {folder for path in paths for folder in above(path)}
+        found: dict[str, Content] = {}
+        for name in sorted(f"{folder}/.gitattributes".lstrip("/") for folder in folders):
+            with suppress(OSError):
+                found[name] = Path(self._repo.vault, name).read_bytes()
+        return found
+
+    def commit(self, blobs: Mapping[str, str], message: str, author: str) -> str:
+        """Commit what was put; `blobs` are told to the person's index too, but where they have staged the same."""
+        held = self.staged()
+        options = ["-p", self.base] if self.base else []
+        who = {**self._plain, **self._repo.identity(author)}
+        made = self._must("commit-tree", self._made, *options, "-F", "-", given=message.encode(), env=who).text
+        if self._repo.head() != self.base:
+            raise Moved("HEAD has moved")
+        self._follow({path: oid for path, oid in blobs.items() if held.get(path) != oid})
+        # "commit" is how a commit that was made of files here begins in HEAD's log
+        ran = self._repo.run("update-ref", "-m", "commit (memex)", "HEAD", made, self.base or "", env=self._plain)
+        if ran.status:
+            raise Moved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", ran)
+        return made
+
+    def _follow(self, blobs: Mapping[str, str]) -> None:
+        """Have the person's index say of these paths what the commit will say."""
+        if not blobs:
+            return
+        modes = self._modes(blobs)
+        lines = (f"{modes.get(path, '0')} {oid}\t{path}\0" for path, oid in blobs.items())
+        self._must("update-index", "-z", "--index-info", given="".join(lines).encode())
+
+    def _modes(self, paths: Collection[str]) -> dict[str, str]:
+        """The modes of these in the private index."""
+        told = self._must(
+            "diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", self._base_tree(), env=self._index
+        )
+        words = told.out.decode("utf-8", "surrogateescape").split("\0")
+        found = {path: head.split(" ")[1] for head, path in zip(words[::2], words[1::2], strict=False)}
+        return {path: mode for path, mode in found.items() if path in paths and mode != "000000"}
+
+    def _base_tree(self) -> str:
+        return self.base or self._must("mktree", given=b"").text  # the empty one
+
+    def _must(
+        self,
+        command: str,
+        *options: str,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        out: IO[bytes] | None = None,
+    ) -> Ran:
+        ran = self._repo.run(command, *options, given=given, env=env, out=out)
+        if ran.status:
+            raise _failed(command, ran)
+        return ran
+
+
+def above(path: str) -> list[str]:
+    """The folders that a path lies in; "" is the vault."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:n]) for n in range(len(parts) + 1)]
+
+
+def _placed(target: Path, content: bytes | Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, Path):
+        content.rename(target)
+    else:
+        target.write_bytes(content)
+
+
+def _pieces(file: IO[bytes], left: int) -> Iterator[bytes]:
+    while left and (piece := file.read(min(left, _PIECE))):
+        yield piece
+        left -= len(piece)
+
+
+def _pointed(raw: bytes) -> str:
+    """The digest of the large file that a pointer of Git LFS stands for; "" when it is none."""
+    found = _POINTER.match(raw)
+    return found[1].decode() if found else ""
+
+
+def _failed(command: str, ran: Ran) -> Conflict | Unavailable:
+    if ".lock'" in ran.err and "File exists" in ran.err:
+        return Held("another program works in the repository")
+    return Unavailable(f"git {command} failed: {ran.err or ran.status}")

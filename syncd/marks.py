@@ -1,0 +1,98 @@
+"""What a person has said of a capture in its properties: that it is to be promoted, where to, or set aside.
+
+Law, tested: only a property that this person's editor reads as such counts, `promote: true` alone and never a text that
+looks like it; where two spellings of a key stand side by side, or the properties can't be read, nothing is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from index.identity import fold
+from syncd.file_note import plain
+from syncd.note import FrontmatterError, read, split, unclosed
+from syncd.properties import as_text, as_time
+
+# The keys that are a person's alone, or are written for a person alone: no agent sets, changes or reads one.
+PERSONS: Final = frozenset(
+    {
+        "promote",
+        "promote_to",
+        "review",
+        "promote_problem",
+        "promoted_at",
+        "suggested_folder",
+        "suggested_tags",
+        "suggested_links",
+        "suggested_similar",
+        "superseded_by",
+    }
+)
+# Without one of these words in it a front matter says nothing of all this, and need not be read.
+_WORDS: Final = ("promote", "review", "expires", "suggested_", "superseded_by")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The person's keys as they stand in one note; None = not there, or no value of its kind."""
+
+    promote: bool = False  # YAML's true, and nothing else
+    promote_to: str | None = None
+    review: str | None = None  # in lower case
+    expires: int | None = None  # epoch ms
+    promote_problem: str | None = None
+    promoted_at: int | None = None  # epoch ms
+    suggested_folder: str | None = None
+    superseded_by: str | None = None
+    twice: tuple[str, ...] = ()  # keys that stand there in two spellings: neither counts
+    shown: bool = False  # `promote` is there, so that a table has a box to tick
+
+
+def marks(text: str) -> Marks:
+    """The marks of a note with this text."""
+    front = split(text)[0]
+    lower = front.casefold()
+    if not any(word in lower for word in _WORDS) or unclosed(text):
+        return Marks()
+    try:
+        found = read(front)
+    except FrontmatterError:
+        return Marks()
+    return Marks() if found.repeated else of(found.values)
+
+
+def of(values: Mapping[str, Any]) -> Marks:
+    """The marks among these properties. Obsidian takes keys that differ by letter case for one, so both can't count."""
+    named: dict[str, list[Any]] = {}
+    for key, value in values.items():
+        named.setdefault(key.casefold(), []).append(value)
+
+    def one(name: str) -> Any:
+        return named[name][0] if len(named.get(name, ())) == 1 else None
+
+    def words(name: str) -> str | None:
+        return (as_text(one(name)) or "").strip() or None
+
+    review = words("review")
+    return Marks(
+        promote=one("promote") is True,
+        promote_to=words("promote_to"),
+        review=fold(review) if review else None,
+        expires=as_time(one("expires")),
+        promote_problem=words("promote_problem"),
+        promoted_at=as_time(one("promoted_at")),
+        suggested_folder=words("suggested_folder"),
+        superseded_by=words("superseded_by"),
+        twice=tuple(name for name, given in named.items() if len(given) > 1 and name in {*PERSONS, "expires"}),
+        shown="promote" in named,
+    )
+
+
+def persons(front: str) -> dict[str, list[Any]]:
+    """The person's keys of a front matter, in every spelling that some program may take for one. Raises FrontmatterError."""
+    found: dict[str, list[Any]] = {}
+    for key, value in read(front).values.items():
+        if (name := plain(key)) in PERSONS:
+            found.setdefault(name, []).append(value)
+    return found

@@ -1,0 +1,45 @@
+"""What a commit of Memex says: a subject, a line for each note, and trailers for programs.
+
+Law, tested: no text that goes in adds a line, a trailer or a character that a terminal obeys; the trailers that are
+given are the ones that `git interpret-trailers` finds."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Final
+
+SUBJECT: Final = 72  # characters
+LINE: Final = 200
+MOST: Final = 100  # lines, and trailers of one name
+_BLANKS: Final = re.compile(r"\s+")
+# Control characters, those that turn the direction of text or hide it, halves of characters, line and paragraph ends.
+_HARMFUL: Final = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"])
+
+
+def message(subject: str, lines: Iterable[str] = (), trailers: Iterable[tuple[str, str]] = ()) -> str:
+    """The text of a commit. A trailer is a name of ours and a value; the same one twice is told once, an empty one not."""
+    told = list(lines)
+    body = [f"- {plain(line, LINE)}" for line in told[:MOST]]
+    body += [f"- and {len(told) - MOST:,} more"] if len(told) > MOST else []
+    ends = dict.fromkeys((name, plain(value, LINE)) for name, value in trailers)
+    counted: dict[str, int] = {}
+    tail = []
+    for name, value in ends:
+        counted[name] = counted.get(name, 0) + 1
+        if value and counted[name] <= MOST:
+            tail.append(f"{name}: {value}")
+    parts = [plain(subject, SUBJECT) or "Change notes", "\n".join(body), "\n".join(tail)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def plain(text: str, most: int) -> str:
+    """`text` in one line, without what a terminal would obey, cut to `most` characters."""
+    shown = "".join(" " if one.isspace() else one for one in text if one.isspace() or not _harmful(one))
+    line = _BLANKS.sub(" ", shown).strip()
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def _harmful(one: str) -> bool:
+    return unicodedata.category(one) in _HARMFUL

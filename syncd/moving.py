@@ -1,0 +1,183 @@
+"""What has to change in the vault so that no link breaks when files are moved: planned from what is on disk, never written.
+
+Law, tested: after the move and the changes every link and card leads where it led; what leads there anyway keeps its
+bytes. A link that another file would take over counts too. No note of the inbox learns a folder of the vault proper."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
+
+from index.errors import MemexError
+from index.identity import fold
+from syncd.canvas_spots import in_canvas
+from syncd.mentions import Names, mentioned
+from syncd.names import note
+from syncd.note import decode, encode
+from syncd.place import INBOX, place
+from syncd.relink import Move, edited, relinked, spliced
+from syncd.resolve import Paths
+from syncd.vault import Vault
+
+_SETTINGS: Final = ".obsidian/app.json"
+_MARK: Final = re.compile(r"(\[\[|\]\(\s*+<?|\]:\s*+<?)")
+_WIKI_END: Final = re.compile(r"(?<!\A)\||[#\r\n]|\]\]")
+_BARE_END: Final = re.compile(r"\s")
+_POINTED_END: Final = re.compile(r"[>\r\n]")
+_CUT: Final = re.compile(r"[\[\]()<>#|\\'\"]")
+_ESCAPE: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
+
+
+@dataclass(frozen=True, slots=True)
+class Relinking:
+    """What is to be written, by where the file is now: what it holds, and what it is to hold once all is moved.
+
+    A file that moves itself is among them if its text changes; what it is to hold belongs to its new place."""
+
+    changes: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    lost: tuple[
+        tuple[str, str], ...
+    ] = ()  # file and target of links that break, as nothing that may stand there leads on
+    mentions: tuple[tuple[str, str], ...] = ()  # file and what in it names a moved file, and is a person's to change
+    unread: tuple[str, ...] = ()  # files that can't be read now: nobody knows whether they have such links
+
+
+def relinking(
+    vault: Vault,
+    moves: Mapping[str, str],
+    *,
+    texts: Mapping[str, bytes] | None = None,
+    inbox: str = INBOX,
+    moved: bool = False,
+) -> Relinking:
+    """What changes in all notes and canvases when files are moved (old path → new path), several at once.
+
+    `texts` are read in place of what is on disk (by path before the move). With `moved` the files lie at their new
+    places already, and only links that lead nowhere now are mended: the others may have been rewritten meanwhile."""
+    moves = {old: new for old, new in moves.items() if old != new}
+    if not moves:
+        return Relinking()
+    files = list(vault.everything())
+    came = {new: old for old, new in moves.items()}
+    before = Paths(came.get(path, path) if moved else path for path in files)
+    after = Paths(files if moved else (moves.get(path, path) for path in files))
+
+    def private(source: str, target: str) -> bool:
+        return place(source, inbox).scope == "captures" and place(target, inbox).scope == "vault"
+
+    move = Move(moves, before, after, _relative(vault), private, only_broken=moved)
+    return _relinking(vault, files, move, _Look(vault, texts or {}, came if moved else {}))
+
+
+def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> Relinking:
+    changes: dict[str, tuple[bytes, bytes]] = {}
+    lost: list[tuple[str, str]] = []
+    mentions: list[tuple[str, str]] = []
+    unread: list[str] = []
+    touched = {*move.moved, *move.moved.values()}
+    leads, names = {lead(path) for path in touched}, Names(move.moved)
+    for path in files:
+        if not _linking(path) or vault.ignores(path):
+            continue
+        try:
+            raw = look.read(path)
+        except MemexError:
+            unread.append(path)
+            continue
+        old = look.came.get(path, path)
+        new = path if move.only_broken else move.moved.get(path, path)
+        text = decode(raw)
+        mentions += ((path, said) for said in mentioned(path, text, names))
+        if path.endswith(".base") or not (old != new or path.endswith(".canvas") or may_lead(text, leads)):
+            continue
+        if path.endswith(".canvas"):
+            spots = in_canvas(text)
+            if spots is None:
+                if names.within(text):
+                    mentions.append((path, "it is no valid canvas, so it is left as it is"))
+                continue
+            edits, gone = edited(spots, old, new, move)
+            written = spliced(text, edits)
+        else:
+            written, gone = relinked(text, old, new, move)
+        lost += ((path, target) for target in gone)
+        if written != text:
+            changes[path] = (raw, encode(written))
+    mentions += _bookmarks(vault, names)
+    return Relinking(changes, tuple(lost), tuple(mentions), tuple(unread))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How files are read: as they are, or as they are about to be."""
+
+    vault: Vault
+    texts: Mapping[str, bytes]
+    came: Mapping[str, str]
+
+    def read(self, path: str) -> bytes:
+        given = self.texts.get(self.came.get(path, path))
+        return self.vault.read(path)[0] if given is None else given
+
+
+def _linking(path: str) -> bool:
+    return note(path) or path.endswith((".canvas", ".base"))
+
+
+def _relative(vault: Vault) -> bool:
+    """Whether the vault's owner wants links to count from their note. Each link stays of its kind."""
+    with suppress(MemexError, ValueError, RecursionError):
+        settings = json.loads(vault.read(_SETTINGS)[0])
+        return isinstance(settings, dict) and settings.get("newLinkFormat") == "relative"
+    return False
+
+
+def _bookmarks(vault: Vault, names: Names) -> Iterator[tuple[str, str]]:
+    path = ".obsidian/bookmarks.json"
+    with suppress(MemexError):
+        if names.within(decode(vault.read(path)[0])):
+            yield path, "a bookmark"
+
+
+# A quick look: whether a text may have a link to one of some names, without reading it as Markdown
+
+
+def lead(path: str) -> str:
+    """How the base name of a file begins, folded and without `.md`: up to a sign that may be escaped or end a link."""
+    return _begins(fold(path.rpartition("/")[2]))
+
+
+def _begins(name: str) -> str:
+    cut = _CUT.search(name)
+    name = (name[: cut.start()] if cut else name).strip()
+    while name.endswith(".md"):
+        name = name[:-3].strip()
+    return name
+
+
+def may_lead(text: str, leads: set[str]) -> bool:
+    """Whether a link of `text` may lead to a file whose name begins as one of `leads`. False is certain, True is not.
+
+    In time linear in the text: the text between two marks of links is looked at once."""
+    pieces = _MARK.split(text)
+    if len(pieces) == 1:
+        return False
+    if "" in leads:
+        return True
+    for mark, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        wiki = mark == "[["
+        ending = _WIKI_END if wiki else _POINTED_END if mark.endswith("<") else _BARE_END
+        end = ending.search(piece)
+        target = piece[: end.start()] if end else piece
+        if wiki and "\\" in target.removesuffix("\\"):
+            return True  # in quotes of a property: what it says is for whoever reads those
+        if not wiki:
+            target = unquote(_ESCAPE.sub("", target))
+        if not leads.isdisjoint([_begins(part) for part in fold(target).split("/")]):
+            return True
+    return False

@@ -1,0 +1,240 @@
+"""What a capture becomes in the vault proper: its folder, its name and its text; and the way back.
+
+Law, tested: of the text only the lines of the keys that are told here change; what stays unedited comes back byte for
+byte. A folder that a note or a setting names is data: it never leads out of the vault, into the inbox or to hidden names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from index.errors import InvalidArgument
+from index.identity import fold
+from index.model import Document
+from syncd.capture import file_name, iso
+from syncd.marks import Marks
+from syncd.names import HOLE, join, objection, unnamable
+from syncd.note import PropertyValue, edit, properties, split
+
+# What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
+INBOX_ONLY: Final = (
+    "promote",
+    "promote_to",
+    "review",
+    "promote_problem",
+    "suggested_folder",
+    "suggested_tags",
+    "suggested_links",
+    "suggested_similar",
+    "superseded_by",
+    "collection",
+    "version",
+    "updated_at",
+    "expires",
+)
+PROMOTED_AT: Final = "promoted_at"
+# Defects with which a capture stays where it is, and what its owner does about each.
+HINDERING: Final[Mapping[str, str]] = {
+    "bad-id": "its `id` is none: take it out, and it gets one",
+    "bad-frontmatter": "its properties can't be read: mend them",
+    "frontmatter-too-large": "its properties are too large to be read: shorten them",
+    "duplicate-keys": "a property is there twice: leave one of the two",
+    "unclosed-frontmatter": "its properties have no closing `---`: write it",
+    "conflict-copy": "a sync program set this version aside: keep what you need of it, and delete it",
+    "merge-conflict": "a merge left its markers in it: settle them",
+    "not-utf8": "it is not valid UTF-8: save it anew",
+    "nul-bytes": "it has NUL bytes in it: it may be damaged",
+    "secret": "it seems to hold a secret: take it out, or drag the note to its place yourself",
+}
+
+
+class Problem(InvalidArgument):
+    """Why a capture can't be promoted as it is, and what mends it; for its owner alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Captures that have all of what is given go to `folder`, under `name` if it is given."""
+
+    folder: str
+    name: str = ""
+    tag: str = ""
+    source: str = ""
+    collection: str = ""
+    workspace: str = ""
+
+    def __post_init__(self) -> None:
+        wrong = objection(self.folder, new=True) if self.folder else ""
+        if wrong:
+            raise ValueError(f"folder {wrong}")
+        if self.name and (wrong := unnamable(self.name)):
+            raise ValueError(f"name {wrong}")
+
+    def fits(self, document: Document) -> bool:
+        """Whether this capture is one of these. Letter case does not count; a tag stands for those below it too."""
+        tag = fold(self.tag.lstrip("#"))
+        own = [fold(one) for one in document.tags]
+        said = ((self.source, document.source), (self.collection, document.collection))
+        return (
+            (not tag or any(one == tag or one.startswith(f"{tag}/") for one in own))
+            and all(not wanted or fold(wanted) == fold(is_ or "") for wanted, is_ in said)
+            and self.workspace in ("", document.workspace)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a capture is to go, and what it is to be called (without ".md")."""
+
+    folder: str  # "" = the vault's root
+    stem: str
+    by: str  # what chose the folder: "you", "rule", "suggestion", "setting"
+
+
+def refusal(document: Document, marks: Marks) -> str:
+    """Why this capture can't be promoted at all; "" = it can."""
+    if document.type == "entity":
+        return "it is a node of the graph, which stays in the inbox; drag it out yourself if it is to be a plain note"
+    found = {defect.name for defect in document.defects}
+    for name, advice in HINDERING.items():
+        if name in found:
+            return advice
+    if not document.writable:
+        return HINDERING["bad-frontmatter"]
+    if marks.twice:
+        return f"the property {marks.twice[0]!r} is there in two spellings: leave one of the two"
+    return ""
+
+
+def goal(
+    document: Document,
+    marks: Marks,
+    rules: Sequence[Rule],
+    *,
+    folder: str,
+    name: str,
+    inbox: str,
+    to: str | None = None,
+) -> Goal:
+    """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be."""
+    rule = next((one for one in rules if one.fits(document)), None)
+    chosen = (
+        (to, "you"),
+        (marks.promote_to, "you"),
+        (rule.folder if rule else None, "rule"),
+        (marks.suggested_folder, "suggestion"),
+    )
+    where, by = next(((one, by) for one, by in chosen if one is not None), (folder, "setting"))
+    template = rule.name if rule and rule.name and by == "rule" else name
+    return Goal(checked_folder(where, inbox), stem(document, template), by)
+
+
+def checked_folder(folder: str, inbox: str) -> str:
+    """A folder of the vault as it is written. Raises Problem for one that no note may be promoted into."""
+    path = folder.strip().rstrip("/")
+    if not path and not folder.startswith("/"):
+        return ""  # the root
+    if wrong := objection(path, new=True):
+        raise Problem(f"the folder {folder!r} {wrong}", folder=folder[:200])
+    if "[[" in path or "]]" in path:
+        raise Problem(f"the folder {folder!r} is a link; write its path instead, such as Projects/Ideas")
+    if path.lower().endswith(".md"):
+        raise Problem(f"{folder!r} has the name of a note; name the folder only", folder=folder[:200])
+    if inside(path, inbox):
+        raise Problem(f"the folder {folder!r} is the inbox, or lies in it", folder=folder[:200])
+    return path
+
+
+def inside(path: str, folder: str) -> bool:
+    """Whether `path` is `folder` or lies below it, as a disk sees it that knows no letter case."""
+    return f"{fold(path)}/".startswith(f"{fold(folder)}/")
+
+
+def spelled(folder: str, there: Iterable[str]) -> str:
+    """The folder of this name that is `there` already, however its letters are written; else `folder`."""
+    found = sorted(there)
+    return folder if folder in found else next((one for one in found if fold(one) == fold(folder)), folder)
+
+
+def stem(document: Document, template: str) -> str:
+    """The base name that a template gives a capture; its own where the template says nothing."""
+    own = document.path.rpartition("/")[2][:-3]
+    said = {
+        "title": called(document),
+        "date": datetime.fromtimestamp(document.created_at // 1000, UTC).strftime("%Y-%m-%d"),
+        "source": document.source or "",
+        "id": document.claimed_id or "",
+    }
+    name = HOLE.sub(lambda hole: said.get(hole[1], ""), template)
+    return own if name == own and not objection(f"{own}.md", new=True) else file_name(name) or file_name(own) or "Note"
+
+
+def called(document: Document) -> str:
+    """A capture's title; once somebody has given its file another name than that, this name."""
+    own = document.path.rpartition("/")[2][:-3]
+    if document.type == "file" and document.file:
+        return own  # `report.pdf`: it is called after its file
+    made = re.escape(file_name(document.title))
+    return document.title if re.fullmatch(rf"{made}(?: \d+)?", own) else own
+
+
+def names(wanted: str, own: str) -> Iterator[str]:
+    """The base names to try in turn: the one that is wanted, the capture's own, then numbered ones."""
+    yield wanted
+    if own != wanted:
+        yield own
+    number = 2
+    while True:
+        yield f"{wanted} {number}"
+        number += 1
+
+
+# The text
+
+
+def promoted(text: str, at: int) -> str:
+    """The text of a capture as a note of the vault, promoted at that time (epoch ms). Raises FrontmatterError."""
+    return _edited(text, {PROMOTED_AT: iso(at)}, without=INBOX_ONLY)
+
+
+def unmarked(text: str) -> str:
+    """The text of a capture without its person's wish that it be promoted. Raises FrontmatterError."""
+    said = properties(split(text)[0])
+    return edit(text, {key: False for key, value in said.items() if key.casefold() == "promote" and value is True})
+
+
+def returned(now: str, before: str, after: str) -> str:
+    """The capture that was promoted from `before` to `after` and says `now` what it says. Raises FrontmatterError.
+
+    Unedited, it is as it was, the wish to be promoted aside; edited, it keeps the edits and gets back what it lost."""
+    back = unmarked(before)
+    if now == after:
+        return back
+    was = properties(split(back)[0])
+    lost = {key: value for key, value in was.items() if key.casefold() in INBOX_ONLY}
+    stamp = next((value for key, value in was.items() if key.casefold() == PROMOTED_AT), None)
+    there = {key.casefold() for key in properties(split(now)[0])}
+    missing = {key: value for key, value in lost.items() if key.casefold() not in there}
+    return _edited(now, {**missing, **({PROMOTED_AT: stamp} if stamp is not None else {})}, without=(PROMOTED_AT,))
+
+
+def _edited(text: str, wanted: Mapping[str, PropertyValue], *, without: Iterable[str]) -> str:
+    """`text` with these properties, and `without` those in any spelling."""
+    said: Mapping[str, Any] = properties(split(text)[0])
+    gone = set(without)
+    named = {key.casefold() for key in wanted}
+    changes: dict[str, PropertyValue] = {
+        key: None for key in said if key.casefold() in gone and key.casefold() not in named
+    }
+    return edit(text, changes | dict(wanted))
+
+
+# A stored file that goes along with its note
+
+
+def attachment(name: str, folder: str, attachments: str) -> str:
+    """Where the stored file of that name goes: into the folder for attachments, or beside its note where there is none."""
+    return join(attachments or folder, name)

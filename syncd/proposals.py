@@ -1,0 +1,170 @@
+"""What was proposed to the vault's owner, and what became of each proposal: kept in the ledger, carried out once.
+
+Laws, tested: what is not known here is never carried out, whatever a box says; what was carried out or dismissed is neither
+done nor proposed again; a proposal that no longer fits what it speaks of is told as stale, and changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from index.errors import MemexError, Unavailable
+from syncd.ledger import Ledger
+from syncd.ticks import Answer, Outcome
+
+# Carries out what a proposal is about (with its `key`), and says what was done. It looks first whether all is still as it was:
+# Conflict or NotFound when it is not. A crash may call it again after it has done its work.
+Carrier: TypeAlias = Callable[[Mapping[str, Any]], str]
+
+OPEN: Final = ("open", "accepted")
+STATES: Final = (*OPEN, "carried", "dismissed", "stale")
+GONE: Final = "it is no longer so"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One change that a person may want: `about` is all that whoever carries it out is told, digests of notes included.
+
+    Once dismissed, nothing of this kind is proposed again about the same `subject`, whatever it says by then."""
+
+    kind: str
+    subject: tuple[str, ...]
+    about: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """16 hexadecimal digits that name just this change."""
+        return hashlib.sha256(_json([self.kind, dict(self.about)]).encode()).hexdigest()[:16]
+
+
+class Proposals:
+    """All proposals; safe from any thread. What is noted is on disk when a call returns."""
+
+    def __init__(self, ledger: Ledger, now: Callable[[], int]) -> None:
+        self.problem = ""  # why the last one that was accepted could not be carried out yet, in a sentence
+        self._ledger, self._now = ledger, now
+        self._carriers: dict[str, Carrier] = {}
+        self._carrying = threading.Lock()
+
+    def on(self, kind: str, carrier: Carrier) -> None:
+        """Have proposals of this kind carried out so."""
+        self._carriers[kind] = carrier
+
+    def offer(self, found: Iterable[Proposal]) -> list[str]:
+        """Note what was found; the keys of those that wait for an answer, in their order."""
+        waiting: dict[str, None] = {}
+        with self._ledger.writing():
+            for one in found:
+                subject, key = _json(one.subject), one.key
+                before = self._ledger.rows(
+                    "SELECT key, state FROM proposals WHERE key = ? OR (kind = ? AND subject = ? AND state = 'dismissed')",
+                    (key, one.kind, subject),
+                )
+                states = {state for _, state in before}
+                if states & {"carried", "dismissed"}:
+                    continue
+                if not before or "stale" in states:
+                    self._ledger.run(
+                        "INSERT OR REPLACE INTO proposals VALUES (?, ?, ?, ?, 'open', '', '', ?)",
+                        (key, one.kind, subject, _json(dict(one.about)), self._now()),
+                    )
+                waiting[key] = None
+        return list(waiting)
+
+    def withdraw(self, kinds: Collection[str], kept: Collection[str]) -> None:
+        """Of these kinds only what is `kept` still holds; the others that are open are stale."""
+        gone = [(GONE, key) for key, kind in self._keyed("open") if kind in kinds and key not in kept]
+        self._note("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
+
+    def placed(self, keys: Iterable[str], report: str) -> None:
+        """These stand in the note at `report`."""
+        self._note("UPDATE proposals SET report = ? WHERE key = ?", [(report, key) for key in keys])
+
+    def unplaced(self, keys: Iterable[str]) -> list[str]:
+        """Those of these that no note shows yet."""
+        shown = {key for (key,) in self._ledger.rows("SELECT key FROM proposals WHERE report != ''")}
+        return [key for key in keys if key not in shown]
+
+    def answered(self, answers: Mapping[str, Answer]) -> list[str]:
+        """Note what a person answered; the keys that this changed. Only what is open can be answered."""
+        known = {key for key, _ in self._keyed("open")}
+        new = {key: answer for key, answer in answers.items() if key in known}
+        self._note("UPDATE proposals SET state = ? WHERE key = ? AND state = 'open'", [(s, k) for k, s in new.items()])
+        return list(new)
+
+    def carry(self, stopping: threading.Event | None = None) -> dict[str, Outcome]:
+        """Carry out what was accepted; what became of each. What can't be done just now is left for the next call."""
+        done: dict[str, Outcome] = {}
+        with self._carrying:
+            self.problem = ""
+            rows = self._ledger.rows("SELECT key, kind, about FROM proposals WHERE state = 'accepted' ORDER BY at, key")
+            for key, kind, about in rows:
+                if stopping is not None and stopping.is_set():
+                    break
+                if outcome := self._carried(key, kind, json.loads(about)):
+                    state = "carried" if outcome.done else "stale"
+                    self._note("UPDATE proposals SET state = ?, said = ? WHERE key = ?", [(state, outcome.said, key)])
+                    done[key] = outcome
+        return done
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """What became of all that are over and were not dismissed, by key."""
+        rows = self._ledger.rows("SELECT key, state, said FROM proposals WHERE state IN ('carried', 'stale')")
+        return {key: Outcome(state == "carried", said) for key, state, said in rows}
+
+    def about(self, keys: Iterable[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The kind of each of these, and what it is about, by key."""
+        wanted = set(keys)
+        rows = self._ledger.rows("SELECT key, kind, about FROM proposals")
+        return {key: (kind, json.loads(about)) for key, kind, about in rows if key in wanted}
+
+    def counts(self) -> dict[str, int]:
+        """How many there are in each state."""
+        rows = self._ledger.rows("SELECT state, count(*) FROM proposals GROUP BY state")
+        return dict.fromkeys(STATES, 0) | dict(rows)
+
+    def reports(self) -> list[str]:
+        """The notes in which something waits for an answer, sorted."""
+        rows = self._ledger.rows("SELECT DISTINCT report FROM proposals WHERE state = 'open' AND report != ''")
+        return sorted(report for (report,) in rows)
+
+    def _carried(self, key: str, kind: str, about: Mapping[str, Any]) -> Outcome | None:
+        """What became of it; None when it is left for later."""
+        carrier = self._carriers.get(kind)
+        if carrier is None:
+            self.problem = f"nothing here carries out a proposal of the kind {kind}"
+            return None
+        try:
+            return Outcome(done=True, said=carrier({**about, "key": key}))
+        except MemexError as error:
+            if error.retryable or isinstance(error, Unavailable):
+                self.problem = error.message
+                log.warning("a proposal (%s) could not be carried out yet: %s", kind, error.message)
+                return None
+            return Outcome(done=False, said=error.message)
+        except Exception:  # a mistake of ours in one must not keep the others from being carried out
+            self.problem = f"a proposal of the kind {kind} could not be carried out; the daemon's log says more"
+            log.exception("a proposal (%s) could not be carried out", kind)
+            return None
+
+    def _keyed(self, state: str) -> list[tuple[str, str]]:
+        return [
+            (key, kind) for key, kind in self._ledger.rows("SELECT key, kind FROM proposals WHERE state = ?", (state,))
+        ]
+
+    def _note(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
+        if rows:
+            with self._ledger.writing():
+                for row in rows:
+                    self._ledger.run(statement, row)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

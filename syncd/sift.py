@@ -1,0 +1,161 @@
+"""Sift what was written: what of it is ours to commit on top of HEAD, what is a person's, and what is to stay local.
+
+Law, tested: a file is committed only if the audit log leads to its bytes from those that HEAD has, if nobody has staged
+anything else for it, and if it looks neither like a secret nor like an unfinished merge."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from index.errors import MemexError
+from syncd import secrets
+from syncd.audit import Audit
+from syncd.chain import Entry
+from syncd.graft import Blob, Content, Graft, above
+from syncd.names import objection
+from syncd.note import FrontmatterError, decode, properties, split
+from syncd.ours import led
+
+FRESH_MS: Final = 60_000  # an entry so young may still be about to be carried out
+# Why a path stays as it is, in words that follow "kept local:".
+SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD = (
+    "it seems to hold a secret",
+    "it holds the marks of an unfinished merge",
+    "a .gitignore leaves it out",
+    "you have staged something else for it",
+    "it lies in a repository of its own",
+    "it can't be read just now",
+    "Git has something else at its place",
+)
+_MARKS: Final = ("<<<<<<<", "=======", ">>>>>>>")
+
+
+@dataclass(slots=True)
+class Sifted:
+    """What of some paths is ours to commit, and what becomes of the others."""
+
+    ours: dict[str, list[Entry]] = field(default_factory=dict)  # the entries that led there, newest first
+    contents: dict[str, Content] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)  # why each stays local
+    edited: list[str] = field(default_factory=list)  # a person's by now
+    unsettled: list[str] = field(default_factory=list)  # to be looked at again soon
+
+
+def sifted(
+    graft: Graft,
+    audit: Audit,
+    now: Mapping[str, str | None],
+    content: Callable[[str, str], Content],
+    *,
+    vault: Path,
+    inbox: str,
+) -> Sifted:
+    """Sift these paths by what they hold `now`: a digest, "" = no file, None = nobody can tell. `content` reads one."""
+    found = Sifted()
+    fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
+    found.kept = {path: UNREADABLE for path in now if path not in fit}
+    blobs = graft.blobs(fit)
+    found.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
+    blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
+    heads = {path: {""} for path in fit} | graft.digests(blobs)
+    _lead(found, audit, fit, heads)
+    doubtful = {path: blobs[path] for path in found.edited if path in blobs}
+    for path, digests in graft.digests(doubtful, filtered=True).items():
+        heads[path] |= digests
+    _lead(found, audit, {path: fit[path] for path in found.edited}, heads)
+    if found.ours:
+        _spare(found, graft, fit, vault)
+        _read(found, fit, content, {path for path in blobs if not path.startswith(f"{inbox}/")})
+    return found
+
+
+def _lead(found: Sifted, audit: Audit, now: Mapping[str, str], heads: Mapping[str, set[str]]) -> None:
+    """Tell those that the log leads to from HEAD from those that somebody has edited."""
+    found.edited, found.unsettled = [], []
+    young = time.time_ns() // 1_000_000 - FRESH_MS
+    for path, digest in now.items():
+        if path in found.kept or digest in heads[path]:
+            continue
+        if steps := led(audit.trail(path), digest, heads[path]):
+            found.ours[path] = steps
+            continue
+        last = audit.last(path)
+        if last is not None and last.at > young:
+            found.unsettled.append(path)
+        found.edited.append(path)
+
+
+def _spare(found: Sifted, graft: Graft, now: Mapping[str, str], vault: Path) -> None:
+    """Leave out what Git or a person has set apart."""
+    ignored = graft.ignored(found.ours)
+    staged = {path: oid for path, oid in graft.staged().items() if path in found.ours}
+    holds = {path: {""} for path in staged}
+    holds |= graft.digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
+    modules = graft.modules() if os.path.lexists(vault / ".gitmodules") else set()
+    for path in list(found.ours):
+        if path in ignored:
+            found.kept[path] = IGNORED
+        elif path in staged and now[path] not in holds[path]:
+            found.kept[path] = STAGED
+        elif any(one in modules or os.path.lexists(vault / one / ".git") for one in above(path)[1:]):
+            found.kept[path] = NESTED
+        else:
+            continue
+        del found.ours[path]
+
+
+def _read(found: Sifted, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]) -> None:
+    """Read what is ours, and leave out what must not be in a history, unless a person has put it there: `public`."""
+    withheld = set()
+    for path in list(found.ours):
+        try:
+            raw = content(path, now[path])
+        except (MemexError, OSError):  # it changes under our hands
+            found.unsettled.append(path)
+            del found.ours[path]
+            continue
+        if why := _amiss(raw, public=path in public):
+            found.kept[path] = why
+            withheld.add(_file_of(raw))
+            del found.ours[path]
+        else:
+            found.contents[path] = raw
+    for path in [path for path in found.ours if now[path] and now[path] in withheld]:
+        found.kept[path] = SECRET
+        del found.ours[path], found.contents[path]
+
+
+def _amiss(raw: Content, *, public: bool) -> str:
+    """Why these bytes must not be committed; "" = nothing speaks against it."""
+    if not isinstance(raw, bytes) or b"\0" in raw[:8000]:
+        return ""
+    text = raw.decode("utf-8", "replace")
+    if not public and (rules := secrets.found(text)):
+        return f"{SECRET} ({rules[0]})"
+    return MARKERS if torn(text) else ""
+
+
+def torn(text: str) -> bool:
+    """Whether a merge has left its marks: lines that begin with them, in their order."""
+    if _MARKS[0] not in text:
+        return False
+    wanted = list(_MARKS)
+    for line in text.splitlines():
+        if wanted and (line == wanted[0] or line.startswith(f"{wanted[0]} ")):
+            wanted.pop(0)
+    return not wanted
+
+
+def _file_of(raw: Content) -> str:
+    """The digest of the file whose text a note holds; "" = it is none."""
+    if isinstance(raw, bytes):
+        with suppress(FrontmatterError):
+            told = properties(split(decode(raw))[0]).get("file_sha256")
+            return told if isinstance(told, str) else ""
+    return ""

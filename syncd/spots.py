@@ -1,0 +1,221 @@
+"""Where in a note the path of each link stands, and how another path is written there.
+
+Law, tested: at each spot the text says the link's target, and what a spot writes is read back as what was asked.
+
+What counts as a link follows Obsidian: not code, not HTML comments, not math. What can't be told apart safely, such as
+a destination across two lines of a quote, is no spot, and is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, unquote
+
+from index.model import Link
+from syncd.inline import scan, wikilink
+from syncd.markdown import outline
+from syncd.properties import fences, scalars
+
+WIKI: Final = re.compile(r"\[\[((?:[^\[\]\r\n]|\[(?!\[)|\](?!\]))++)\]\]")
+
+_BLANKS: Final = re.compile(r"\s*")
+_OPENING: Final = re.compile(r"\]\(\s*+(<?)|\]:[ \t]++(<?)")
+_POINTED_END: Final = re.compile(r"#|>|%23")
+_DEFINED_END: Final = re.compile(r"#|%23|\s|\Z")
+_BARE_END: Final = re.compile(r"\\.|[()#\s]|%23|\Z", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
+_PLAIN: Final = re.compile(r"[^\s#%()<>?\\|]")  # what a Markdown destination may hold as it is; other scripts do too
+_WITHIN: Final = re.compile(r"[^#%<>?\\|\r\n]")  # the same between `<` and `>`
+_DOUBLE: Final = re.compile(r"\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\[^\r\n]|[^\\\r\n]")
+_SINGLE: Final = re.compile(r"''|[^'\r\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A link, where its path stands, and what says another path there (None: nothing can)."""
+
+    link: Link
+    start: int
+    end: int
+    says: Callable[[str], str | None]
+    label: tuple[int, int] | None = None  # where the text of a Markdown link stands
+    whole: bool = False  # the path counts from the root, and is not looked for
+
+    def within(self, offsets: Sequence[int], escaped: Callable[[str], str]) -> Spot:
+        """The same spot where its text is written with escapes: `offsets` say where each character is."""
+
+        def says(target: str) -> str | None:
+            said = self.says(target)
+            return None if said is None else escaped(said)
+
+        return Spot(self.link, offsets[self.start], offsets[self.end], says, whole=self.whole)
+
+
+@dataclass(slots=True)
+class Spots:
+    """The spots of a text, in order, and the links for which none was found."""
+
+    found: list[Spot] = field(default_factory=list)
+    unclear: list[Link] = field(default_factory=list)
+
+
+def in_note(text: str) -> Spots:
+    """The spots of a note: of its properties, then of its body."""
+    start, end, cut = fences(text)
+    spots = in_properties(text, start, end) if "[" in text[start:end] else Spots()
+    body = in_body(text[cut:])
+    spots.found += (_moved(spot, cut) for spot in body.found)
+    spots.unclear += body.unclear
+    return spots
+
+
+def _moved(spot: Spot, by: int) -> Spot:
+    label = spot.label and (spot.label[0] + by, spot.label[1] + by)
+    return Spot(spot.link, spot.start + by, spot.end + by, spot.says, label)
+
+
+# The body
+
+
+def in_body(body: str) -> Spots:
+    """The spots of Markdown without properties."""
+    spots = Spots()
+    if "[" in body:
+        found = outline(body)
+        _collect(body, zip(found.places, found.links, strict=True), spots)
+    return spots
+
+
+def _collect(text: str, links: Iterable[tuple[int, Link]], spots: Spots) -> None:
+    for at, link in links:
+        if not link.target:
+            continue
+        spot = _wiki(text, at, link) or _markdown(text, at, link)
+        if spot is None:
+            spots.unclear.append(link)
+        else:
+            spots.found.append(spot)
+    spots.found.sort(key=lambda spot: spot.start)
+
+
+def _wiki(text: str, at: int, link: Link) -> Spot | None:
+    at += text.startswith("!", at)
+    if link.kind == "markdown" or not WIKI.match(text, at):
+        return None
+    blanks = _BLANKS.match(text, at + 2)
+    assert blanks is not None
+    start = blanks.end()
+    if not text.startswith(link.target, start):
+        return None
+    return Spot(link, start, start + len(link.target), _said_wiki)
+
+
+def _said_wiki(target: str) -> str | None:
+    inner = WIKI.fullmatch(f"[[{target}]]")
+    link = wikilink(inner[1], "wikilink") if inner and not target.endswith("\\") else None
+    return target if link and (link.target, link.subpath, link.display) == (target, "", None) else None
+
+
+def _markdown(text: str, at: int, link: Link) -> Spot | None:
+    opened = text.find("[", at) + 1
+    closed = opened + len(link.display or "")
+    match = _OPENING.match(text, closed)
+    if link.kind == "wikilink" or match is None:
+        return None
+    pointed, inline = bool(match[1] or match[2]), text.startswith("](", closed)
+    if pointed:
+        ending = _POINTED_END.search(text, match.end())
+        end = ending.start() if ending else len(text)
+    else:
+        end = _closed(text, match.end()) if inline else _end(_DEFINED_END, text, match.end())
+    written = unquote(_ESCAPE.sub(r"\1", text[match.end() : end]))
+    if written != written.strip() or written != link.target:
+        return None
+    label = (opened, closed) if inline and link.kind == "markdown" else None
+    return Spot(link, match.end(), end, _said_pointed if pointed else _said_bare, label)
+
+
+def _end(ending: re.Pattern[str], text: str, at: int) -> int:
+    found = ending.search(text, at)
+    assert found is not None  # each of them ends at the end of the text
+    return found.start()
+
+
+def _closed(text: str, at: int) -> int:
+    """Where a destination without `<` ends: at white space, a subpath, or the bracket that closes it."""
+    depth = 0
+    while mark := _BARE_END.search(text, at):
+        if mark[0] == "(":
+            depth += 1
+        elif mark[0] == ")" and depth:
+            depth -= 1
+        elif not mark[0].startswith("\\"):
+            return mark.start()
+        at = mark.end()
+    return len(text)
+
+
+def _said_bare(target: str) -> str | None:
+    return _destination(target, _PLAIN)
+
+
+def _said_pointed(target: str) -> str | None:
+    return _destination(target, _WITHIN)
+
+
+def _destination(target: str, plain: re.Pattern[str]) -> str | None:
+    """A path as a Markdown destination: only what Markdown would misread is encoded, as Obsidian does."""
+    if "#" in target or target != target.strip():
+        return None
+    said = "".join(sign if plain.fullmatch(sign) else quote(sign, safe="") for sign in target)
+    return said.replace(":", "%3A") if _SCHEME.match(said) else said
+
+
+# The properties
+
+
+def in_properties(text: str, start: int, end: int) -> Spots:
+    """The spots of the properties that stand between two offsets; of those that are not valid YAML there are none."""
+    spots = Spots()
+    inner = text[start:end]
+    values = scalars(inner)
+    for first, last, style, said in values or ():
+        unquoted = style is None and inner[first - 2 : first] == "[[" and inner[last : last + 2] == "]]"
+        span = (first - 2, last + 2) if unquoted else (first, last)  # a list in a list, but meant as a link
+        if "[" in inner[slice(*span)]:
+            _in_scalar(inner, span, style, said, spots)
+    if values is None:
+        spots.unclear += (link for found in WIKI.finditer(inner) if (link := wikilink(found[1], "wikilink")))
+    spots.found = [_moved(spot, start) for spot in sorted(spots.found, key=lambda spot: spot.start)]
+    return spots
+
+
+def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, spots: Spots) -> None:
+    """The spots of one value, within its quotes; what is not quoted stands there as it is read, line for line."""
+    (first, last), offsets = span, None
+    value = inner[first:last]
+    units = _UNITS.get(style or "")
+    if units and ("\\" in value or "''" in value):
+        ends = [1, *(unit.end() for unit in units.finditer(value, 1, len(value) - 1))]
+        if len(ends) == len(read) + 1 and ends[-1] == len(value) - 1:
+            value, offsets = read, ends
+    said = Spots()
+    wiki = ((found.start(), wikilink(found[1], "wikilink")) for found in WIKI.finditer(value))
+    _collect(value, [(at, link) for at, link in wiki if link], said)
+    taken = {spot.start for spot in said.found}
+    others = Spots()
+    _collect(value, [pair for pair in scan(value).links if pair[1].kind == "markdown"], others)
+    said.found += (spot for spot in others.found if spot.start not in taken)
+    at = range(first, last + 1) if offsets is None else [first + offset for offset in offsets]
+    spots.found += (spot.within(at, _ESCAPED.get(style or "", str)) for spot in said.found)
+    spots.unclear += said.unclear
+
+
+_UNITS: Final = {'"': _DOUBLE, "'": _SINGLE}
+_ESCAPED: Final[dict[str, Callable[[str], str]]] = {
+    '"': lambda said: said.replace("\\", "\\\\").replace('"', '\\"'),
+    "'": lambda said: said.replace("'", "''"),
+}

@@ -1,0 +1,94 @@
+"""Boxes that people tick: one list item for each proposal, read back from whatever the note has become meanwhile.
+
+Laws, tested: only the box of a list item that ends in the id of a proposal counts, never one in code, a quote or a comment;
+a line that could mean two things means nothing; writing what was done changes that line and no other byte."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from syncd.markdown import outline
+from syncd.note import split
+from syncd.quoting import shown
+
+Answer: TypeAlias = Literal["accepted", "dismissed"]
+
+_BOX: Final = re.compile(r"(?:[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]+)+\[(.)\](?=[ \t])")
+_ID: Final = re.compile(r"(?<!\S)\^p-([0-9a-f]{16})(?!\S)", re.IGNORECASE)
+_HIDING: Final = re.compile(r"`|%%|<!--|-->")  # the ends of what is code or a comment within a line
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+_ANSWERS: Final[Mapping[str, Answer]] = {"x": "accepted", "X": "accepted", "-": "dismissed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box; `start` and `end` are those of its line in the note, without the line end."""
+
+    key: str
+    mark: str  # the character in it
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a proposal: what was done, or why nothing was."""
+
+    done: bool
+    said: str
+
+
+def item(text: str, key: str) -> str:
+    """The line of a proposal; `text` is Markdown on one line."""
+    return f"- [ ] {text} ^p-{key}"
+
+
+def boxes(text: str) -> list[Box]:
+    """The boxes of a note, in order."""
+    if "^p-" not in text and "^P-" not in text:
+        return []
+    front, body = split(text)
+    lines = [0, *(end.end() for end in _LINE_END.finditer(body))]
+    ends = [*(end.start() for end in _LINE_END.finditer(body)), len(body)]
+    found = []
+    for number in sorted({task.line for task in outline(body).tasks}):
+        line = body[lines[number] : ends[number]]
+        box, ids = _BOX.match(line), list(_ID.finditer(line))
+        if box and len({id[1].casefold() for id in ids}) == 1 and not any(_hidden(line, id) for id in ids):
+            found.append(Box(ids[0][1].casefold(), box[1], len(front) + lines[number], len(front) + ends[number]))
+    return found
+
+
+def _hidden(line: str, id: re.Match[str]) -> bool:
+    """Whether an id may stand in code or in a comment."""
+    return bool(_HIDING.search(line, 0, id.start()) and _HIDING.search(line, id.end()))
+
+
+def answers(texts: Iterable[str]) -> dict[str, Answer]:
+    """What was answered in these notes, by the proposal's key; two answers that differ are none."""
+    told: dict[str, set[Answer]] = {}
+    for text in texts:
+        for box in boxes(text):
+            if answer := _ANSWERS.get(box.mark):
+                told.setdefault(box.key, set()).add(answer)
+    return {key: given.pop() for key, given in told.items() if len(given) == 1}
+
+
+def settled(text: str, outcomes: Mapping[str, Outcome], day: str) -> str:
+    """`text` with what became of its proposals, as the plug-in Tasks writes it; a line that tells it has no id any more.
+
+    Where nothing was done only boxes that were ticked are told so."""
+    for box in reversed(boxes(text)):
+        outcome = outcomes.get(box.key)
+        if outcome is None or not (outcome.done or _ANSWERS.get(box.mark) == "accepted"):
+            continue
+        line = text[box.start : box.end]
+        start, end = next(_ID.finditer(line)).span()
+        words = f"– {shown(outcome.said, 300)} {'✅' if outcome.done else '❌'} {day}"
+        line = line[:start] + words + _ID.sub("", line[end:])
+        mark = _BOX.match(line).end(1)  # type: ignore[union-attr]  # a box is a match
+        text = text[: box.start] + line[: mark - 1] + ("x" if outcome.done else "-") + line[mark:] + text[box.end :]
+    return text

@@ -1,0 +1,87 @@
+"""Which captures of the inbox wait for their owner's decision, and what the owner has said of each so far.
+
+Law, tested: a note is read again only when the index has seen it change, and what is told of it is what the index saw."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Collection
+
+from index.errors import MemexError
+from index.model import Entry, Record
+from syncd.marks import Marks, marks
+from syncd.note import decode
+from syncd.shelf import Slot
+from syncd.vault import Vault
+
+
+def everything(_: Marks) -> bool:
+    """Whatever the owner has said, or has not."""
+    return True
+
+
+class Waiting:
+    """The captures and their marks. Safe from any thread."""
+
+    def __init__(self, captures: Slot, vault: Vault) -> None:
+        self._captures, self._vault = captures, vault
+        self._looking, self._telling = threading.Lock(), threading.Lock()
+        self._known: dict[str, tuple[str, Marks]] = {}  # path → the digest of the bytes that said it, and what
+        self._changed: set[str] = set()
+        self._all = True  # to be looked at anew
+        self.reads = 0  # notes that were read, all looks together
+        captures.told.append(self._told)
+
+    @property
+    def moment(self) -> object:
+        """Something that is another once anything in the inbox has changed; quick to ask."""
+        index = self._captures.index
+        return id(index), index.generation
+
+    def look(self, only: Callable[[Marks], bool] = everything) -> list[tuple[Record, Marks]]:
+        """The captures whose marks `only` wants, nodes among them, by path; what can't be read just now is left out."""
+        with self._looking:
+            self._refresh()
+            wanted = sorted(path for path, (_, found) in self._known.items() if only(found))
+            told = [(self._captures.index.at(path), *self._known[path]) for path in wanted]
+        return [(record, found) for record, digest, found in told if record is not None and record.digest == digest]
+
+    def at(self, path: str) -> Marks:
+        """The marks of one capture; none where there is no such capture."""
+        with self._looking:
+            self._refresh()
+            return self._known[path][1] if path in self._known else Marks()
+
+    def _told(self, paths: Collection[str] | None) -> None:
+        with self._telling:
+            self._all |= paths is None
+            self._changed.update(paths or ())
+
+    def _refresh(self) -> None:
+        with self._telling:
+            everywhere, changed, self._all, self._changed = self._all, self._changed, False, set()
+        manifest = self._captures.index.manifest
+        if everywhere:
+            manifest = manifest.copy()
+            changed = manifest.keys() | self._known.keys()
+        unread = {path for path in changed if not self._noted(path, manifest.get(path))}
+        with self._telling:
+            self._changed |= unread
+
+    def _noted(self, path: str, entry: Entry | None) -> bool:
+        """Remember what the note at `path` says; False when that can't be told just now. `entry`: None = it is gone."""
+        before = self._known.get(path)
+        if before is not None and entry is not None and before[0] == entry.digest:
+            return True
+        self._known.pop(path, None)
+        if entry is None:
+            return True
+        self.reads += 1
+        try:
+            raw, _ = self._vault.read(path)
+        except MemexError:
+            return False
+        if hashlib.sha256(raw).hexdigest() == entry.digest:
+            self._known[path] = entry.digest, marks(decode(raw))
+        return path in self._known

@@ -1,0 +1,96 @@
+"""A person's marks in a capture: what counts as one, and what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncd.marks import PERSONS, Marks, marks, persons
+from syncd.note import compose, split
+from syncd.properties import OWNED, FrontmatterError
+
+
+@pytest.mark.parametrize(
+    ("front", "counts"),
+    [
+        pytest.param("promote: true", True, id="as Obsidian writes it"),
+        pytest.param("Promote: true", True, id="letter case is no part of a key"),
+        pytest.param("promote:   true   # yes", True, id="with a comment behind"),
+        pytest.param("promote: 'true'", False, id="a text"),
+        pytest.param('promote: "true"', False, id="another"),
+        pytest.param("promote: yes", False, id="a text to YAML 1.2"),
+        pytest.param("promote: True", False, id="a text to this reader"),
+        pytest.param("promote: 1", False, id="a number"),
+        pytest.param("promote: [true]", False, id="a list"),
+        pytest.param("promote: {true: true}", False, id="a mapping"),
+        pytest.param("promote:", False, id="nothing"),
+        pytest.param("promote: false", False, id="no"),
+        pytest.param("promote: true\nPromote: false", False, id="two spellings"),
+        pytest.param("promote: true\npromote: true", False, id="twice"),
+        pytest.param("x: |\n  promote: true", False, id="in a text"),
+        pytest.param("x:\n  promote: true", False, id="in a mapping"),
+        pytest.param("# promote: true", False, id="in a comment"),
+        pytest.param('"promote\\u200b": true', False, id="with a character that does not show"),
+        pytest.param("ｐromote: true", False, id="in wide letters"),
+        pytest.param("summary: promote: true", False, id="broken"),
+    ],
+)
+def test_only_a_persons_true_is_a_mark(front, counts):
+    assert marks(f"---\nid: a\n{front}\n---\nbody\n").promote is counts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "promote: true\n",
+        "\n---\npromote: true\n---\n",
+        "text\n---\npromote: true\n---\n",
+        "---\npromote: true\nbody without an end\n",
+        "```\n---\npromote: true\n---\n```\n",
+        "---\nid: a\n---\n---\npromote: true\n---\n",
+        "---\nid: a\n---\n%%\npromote:: true\n%%\n- [x] promote\n",
+    ],
+)
+def test_text_is_no_mark(text):
+    assert marks(text) == Marks()
+
+
+@given(st.text(max_size=300))
+def test_no_text_of_a_capture_marks_it(body):
+    assert marks(compose({"id": "a"}, f"---\npromote: true\n---\n{body}")) == Marks()
+    assert not marks(compose({"id": "a", "summary": f"x\npromote: true\n{body}"}, "")).promote
+
+
+def test_all_that_a_person_says_is_told():
+    found = marks(
+        "---\npromote: false\nPromote_To: Projects/Ideas\nreview: Dismissed\nexpires: 2026-12-01\n"
+        'suggested_folder: Notes\nsuperseded_by: "[[New]]"\npromote_problem: no\n---\n'
+    )
+    assert found == Marks(
+        promote_to="Projects/Ideas",
+        review="dismissed",
+        expires=1_796_083_200_000,
+        suggested_folder="Notes",
+        superseded_by="[[New]]",
+        promote_problem="no",
+        shown=True,
+    )
+    assert marks("---\npromote_to: 2026\n---\n").promote_to == "2026"
+    assert marks("---\npromote_to: [a]\n---\n").promote_to is None
+    assert marks("---\nreview: a\nREVIEW: b\n---\n") == Marks(twice=("review",))
+
+
+def test_the_persons_keys_are_memex_s_own():
+    assert PERSONS < OWNED
+
+
+@pytest.mark.parametrize("key", ["promote", "PROMOTE", " promote ", "ｐromote", "Promoted_At", "suggested_links"])
+def test_a_key_is_a_persons_in_any_spelling(key):
+    front = split(compose({"id": "a", key: "x"}, ""))[0]
+    assert list(persons(front).values()) == [["x"]]
+
+
+def test_what_can_not_be_read_has_no_keys():
+    with pytest.raises(FrontmatterError):
+        persons("---\na: [\n---\n")

@@ -1,0 +1,124 @@
+"""Files are moved, and every link of the vault still leads where it led."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from syncd.moving import relinking
+from syncd.vault import Vault
+
+
+@pytest.fixture
+def filled(tmp_path):
+    def fill(**files):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+        return Vault(tmp_path)
+
+    return fill
+
+
+def after(found):
+    return {path: new.decode() for path, (_, new) in found.changes.items()}
+
+
+def test_a_note_that_moves_keeps_its_links_and_those_to_it(filled):
+    vault = filled(
+        **{
+            "Captures/default/Foo.md": "[[./Bar]] and ![[pic.png]]",
+            "Captures/default/Bar.md": "[[Foo]] [[Captures/default/Foo|x]] [f](Foo.md)",
+            "Captures/default/pic.png": "",
+            "Home.md": "[[Captures/default/Foo#H]] `[[Captures/default/Foo]]` [x](Captures/default/Foo.md)",
+            "Other.md": "nothing",
+        }
+    )
+    found = relinking(vault, {"Captures/default/Foo.md": "Notes/Foo.md"})
+    assert after(found) == {
+        "Captures/default/Foo.md": "[[../Captures/default/Bar]] and ![[pic.png]]",
+        "Captures/default/Bar.md": "[[Foo]] [[Foo|x]] [f](Foo.md)",
+        "Home.md": "[[Notes/Foo#H]] `[[Captures/default/Foo]]` [x](Notes/Foo.md)",
+    }
+    assert (found.lost, found.unread) == ((), ())
+
+
+def test_a_capture_never_learns_the_folder_of_a_note_of_the_vault(filled):
+    vault = filled(
+        **{
+            "Captures/default/Foo.md": "",
+            "Captures/default/Bar.md": "[[Captures/default/Foo]] [[./Foo]]",
+            "Plans/Foo.md": "",
+        }
+    )
+    found = relinking(vault, {"Captures/default/Foo.md": "Secret/Foo.md"})
+    assert after(found) == {}
+    assert found.lost == (("Captures/default/Bar.md", "Captures/default/Foo"), ("Captures/default/Bar.md", "./Foo"))
+
+
+def test_links_that_the_new_place_would_take_over_are_rewritten(filled):
+    vault = filled(**{"a/Twin.md": "", "b/Old.md": "", "Home.md": "[[Twin]]", "Rest.md": "[[Old]]"})
+    found = relinking(vault, {"b/Old.md": "Twin.md"})
+    assert after(found) == {"Home.md": "[[a/Twin]]", "Rest.md": "[[Twin]]"}
+
+
+def test_a_given_text_counts_in_place_of_what_is_on_disk(filled):
+    vault = filled(**{"a/Note.md": "old", "b/Other.md": ""})
+    found = relinking(vault, {"a/Note.md": "Note.md"}, texts={"a/Note.md": b"[[../b/Other]]"})
+    assert found.changes == {"a/Note.md": (b"[[../b/Other]]", b"[[./b/Other]]")}
+
+
+CANVAS = """{
+\t"nodes":[
+\t\t{"id":"g","type":"group","x":0,"y":0,"width":9,"height":9,"background":"a\\/Pic.png","extra":{"file":"a/Foo.md"}},
+\t\t{"id":"f","type":"file","file":"a/Foo.md","x":0,"y":0,"width":9,"height":9,"subpath":"#H"},
+\t\t{"id":"t","type":"text","text":"\\u00fc [[a/Foo|say \\"x\\"]] \\ud83d\\ude00 and [p](a/Pic.png)","x":0.0,"y":0,"width":9,"height":9}
+\t],
+\t"edges":[]
+}"""
+
+
+def test_cards_of_a_canvas_follow_and_all_other_bytes_stay(filled):
+    vault = filled(**{"a/Foo.md": "", "a/Pic.png": "", "c/Board.canvas": CANVAS})
+    found = relinking(vault, {"a/Foo.md": 'b/F"oo.md', "a/Pic.png": "b/Pic.png"})
+    written = after(found)["c/Board.canvas"]
+    assert written == CANVAS.replace("a\\/Pic", "b/Pic").replace(
+        '"file":"a/Foo.md","x"', '"file":"b/F\\"oo.md","x"'
+    ).replace("a/Foo|", 'b/F\\"oo|').replace("(a/Pic.png)", "(b/Pic.png)")
+    assert json.loads(written)["nodes"][2]["text"] == 'ü [[b/F"oo|say "x"]] 😀 and [p](b/Pic.png)'
+
+
+def test_what_only_names_a_moved_file_is_told_and_left(filled):
+    vault = filled(
+        **{
+            "a/Foo.md": "",
+            "Q.md": "```dataview\nLIST FROM [[Foo]]\n```\n\n[o](obsidian://open?vault=v&file=a%2FFoo)\n",
+            "T.base": "filters: 'file.hasLink(\"a/Foo\")'\n",
+            "Broken.canvas": '{"nodes":[{"type":"file","file":"a/Foo.md"',
+            ".obsidian/bookmarks.json": '{"items":[{"type":"file","path":"a/Foo.md"}]}',
+        }
+    )
+    found = relinking(vault, {"a/Foo.md": "b/Bar.md"})
+    assert found.changes == {}
+    assert sorted(found.mentions) == [
+        (".obsidian/bookmarks.json", "a bookmark"),
+        ("Broken.canvas", "it is no valid canvas, so it is left as it is"),
+        ("Q.md", "a Dataview query"),
+        ("Q.md", "an obsidian:// address"),
+        ("T.base", "an expression of the Base"),
+    ]
+
+
+def test_once_moved_only_links_that_lead_nowhere_are_mended(filled):
+    vault = filled(
+        **{
+            "Notes/Foo.md": "[[../x/Bar]] [[./Near]]",  # the first one was mended by whoever moved it
+            "x/Bar.md": "",
+            "Captures/default/Near.md": "",
+            "Home.md": "[[Captures/default/Foo]] [[Notes/Foo]]",
+        }
+    )
+    found = relinking(vault, {"Captures/default/Foo.md": "Notes/Foo.md"}, moved=True)
+    assert after(found) == {"Home.md": "[[Notes/Foo]] [[Notes/Foo]]"}

@@ -1,0 +1,261 @@
+"""What a capture becomes in the vault proper: folder, name and text; and that the way back is exact."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from syncd.marks import marks
+from syncd.note import FrontmatterError, decode, encode, properties, split
+from syncd.parse import parse
+from syncd.promotion import (
+    INBOX_ONLY,
+    Problem,
+    Rule,
+    attachment,
+    checked_folder,
+    goal,
+    names,
+    promoted,
+    refusal,
+    returned,
+    spelled,
+    stem,
+    unmarked,
+)
+
+AT = 1_795_608_725_000  # 2026-11-25T12:12:05Z
+GONE = {*INBOX_ONLY, "promoted_at"}
+CAPTURE = (
+    "---\nid: a1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\ncollection: documents\n"
+    "tags: [search, a/b]\n# mine\nversion: 3\npromote: true\npromote_to: 'Projects/Ideas'  # here\n"
+    'suggested_links:\n  - "[[A]]"\n  - "[[B]]"\nproject: alpha\n---\nThe content, exactly.\n'
+)
+
+
+def note(text, path="Captures/default/Search notes.md"):
+    return parse(encode(text), path, mtime_ms=0)
+
+
+def test_only_the_documented_lines_change():
+    assert promoted(CAPTURE, AT) == (
+        "---\nid: a1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\n"
+        "tags: [search, a/b]\n# mine\nproject: alpha\npromoted_at: 2026-11-25T12:12:05.000Z\n---\nThe content, exactly.\n"
+    )
+
+
+def test_the_way_back_leaves_the_tick_off():
+    after = promoted(CAPTURE, AT)
+    assert returned(after, CAPTURE, after) == CAPTURE.replace("promote: true", "promote: false") == unmarked(CAPTURE)
+
+
+def test_an_edited_note_keeps_its_edits_on_the_way_back():
+    after = promoted(CAPTURE, AT)
+    edited = after.replace("exactly.", "and more.").replace("project: alpha", "project: beta")
+    back = returned(edited, CAPTURE, after)
+    assert back.endswith("---\nThe content, and more.\n")
+    said = properties(split(back)[0])
+    assert said == properties(split(CAPTURE)[0]) | {"promote": False, "project": "beta"}
+
+
+LINES = st.sampled_from(
+    [
+        "# a comment",
+        "",
+        "title:   'odd  quoting'   # kept",
+        'summary: "a: b"',
+        "tags: [ b , a ]",
+        "tags:\n- one\n-   two # here",
+        "n: 007",
+        "aliases: >-\n  folded\n  text",
+        'relations:\n  - target: "[[X]]"\n    tag: t',
+        "collection: memory",
+        "Collection: memory",
+        "VERSION: 4",
+        "promote: true",
+        "Promote: true # tick",
+        "promote:",
+        "promoted: yes",
+        "promote_to: Projects/A B",
+        "Promote_To: >\n  Projects",
+        "promoted_at: 2020-01-01",
+        "promote_tomorrow: never",
+        "review: later",
+        "REVIEW:",
+        "suggested_tags:\n    - a\n    # between\n    - b",
+        "suggested_links: ['[[A]]',\n  '[[B]]']",
+        "suggested_folder: |\n  Notes\n",
+        "expires: 2027-01-01",
+        "updated_at: 2026-11-20T14:32:05.120Z",
+        'superseded_by: "[[New]]"',
+        "x: {collection: memory, promote: true}",
+        "text: |\n  promote: true\n  version: 2",
+        "'version': 3",
+        "café: ü",
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def captures(draw):
+    """Front matters as people write them, with every kind of line end, and a body."""
+    lines = draw(st.lists(LINES, max_size=9))
+    end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    body = draw(st.sampled_from(["", "body", "body\n", "---\npromote: true\n---\n", "a\r\nb", "\n\n# x  "]))
+    front = "\n".join(["---", "id: a1", *lines, "---"]) + draw(
+        st.sampled_from(["", "\n"]) if not body else st.just("\n")
+    )
+    return draw(st.sampled_from(["", "\ufeff"])) + front.replace("\n", end) + body.replace("\n", end)
+
+
+def keys_of(text):
+    return [line.split(":")[0].strip().strip("'\"").casefold() for line in text.splitlines()]
+
+
+@given(captures())
+@example(CAPTURE)
+@example("---\nid: a\n---")
+def test_a_promotion_changes_no_other_byte_and_is_undone_to_the_byte(text):
+    try:
+        after = promoted(text, AT)
+    except FrontmatterError:
+        assume(False)
+    front, body = split(text)
+    assert split(after)[1] == body
+    was, now = properties(front), properties(split(after)[0])
+    kept = {key: value for key, value in was.items() if key.casefold() not in GONE}
+    assert [(key, value) for key, value in now.items() if key.casefold() != "promoted_at"] == list(kept.items())
+    # Every line that went belongs to one of the keys that are told, and one line came: the time.
+    lines = [text.splitlines(keepends=True), after.splitlines(keepends=True)]
+    came = [one[2:] for one in difflib.ndiff(*lines) if one.startswith("+ ")]
+    assert all("promoted_at" in one.casefold() or one.strip() == "---" for one in came), came
+    back = returned(after, text, after)
+    if any(key.casefold() == "promote" and value is True for key, value in was.items()):
+        assert back == unmarked(text)
+        assert not marks(back).promote
+        assert len(back.splitlines()) == len(text.splitlines())
+    else:
+        assert encode(back) == encode(text)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_are_changed_without_a_word(raw):
+    text = decode(raw)
+    try:
+        after = promoted(text, AT)
+    except FrontmatterError:
+        return
+    assert split(after)[1] == split(text)[1]
+    assert encode(returned(after, text, after)) == raw or marks(text).promote
+
+
+@pytest.mark.parametrize(
+    ("folder", "inbox"),
+    [
+        (one, "Captures")
+        for one in ("/", "/etc", "..", "../x", "a/../b", "a//b", ".obsidian", "a/.git", ".trash/x", "a\\b", "a\nb")
+    ]
+    + [("Captures", "Captures"), ("captures/Reports", "Captures"), ("CAPTURES/x", "Captures"), ("A/b/c", "a/B")]
+    + [("[[Projects]]", "Captures"), ("Projects/Note.md", "Captures"), ("-x", "Captures"), ("con", "Captures")]
+    + [("a/\u202eb", "Captures"), ("a\0", "Captures"), ("x" * 300, "Captures"), (".g\u200cit", "Captures")],
+)
+def test_a_folder_that_can_not_be_is_refused(folder, inbox):
+    with pytest.raises(Problem):
+        checked_folder(folder, inbox)
+
+
+def test_folders_as_people_write_them():
+    assert checked_folder(" Projects/Ideas/ ", "Captures") == "Projects/Ideas"
+    assert checked_folder("", "Captures") == ""
+    assert checked_folder("Captures2", "Captures") == "Captures2"
+    assert spelled("projects", ["Daily", "Projects"]) == "Projects"
+    assert spelled("projects", ["Projects", "projects"]) == "projects"
+    assert spelled("new", ["Projects"]) == "new"
+
+
+RULES = [Rule("Search", tag="search", source="codex"), Rule("Tagged", tag="#A", name="{date} {title}"), Rule("All")]
+
+
+@pytest.mark.parametrize(
+    ("front", "to", "rules", "found"),
+    [
+        pytest.param("promote_to: Ideas\ntags: [a/b]", None, RULES, ("Ideas", "X", "you"), id="the person's word"),
+        pytest.param("promote_to: Ideas", "There", RULES, ("There", "X", "you"), id="a command before it"),
+        pytest.param("tags: [a/b]", None, RULES, ("Tagged", "1970-01-01 X", "rule"), id="a rule, by a tag above"),
+        pytest.param("tags: [search]\nsource: Codex", None, RULES, ("Search", "X", "rule"), id="all of a rule's words"),
+        pytest.param("tags: [search]", None, RULES[:2], ("Notes", "X", "setting"), id="not all of them"),
+        pytest.param("suggested_folder: Guess", None, RULES, ("All", "X", "rule"), id="a rule before a suggestion"),
+        pytest.param("suggested_folder: Guess", None, RULES[:2], ("Guess", "X", "suggestion"), id="a suggestion"),
+        pytest.param("x: 1", None, (), ("Notes", "X", "setting"), id="the setting"),
+        pytest.param("collection: memory", None, [Rule("M", collection="Memory")], ("M", "X", "rule"), id="a collection"),
+        pytest.param("x: 1", None, [Rule("W", workspace="work")], ("Notes", "X", "setting"), id="another workspace"),
+    ],
+)  # fmt: skip
+def test_where_a_capture_goes(front, to, rules, found):
+    text = f"---\nid: a\n{front}\n---\nbody\n"
+    where = goal(
+        note(text, "Captures/default/X.md"), marks(text), rules, folder="Notes", name="{title}", inbox="Captures", to=to
+    )
+    assert (where.folder, where.stem, where.by) == found
+
+
+@pytest.mark.parametrize(
+    ("path", "title", "template", "found"),
+    [
+        ("Captures/default/Deploy checklist.md", "Deploy: checklist", "{title}", "Deploy checklist"),
+        ("Captures/default/Deploy checklist 2.md", "Deploy checklist", "{title}", "Deploy checklist"),
+        ("Captures/default/What a person calls it.md", "Deploy checklist", "{title}", "What a person calls it"),
+        ("Captures/default/X.md", None, "{date} {source} {title}", "1970-01-01 X"),
+        ("Captures/default/X.md", None, "{source}", "X"),
+        ("Captures/default/" + "long " * 30 + "end.md", None, "{title}", "long " * 30 + "end"),
+        ("Captures/default/X.md", "a/b: [c] #d", "{title}", "X"),
+    ],
+)
+def test_the_name_of_the_note(path, title, template, found):
+    text = "---\nid: a\n" + (f'title: "{title}"\n' if title else "") + "---\nbody\n"
+    assert stem(note(text, path), template) == found
+
+
+def test_a_taken_name_gives_way():
+    made = names("A", "A 2")
+    assert [next(made) for _ in range(4)] == ["A", "A 2", "A 2", "A 3"]
+    assert attachment("a.pdf", "Notes", "") == "Notes/a.pdf"
+    assert attachment("a.pdf", "Notes", "Files") == "Files/a.pdf"
+    assert attachment("a.pdf", "", "") == "a.pdf"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("---\nid: a\ntype: entity\n---\n", "graph"),
+        ("---\nid: ''\n---\n", "`id`"),
+        ("---\nid: a\nid: a\n---\n", "twice"),
+        ("---\nid: a\nx: [\n---\n", "properties"),
+        ("---\nid: a\nx\nbody", "closing"),
+        ("---\nid: a\n---\n<<<<<<< a\n=======\n>>>>>>> b\n", "markers"),
+        ("---\nid: a\n---\nthe key is ghp_a8Fk29dKq0Zx7Vb3Nm5Lp1Rt6Ys4Wc2Eh9Uj\n", "secret"),
+        ("---\nid: a\nreview: a\nReview: b\n---\n", "spellings"),
+        ("---\nid: a\n---\ncaf\udce9\n", "UTF-8"),
+    ],
+)
+def test_what_stays_in_the_inbox(text, word):
+    document = note(text)
+    assert word in refusal(document, marks(text))
+
+
+def test_what_does_not_stay():
+    document = note(CAPTURE)
+    assert refusal(document, marks(CAPTURE)) == ""
+    assert refusal(replace(document, writable=False), marks(CAPTURE))
+
+
+@pytest.mark.parametrize(
+    "given", [{"folder": "../x"}, {"folder": "a", "name": "{titel}"}, {"folder": "a", "name": "a/b"}]
+)
+def test_a_rule_that_can_not_be_is_refused(given):
+    with pytest.raises(ValueError, match=r"folder|name"):
+        Rule(**given)

@@ -1,0 +1,80 @@
+"""Which captures wait, and what their owner has said of each: read once, and again only when it changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncd.marks import Marks
+from syncd.waiting import Waiting
+from tests.world import World
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.close()
+
+
+def waiting(world):
+    return Waiting(world.app.shelf.slots["captures"], world.app.vault)
+
+
+def marked(waits):
+    return [(record.path, marks.promote_to) for record, marks in waits.look(lambda one: one.promote)]
+
+
+def test_captures_are_told_with_their_marks(world):
+    world.write("Captures/default/A.md", "---\nid: a\npromote: true\npromote_to: Ideas\n---\nx\n")
+    world.write("Captures/default/B.md", "---\nid: b\n---\npromote: true\n")
+    world.write("Captures/default/Entities/C.md", "---\nid: c\ntype: entity\nreview: later\n---\n")
+    world.write("Captures/Reports/R.md", "---\npromote: true\n---\n")
+    world.write("Notes/N.md", "---\npromote: true\n---\n")
+    world.run()
+    waits = waiting(world)
+    told = {record.path: marks for record, marks in waits.look()}
+    assert told == {
+        "Captures/default/A.md": Marks(promote=True, promote_to="Ideas", shown=True),
+        "Captures/default/B.md": Marks(),
+        "Captures/default/Entities/C.md": Marks(review="later"),
+    }
+    assert marked(waits) == [("Captures/default/A.md", "Ideas")]
+    assert waits.at("Captures/default/A.md").promote
+    assert waits.at("Notes/N.md") == Marks()
+
+
+def test_a_note_is_read_again_only_when_it_has_changed(world):
+    for number in range(20):
+        world.write(f"Captures/default/{number}.md", f"---\nid: n{number}\n---\nnote {number}\n")
+    world.run()
+    waits = waiting(world)
+    waits.look()
+    assert waits.reads == 20
+    before = waits.moment
+    world.write("Captures/default/3.md", "---\nid: n3\npromote: true\n---\nnote 3\n")
+    (world.vault / "Captures/default/4.md").unlink()
+    world.run()
+    assert waits.moment != before
+    assert marked(waits) == [("Captures/default/3.md", None)]
+    assert waits.reads == 21
+    assert len(waits.look()) == 19
+    assert waits.reads == 21
+
+
+def test_what_the_index_has_not_seen_yet_is_not_told(world):
+    file = world.write("Captures/default/A.md", "---\nid: a\n---\nx\n")
+    world.run()
+    file.write_text("---\nid: a\npromote: true\n---\nx\n")
+    waits = waiting(world)
+    assert waits.look() == [], "its bytes are not those of its row"
+    world.run()
+    assert marked(waits) == [("Captures/default/A.md", None)]
+
+
+def test_another_build_is_looked_through_anew(world):
+    world.write("Captures/default/A.md", "---\nid: a\npromote: true\n---\nx\n")
+    world.run()
+    waits = waiting(world)
+    assert len(waits.look()) == 1
+    world.app.operations["index"]({"full": True}, lambda _: None)
+    assert marked(waits) == [("Captures/default/A.md", None)]
