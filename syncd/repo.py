@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from index.errors import Conflict, Unavailable
 from syncd import moves
 from syncd.apart import Done, apart
-from syncd.glance import common, looks, stat_of
+from syncd.dotgit import common, looks, own, stat
 from syncd.moves import Marks
 from syncd.stale import stale
 from syncd.standing import Standing, advice, tied
@@ -153,7 +153,7 @@ class Repo:
         seen = looks(folder)
         if seen is None or self._marks[0] != seen:
             verify = ("--verify", "--quiet", "--end-of-options")
-            length = stat_of(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
+            length = stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
             head, stash = (self.answer("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
             marks = Marks(head, stash, length[1] if length else 0)
             self._marks = (seen, marks)
@@ -165,8 +165,8 @@ class Repo:
         if folder is None:
             return None
         names = ("config", "FETCH_HEAD", "shallow", *([f"refs/remotes/{upstream}"] if upstream else []))
-        shared = tuple(stat_of(common(folder) / name) for name in names)
-        return looks(folder), self.busy(), stat_of(folder / "index"), shared
+        shared = common(folder)
+        return looks(folder), self.busy(), stat(folder / "index"), tuple(stat(shared / name) for name in names)
 
     def removed(self, since: str) -> set[str]:
         """The files that the commit `since`, in hex, has and HEAD has not; none when Git can't tell."""
@@ -318,15 +318,7 @@ class Repo:
             self._repo = None
 
     def _folder(self) -> Path | None:
-        """The folder of Git's own files, without asking Git: `.git`, or what a `.git` file points to."""
-        place = Path(self.vault, ".git")
-        if place.is_dir():
-            return place
-        try:
-            words = place.read_text(encoding="utf-8", errors="surrogateescape")
-        except OSError:
-            return None
-        return Path(self.vault, words.removeprefix("gitdir:").strip()) if words.startswith("gitdir:") else None
+        return own(Path(self.vault))
 
     def _bare(self) -> bool:
         return all(Path(self.vault, name).exists() for name in ("HEAD", "objects", "refs"))
