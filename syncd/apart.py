@@ -46,7 +46,7 @@ def apart(
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(given)
         stdin.seek(0)
-        process = subprocess.Popen(  # noqa: S603 - a list of words of ours, no shell
+        process = subprocess.Popen(
             command, stdin=stdin, stdout=out, stderr=err, env=environ, start_new_session=True, pass_fds=tuple(keep)
         )
         late = limit_s is not None and not _ended(process, time.monotonic() + limit_s, stop)

@@ -148,7 +148,9 @@ class App:
                 collections=settings.kb.known,
                 reranker=self.reranker,
             )
-            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted, self._pushed)
+            self.follow = Follow(
+                self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted, pushed=self._pushed
+            )
             self.pushes = Pushes(self.ledger, state, self._pushed)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
             self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)

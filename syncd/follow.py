@@ -37,6 +37,7 @@ class Follow:
         hint: Callable[[Iterable[str]], None],
         list_all: Callable[[], None],
         wanted: Callable[[str], bool] = note,
+        *,
         pushed: Callable[[], None] | None = None,
     ) -> None:
         """`pushed` is told of a push to the remote; without it Git is looked at for that too."""

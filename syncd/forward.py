@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from index.errors import Conflict, Unavailable
 from syncd.openat import FOLDER, lstat, opener
@@ -80,24 +80,39 @@ def entries(repo: Repo, old: str, new: str) -> list[Entry]:
     return found
 
 
-def forward(repo: Repo, state: Path, old: str, new: str, branch: str, changes: Sequence[Entry]) -> None:
-    """Move branch and work tree from `old` to `new`, which follows it. Raises Blocked, Conflict or Unavailable.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From where to where a branch and the work tree are moved."""
 
-    `changes` are the files in which the two differ."""
+    branch: str  # refs/heads/main
+    old: str
+    new: str  # a commit that follows `old`
+    changes: tuple[Entry, ...]  # the files in which the two differ
+
+    @classmethod
+    def of(cls, repo: Repo, branch: str, old: str, new: str) -> Self:
+        """The step between two commits."""
+        return cls(branch, old, new, tuple(entries(repo, old, new)))
+
+
+def forward(repo: Repo, state: Path, step: Step) -> None:
+    """Move branch and work tree on. Raises Blocked, Conflict or Unavailable."""
     journal = state / JOURNAL
     began = time.time_ns()
-    private(journal, json.dumps({"old": old, "new": new, "branch": branch, "began": began}))
+    private(journal, json.dumps({"old": step.old, "new": step.new, "branch": step.branch, "began": began}))
     with journal.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         options = ("--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet")
-        done = repo.apart("merge", *options, "--end-of-options", new, environ=repo.identity(), keep=(file.fileno(),))
+        done = repo.apart(
+            "merge", *options, "--end-of-options", step.new, environ=repo.identity(), keep=(file.fileno(),)
+        )
     if done.code == 0:
         journal.unlink(missing_ok=True)
         return
     if not any(word in done.said for word in _REFUSED):  # a full disk, say: part of it may be done
         finish(repo, state)
         return
-    if "Aborting" in done.said and _arrived(survey(repo, changes)):
+    if "Aborting" in done.said and _arrived(survey(repo, step.changes)):
         finish(repo, state)  # another tool has brought the same files already, Syncthing say
         return
     journal.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
 from syncd.duties import GitSettings
-from syncd.forward import JOURNAL, Blocked, Crossed, entries, finish, forward
+from syncd.forward import JOURNAL, Blocked, Crossed, Step, finish, forward
 from syncd.leaks import leaks
 from syncd.repo import Repo
 from syncd.standing import UNWELL
@@ -235,15 +235,15 @@ class Remote:
             return outcome
         ahead = not self._has(theirs, ours)
         target = self._merged(tied, ours, theirs, tell) if ahead else theirs
-        changes = entries(self._repo, ours, target)
+        step = Step.of(self._repo, tied.branch, ours, target)
         tell("moving")
-        with self._reserved([one.path for one in changes]):
-            forward(self._repo, self._state, ours, target, tied.branch, changes)
+        with self._reserved([one.path for one in step.changes]):
+            forward(self._repo, self._state, step)
         self._moved()
         self._unpark()
         took = outcome.took + self._count(theirs, ours)
-        log.info("pulled: %d commits, %d files%s", took, len(changes), ", merged" if ahead else "")
-        return replace(outcome, took=took, files=outcome.files + len(changes), merged=outcome.merged or ahead)
+        log.info("pulled: %d commits, %d files%s", took, len(step.changes), ", merged" if ahead else "")
+        return replace(outcome, took=took, files=outcome.files + len(step.changes), merged=outcome.merged or ahead)
 
     def _merged(self, tied: Tie, ours: str, theirs: str, tell: Tell) -> str:
         """A commit that has both. Parked when that takes a person."""

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from syncd import forward as module
-from syncd.forward import JOURNAL, entries, finish, forward, survey
+from syncd.forward import JOURNAL, Step, finish, forward
 from syncd.repo import Repo
 from tests.test_repo import run
 
@@ -73,7 +73,7 @@ class Tree:
         run(self.root, "commit", "-qm", "x")
 
     def forward(self):
-        forward(self.repo, self.state, self.old, self.new, "refs/heads/main", entries(self.repo, self.old, self.new))
+        forward(self.repo, self.state, Step.of(self.repo, "refs/heads/main", self.old, self.new))
 
     def files(self):
         return {
@@ -87,11 +87,11 @@ class Tree:
         edited = edited or {}
         assert run(self.root, "rev-parse", "HEAD") == self.new
         assert self.files() == {".gitattributes": b"crlf.md text eol=crlf\n", **AFTER, **edited}
-        assert os.readlink(self.root / "link.md") == "stays.md"
+        assert str((self.root / "link.md").readlink()) == "stays.md"
         assert run(self.root, "diff", "--cached", "--name-only") == ""
         shown = run(self.root, "-c", "core.quotepath=off", "status", "--porcelain", "-z").split("\0")
         assert {line.lstrip()[2:].strip() for line in shown if line} == set(edited)
-        assert [path for path in (self.root / ".git").rglob("*.lock")] == []
+        assert list((self.root / ".git").rglob("*.lock")) == []
         assert not (self.state / JOURNAL).exists()
         assert not (self.root / "sub").exists()
 

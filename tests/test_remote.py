@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import Conflict, MemexError, Unavailable
+from index.errors import Conflict, Unavailable
+from syncd import remote
 from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.duties import GitSettings
 from syncd.ledger import Ledger
-from syncd import remote
 from syncd.remote import PARKED, UNREACHED, Outcome, Remote
 from syncd.repo import Repo
 from syncd.upstream import fetch
@@ -283,7 +283,7 @@ def test_a_push_that_is_the_persons_own_business_is_left_to_them(desk, elsewhere
     else:
         run(desk.vault, "remote", "add", "fork", str(desk.clone))
         run(desk.vault, "config", "remote.pushDefault", "fork")
-    with pytest.raises(Conflict, match="left to you: `git -C .* push`"):
+    with pytest.raises(Conflict, match=r"left to you: `git -C .* push`"):
         desk.remote.sync()
     desk.there("theirs.md", "x\n")
     assert desk.remote.pull().took == 1
@@ -369,7 +369,7 @@ FAILURES = {
     "it is down": ("echo 'ssh: connect to host host port 22: Connection refused' >&2; exit 255", "Connection refused"),
     "it hangs": ("sleep 86399 & echo $$ > $0.pid; wait", "did not answer within 1 s"),
     "it hangs and hears no signal": ("trap '' TERM INT HUP; sleep 86399; sleep 86399", "did not answer within 1 s"),
-    "it hangs half-way": ("shift $(($# - 1)); eval \"$1\" | (head -c 20; sleep 86399)", "did not answer within 1 s"),
+    "it hangs half-way": ('shift $(($# - 1)); eval "$1" | (head -c 20; sleep 86399)', "did not answer within 1 s"),
     "it asks at the terminal": ("printf 'Password: ' > /dev/tty && read secret < /dev/tty || { echo 'no terminal' >&2; exit 1; }", "no terminal"),
     "it asks on its input": ("read answer; exit 1", "did not answer within 1 s"),
     "it says a lot": ("yes 'remote: busy' | head -c 3000000 >&2; exit 1", "remote: busy"),
@@ -460,7 +460,7 @@ def test_a_remote_that_refuses_a_push_is_told_in_its_words_and_the_next_success_
     hook.chmod(0o755)
     for name in ("a.md", "b.md"):
         desk.here(name, name)
-        with pytest.raises(Unavailable, match="does not take the commits: .*declined.*branch is frozen"):
+        with pytest.raises(Unavailable, match=r"does not take the commits: .*declined.*branch is frozen"):
             desk.remote.sync()
     hook.unlink()
     assert desk.remote.sync().sent == 2
@@ -576,7 +576,7 @@ def test_a_tree_that_leads_out_of_the_vault_is_refused(desk, name):
     commit = run(evil, "commit-tree", "-p", "HEAD", "-m", "x", root)
     run(evil, "-c", "core.protectNTFS=false", "push", "-q", "origin", f"{commit}:main")
     before = desk.files()
-    with pytest.raises(Conflict, match="Git refuses what the remote has: .*invalid path"):
+    with pytest.raises(Conflict, match=r"Git refuses what the remote has: .*invalid path"):
         desk.remote.sync()
     assert desk.files() == before
     assert not list(desk.vault.parent.glob("hooks-x"))

@@ -28,7 +28,7 @@ from syncd.doors import LimitsSettings
 from syncd.duties import GitSettings
 from tests.fakes import fake_embedder
 from tests.swift import Daemon
-from tests.world import settings_of, until
+from tests.world import settings_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -399,7 +399,12 @@ def test_two_devices_lose_nothing_and_come_to_the_same_files(tmp_path, monkeypat
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_an_hour_of_two_devices_loses_nothing_and_comes_to_the_same_files(tmp_path, monkeypatch):
-    told(tmp_path, monkeypatch, 600, int(os.environ.get("SEED") or random.randrange(1 << 30)))
+    told(
+        tmp_path,
+        monkeypatch,
+        int(os.environ.get("STEPS") or 600),
+        int(os.environ.get("SEED") or random.randrange(1 << 30)),
+    )
 
 
 if __name__ == "__main__":
