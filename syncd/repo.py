@@ -164,9 +164,9 @@ class Repo:
         common = _common(folder)
         return _looks(folder), self.busy(), _stat(folder / "index"), tuple(_stat(common / name) for name in names)
 
-    def removed(self, since: str) -> set[str]:
-        """The files that the commit `since`, in hex, has and HEAD has not; none when Git can't tell."""
-        return moves.names(self, since, "HEAD", "--diff-filter=D") or set()
+    def removed(self, since: Marks) -> set[str]:
+        """The files that Git took away on the way from there to where it stands; none when it can't tell."""
+        return moves.removed(self, since, self.marks())
 
     def changed(self, since: Marks, now: Marks) -> set[str] | None:
         """The files that Git touched on the way from one to the other; None when it can't tell."""
