@@ -133,10 +133,12 @@ class Live:
         begun = time.monotonic()
         words = ("merge", "-q", "--ff-only", commit) if how == "merge" else ("checkout", "-q", "--detach", commit)
         git(vault, *words)
-        while wrong := [path for path in touched if not self.true(path)]:
-            assert time.monotonic() < begun + WITHIN, wrong
-            touched_yet = time.monotonic() - begun
-            time.sleep(0.01 if touched_yet < 5 else 0.1)
+        wrong = touched
+        while wrong := {path for path in wrong if not self.true(path)} or {
+            path for path in touched if not self.true(path)
+        }:
+            assert time.monotonic() < begun + WITHIN, sorted(wrong)
+            time.sleep(0.02)
         return time.monotonic() - begun, touched
 
     def true(self, path: str) -> bool:
