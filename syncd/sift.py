@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,8 +55,11 @@ def sifted(
     *,
     vault: Path,
     inbox: str,
+    approved: Collection[str] = (),
 ) -> Sifted:
-    """Sift these paths by what they hold `now`: a digest, "" = no file, None = nobody can tell. `content` reads one."""
+    """Sift these paths by what they hold `now`: a digest, "" = no file, None = nobody can tell. `content` reads one.
+
+    Of those that are `approved` a person has said that all of it is to be committed, their own edits included."""
     found = Sifted()
     fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
     found.kept = {path: UNREADABLE for path in now if path not in fit}
@@ -64,10 +67,10 @@ def sifted(
     found.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
     heads = {path: {""} for path in fit} | graft.digests(blobs)
-    _lead(found, audit, fit, heads)
-    doubtful = {path: blobs[path] for path in found.edited if path in blobs}
-    for path, digests in graft.digests(doubtful, filtered=True).items():
-        heads[path] |= digests
+    _lead(found, audit, fit, heads, approved)
+    for path in found.edited:
+        if path in blobs:  # the file may be another than the blob, and Git's own all the same
+            heads[path].add(graft.filtered(path, blobs[path]))
     _lead(found, audit, {path: fit[path] for path in found.edited}, heads)
     if found.ours:
         _spare(found, graft, fit, vault)
@@ -75,15 +78,22 @@ def sifted(
     return found
 
 
-def _lead(found: Sifted, audit: Audit, now: Mapping[str, str], heads: Mapping[str, set[str]]) -> None:
+def _lead(
+    found: Sifted,
+    audit: Audit,
+    now: Mapping[str, str],
+    heads: Mapping[str, set[str]],
+    approved: Collection[str] = (),
+) -> None:
     """Tell those that the log leads to from HEAD from those that somebody has edited."""
     found.edited, found.unsettled = [], []
     young = time.time_ns() // 1_000_000 - FRESH_MS
     for path, digest in now.items():
         if path in found.kept or digest in heads[path]:
             continue
-        if steps := led(audit.trail(path), digest, heads[path]):
-            found.ours[path] = steps
+        steps = led(audit.trail(path), digest, heads[path])
+        if steps or path in approved:
+            found.ours[path] = steps or []
             continue
         last = audit.last(path)
         if last is not None and last.at > young:
@@ -93,21 +103,21 @@ def _lead(found: Sifted, audit: Audit, now: Mapping[str, str], heads: Mapping[st
 
 def _spare(found: Sifted, graft: Graft, now: Mapping[str, str], vault: Path) -> None:
     """Leave out what Git or a person has set apart."""
-    ignored = graft.ignored(found.ours)
+    modules = graft.modules() if os.path.lexists(vault / ".gitmodules") else set()
+    nested = {
+        path
+        for path in found.ours
+        if any(one in modules or os.path.lexists(vault / one / ".git") for one in above(path)[1:])
+    }
+    ignored = graft.ignored(found.ours.keys() - nested)
     staged = {path: oid for path, oid in graft.staged().items() if path in found.ours}
     holds = {path: {""} for path in staged}
     holds |= graft.digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
-    modules = graft.modules() if os.path.lexists(vault / ".gitmodules") else set()
-    for path in list(found.ours):
-        if path in ignored:
-            found.kept[path] = IGNORED
-        elif path in staged and now[path] not in holds[path]:
-            found.kept[path] = STAGED
-        elif any(one in modules or os.path.lexists(vault / one / ".git") for one in above(path)[1:]):
-            found.kept[path] = NESTED
-        else:
-            continue
-        del found.ours[path]
+    otherwise = {path for path in staged if now[path] not in holds[path]}
+    for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested)):
+        for path in paths:
+            found.kept[path] = why
+            found.ours.pop(path, None)
 
 
 def _read(found: Sifted, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]) -> None:
