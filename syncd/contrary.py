@@ -81,7 +81,9 @@ def contrary(older: Said, newer: Said) -> tuple[Against, ...]:
         if against and (against.older not in found or found[against.older].score < against.score):
             found[against.older] = against
     often = Counter(one.newer for one in found.values())
-    told = [one for one in found.values() if often[one.newer] == 1]  # one sentence against several is a list's, or chance
+    told = [
+        one for one in found.values() if often[one.newer] == 1
+    ]  # one sentence against several is a list's, or chance
     return tuple(sorted(told, key=lambda one: (-one.score, one.older, one.newer))[:SHOWN])
 
 
@@ -145,7 +147,9 @@ def _against(
     codes = set(_codes(one)) & set(_codes(other))
     both = sum(shared.values()) + CODE * len(codes)
     few = len(shared) + len(codes) < 2
-    named = {word: w for word, w in title.items() if not few or (word in older.title.words and word in newer.title.words)}
+    named = {
+        word: w for word, w in title.items() if not few or (word in older.title.words and word in newer.title.words)
+    }
     told = both + sum(worth for word, worth in named.items() if word not in shared)
     support = told + ANCHOR * anchored
     changed = other.changed or newer.title.changed or (newer.title.new and not older.title.new)
