@@ -69,6 +69,13 @@ class Story:
         told = self.rig.git("ls-files", "--stage", "-z").split("\0")
         return {line.partition("\t")[2]: line.partition("\t")[0] for line in told if line}
 
+    def oid(self, index, path):
+        return index[path].split()[1] if path in index else None
+
+    def tree(self, commit):
+        lines = (line.split("\t") for line in self.rig.git("ls-tree", "-r", commit).splitlines())
+        return {path: head.split()[2] for head, path in lines}
+
     def flushes(self):
         rig = self.rig
         head, index = rig.git("rev-parse", "HEAD").strip(), self.index()
@@ -79,14 +86,13 @@ class Story:
         for commit in rig.git("rev-list", "--reverse", f"{head}..HEAD").split():
             assert rig.git("log", "-1", "--format=%ae", commit).strip() == "memex@localhost"
             touched |= self.held(commit)
-        now = self.index()
-        tree = dict(line.split("\t")[::-1] for line in rig.git("ls-tree", "-r", "HEAD").splitlines())
+        now, tree, was = self.index(), self.tree("HEAD"), self.tree(head)
         for path in {*index, *now}:
             if path not in touched:
                 assert now.get(path) == index.get(path), path
             else:  # it is what was committed: nothing of it is staged any more
-                oid = tree[path].split()[2] if path in tree else None
-                assert (now[path].split()[1] if path in now else None) == oid
+                assert self.oid(now, path) == tree.get(path)
+                assert self.oid(index, path) in (was.get(path), tree.get(path)), path  # else they had staged another
 
     def held(self, commit):
         """The paths of a commit of ours, which holds only what the log says was written, and no word of the person."""
