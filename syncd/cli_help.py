@@ -54,6 +54,11 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex config", "each setting with its meaning, as a settings file would have it"),
         ("memex config --json", "for a script"),
     ),
+    "consolidate": (
+        ("memex consolidate", "carry out what is ticked, and report what else may be done"),
+        ("memex consolidate --dry-run", "what the report would say"),
+        ("memex consolidate --workspace work", "the same, of one workspace"),
+    ),
     "delete": (
         ("memex delete 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "after a question"),
         ("memex delete --yes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "without one"),
@@ -174,6 +179,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex recent", "the latest twenty"),
         ("memex recent --limit 5 --workspace work", "five of a workspace"),
     ),
+    "promote": (
+        ("memex promote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --to Projects/Ideas", "make it a note of the vault"),
+        ("memex promote --dry-run 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "where it would go"),
+    ),
     "relation add": (('memex relation add "Ada Lovelace" collaborated_with "Charles Babbage"', "as a sentence"),),
     "relation list": (
         ("memex relation list Heron", "at either end of it"),
@@ -205,6 +214,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex status --exit-code --json", "for a script that wants to know"),
         ("memex status --all", "with every file that is skipped, and why"),
     ),
+    "unpromote": (("memex unpromote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "back into the inbox, as it was"),),
     "undo": (
         ("memex undo 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "the last that was done to it"),
         (

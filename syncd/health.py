@@ -68,6 +68,7 @@ class Health:
             "enrichment": self._app.labels.facts(),
             **self.background(),
             "files": self._app.filing.dropped.facts(),
+            "consolidation": self._consolidation(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
             "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
@@ -155,6 +156,11 @@ class Health:
             jobs = self._app.queue.counts()
             waiting = self._app.queue.due_since()
         return {"jobs": jobs, "tries": dict(worker.tries), "due_since": waiting, "hindrance": worker.hindrance}
+
+    def _consolidation(self) -> dict[str, Any]:
+        with suppress(Unavailable):  # of the ledger, as above
+            return self._app.steward.consolidation.facts()
+        return {}
 
     def _reranker(self) -> dict[str, Any]:
         one = self._app.reranker

@@ -17,12 +17,14 @@ from index.rerank import reranked
 from syncd import (
     owner_audit,
     owner_commits,
+    owner_consolidation,
     owner_exchange,
     owner_graph,
     owner_history,
     owner_insight,
     owner_jobs,
     owner_perspectives,
+    owner_promote,
     owner_queue,
     owner_uploads,
 )
@@ -76,6 +78,8 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
         **owner_commits.operations(app.steward.commits),
         **owner_history.operations(app.steward.history, app.steward.undo),
+        **owner_consolidation.operations(app.steward.consolidation, app.desk, lambda: app.jobs.stopping),
+        **owner_promote.operations(app.steward.promotions, app.steward.ground),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
         **owner_perspectives.operations(
             app.perspectives,

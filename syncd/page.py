@@ -87,6 +87,7 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
     for label, listed in (("skipped", _skipped(now)), ("to mend", _defects(now))):
         yield from _some(label, listed, few, "`memex status --all`")
     yield from _parts(now)
+    yield from _consolidation(now, at)
     yield from _some("loose ends", _loose(now), few, "`memex status --all`")
     yield from _jobs(now, at)
     yield from _keys(now)
@@ -256,6 +257,22 @@ def _names(told: Mapping[str, Any]) -> list[str]:
 
 def _graph(told: Mapping[str, Any]) -> list[str]:
     return [_many(told[key], key[:-1]) for key in ("nodes", "observations", "relations")] if told.get("nodes") else []
+
+
+def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+    """When the inbox was last looked through, and what waits for an answer."""
+    told = now.get("consolidation") or {}
+    words = [f"consolidation ran {span(at - told['at'])} ago"] if told.get("at") else []
+    if waiting := told.get("waiting"):
+        where = f" in {line(str(told['report']), 200)}" if told.get("report") else ""
+        words.append(f"{_many(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
+    if told.get("accepted"):
+        words.append(
+            f"{told['accepted']:,} accepted and not done yet"
+            + f": {line(str(told['problem']), 300)}" * bool(told.get("problem"))
+        )
+    if words:
+        yield "reports", ", ".join(words)
 
 
 def _loose(now: Mapping[str, Any]) -> list[str]:
