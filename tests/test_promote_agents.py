@@ -180,7 +180,7 @@ def test_a_mark_and_agents_at_the_same_note_at_once(world):
                     try:
                         desk.update_note(id, f"life {life}, {number}\n")
                         told.append(f"life {life}, {number}\n")
-                    except Exception:  # noqa: BLE001 - refused, or gone: either ends it sooner or later
+                    except Exception:  # refused, or gone: either ends it sooner or later
                         continue
 
         agent = threading.Thread(target=write)
