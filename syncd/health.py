@@ -69,6 +69,7 @@ class Health:
             **self.background(),
             "files": self._app.filing.dropped.facts(),
             "consolidation": self._consolidation(),
+            "promotion": self._promotion(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
             "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
@@ -162,6 +163,12 @@ class Health:
         with suppress(Unavailable):  # of the ledger, as above
             return self._app.steward.consolidation.facts()
         return {}
+
+    def _promotion(self) -> dict[str, Any]:
+        told = self._app.steward.marked.facts()
+        with suppress(Unavailable):  # as above
+            told |= self._app.steward.promotions.facts()
+        return told
 
     def _reranker(self) -> dict[str, Any]:
         one = self._app.reranker
