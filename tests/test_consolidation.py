@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 import time
 
 import pytest
 
 from tests.inbox import Inbox
+from tests.world import World
 
 DAY = time.strftime("%Y-%m-%d")
 
@@ -227,3 +231,58 @@ def test_one_report_tells_of_all_workspaces_and_status_says_where_it_lies(inbox)
     assert (facts["waiting"], facts["report"], facts["problem"]) == (2, path, "")
     assert abs(facts["at"] - time.time() * 1000) < 60_000
     assert "consolidation" not in json.dumps(inbox.app.health.status(["default"]))
+
+
+@pytest.mark.faults
+def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
+    """The files, the history and the ledger end as they would have without it."""
+    made, saved = Inbox(tmp_path / "here"), tmp_path / "saved"
+    kept = made.capture("# Search\n\nBoth legs count.\n", tags=["search"])
+    copy = made.capture("# Search\n\nBoth legs count.\n\nAnd a third thing.\n", tags=["legs"])
+    made.world.write("Notes/Mine.md", f"see [[{copy.path.removesuffix('.md')}#Search]]\n")
+    made.world.run()
+    made.world.git("add", "-A")
+    made.world.git("commit", "-q", "-m", "captures")
+    made.say(made.finding("merge-duplicates", kept.id, copy.id), made.finding("tag-merge", would=("search", "legs")))
+    (path,) = [made.run()["report"]]
+    made.tick(path, "Keep [[")
+    made.tick(path, "in place of")
+    made.world.close()
+    shutil.copytree(tmp_path / "here", saved, symlinks=True)
+
+    def outcome(at):
+        folder = tmp_path / "here"
+        shutil.rmtree(folder)
+        shutil.copytree(saved, folder, symlinks=True)
+        command = [sys.executable, "-m", "tests.dying_report", str(folder), str(at)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode in (0, -9), done.stderr
+        world = World(folder)
+        try:
+            assert world.app.steward.consolidation.tick() is not None
+            world.app.steward.commits.flush()
+            assert world.app.steward.consolidation.tick() == {}
+            vault = world.vault
+            files = {
+                str(file.relative_to(vault)): file.read_bytes()
+                for file in sorted(vault.rglob("*"))
+                if file.is_file() and ".git/" not in str(file)
+            }
+            merges = (
+                world.git("log", "--format=%s")
+                .splitlines()
+                .count("Merge " + copy.path.rpartition("/")[2][:-3] + " into " + kept.path.rpartition("/")[2][:-3])
+            )
+            return files, world.app.steward.proposals.counts(), merges, done
+        finally:
+            world.close()
+
+    whole, counts, merges, done = outcome(0)
+    assert counts["carried"] == 2
+    assert merges == 1
+    for at in range(1, int(done.stdout), 3):
+        files, others, times, killed = outcome(at)
+        assert killed.returncode == -9
+        assert {name: raw for name, raw in files.items() if raw != whole.get(name)} == {}, at
+        assert (files.keys(), others) == (whole.keys(), counts), at
+        assert times <= 1, at
