@@ -108,7 +108,9 @@ class Reader:
 
     def claiming(self, id: str) -> list[str]:
         """The paths of the documents that say they are the one of this id, sorted."""
-        return [path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)]
+        return [
+            path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)
+        ]
 
     def of_file(self, path: str) -> list[Record]:
         """The documents whose stored file lies at `path`."""

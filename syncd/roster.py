@@ -53,6 +53,7 @@ def jobs(app: App) -> Jobs:
     planned.every("ticks", TICKS_S, partial(app.steward.consolidation.tick, planned.stopping))
     if when := app.settings.consolidate.cron:
         planned.cron("consolidation", when, partial(app.steward.consolidation.run, planned.stopping))
+    planned.every("drags", MARKS_S, app.steward.dragged.run)
     planned.every("what was", HOUR_S, app.past.prune)
     planned.every(
         "review", 60.0, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))

@@ -16,6 +16,7 @@ from syncd import consolidating
 from syncd.carrying import KINDS, Carrying
 from syncd.commits import Commits
 from syncd.consolidation import Consolidation
+from syncd.dragged import Dragged
 from syncd.history import History
 from syncd.journal import Journal
 from syncd.marked import Marked
@@ -24,6 +25,7 @@ from syncd.promotable import Ground
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
 from syncd.review import Review
+from syncd.strays import Strays
 from syncd.undo import Undo
 from syncd.waiting import Waiting
 
@@ -45,6 +47,7 @@ class Steward:
     marked: Marked  # the job that does what people have marked
     consolidation: Consolidation  # what looks for what needs attention, and reports
     review: Review  # the table of those, and suggestions for them
+    dragged: Dragged  # the job that finishes what people have dragged
 
 
 def steward(app: App) -> Steward:
@@ -83,6 +86,7 @@ def steward(app: App) -> Steward:
         waiting=waiting,
         ground=ground,
         promotions=promotions,
+        dragged=Dragged(ground, promotions, Strays(ground, app.ledger, app.audit), app.repo),
         marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
         consolidation=Consolidation(
             ground,
