@@ -164,6 +164,19 @@ def find(
     return sorted(gaps, key=lambda gap: (-gap.count, fold(gap.node), gap.node, fold(gap.referenced), gap.referenced))
 
 
+class Names:
+    """Names with their aliases, made ready once to be looked for in many texts."""
+
+    def __init__(self, names: Sequence[tuple[str, Sequence[str]]], *, ordinary: Container[str] = frozenset()) -> None:
+        self._words, self._machine = _Words(), _Machine()
+        self._owners = _owners([(name, aliases, ()) for name, aliases in names], self._words, self._machine, ordinary)
+        self._machine.link()
+
+    def named(self, text: str) -> Counter[int]:
+        """How often `text` names which of them, by their numbers."""
+        return Counter(_named(text, -1, self._words, self._machine, self._owners))
+
+
 def _owners(
     nodes: Sequence[tuple[str, Sequence[str], Sequence[str]]],
     words: _Words,

@@ -5,7 +5,7 @@ Law: asking changes nothing, and waits for no write."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,11 +17,25 @@ from index.embed import Embedder
 from index.encoders import called
 from index.find import Place, find
 from index.identity import path_id
+from index.kin import kin
 from index.latest import latest
-from index.model import Answer, Filter, Observation, ObservationAnswer, ObservationMode, Query, Record, given_name
+from index.model import (
+    Answer,
+    Filter,
+    Kin,
+    Noted,
+    Observation,
+    ObservationAnswer,
+    ObservationMode,
+    Query,
+    Record,
+    given_name,
+)
+from index.noted import links, noted
 from index.observations import Observations
 from index.perspectives import Perspective, mark
 from index.prepared import fingerprint
+from index.resident import units_of
 from index.scale import Scale
 from index.search import search
 from index.store import Store
@@ -94,7 +108,9 @@ class Reader:
 
     def claiming(self, id: str) -> list[str]:
         """The paths of the documents that say they are the one of this id, sorted."""
-        return [path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)]
+        return [
+            path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)
+        ]
 
     def of_file(self, path: str) -> list[Record]:
         """The documents whose stored file lies at `path`."""
@@ -154,6 +170,22 @@ class Reader:
         """The chunks of a document, in order, each exactly as it was cut."""
         return [row.text[row.cut :] for row in self._store.passages(path_id(record.path))]
 
+    def vectors_of(self, record: Record) -> NDArray[np.float32]:
+        """The vectors that are stored of a document, one a row; none where it was indexed by its words alone."""
+        return self._store.vectors_of(path_id(record.path))
+
+    def kin(self, points: NDArray[np.float32], words: str) -> list[Kin]:
+        """The documents that resemble one of another index with these vectors and words, the nearest first."""
+        return kin(points, words, store=self._store, catalog=self._catalog)
+
+    def known(self) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], bool]]:
+        """Path, title, tags and aliases of every document, by path, and whether it is a template."""
+        rows = self._catalog.rows("select path, title, tags, aliases, defects from documents order by path")
+        return [
+            (path, title, tuple(json.loads(tags)), tuple(json.loads(aliases)), '["template",' in defects)
+            for path, title, tags, aliases, defects in rows
+        ]
+
     def find_observations(
         self, workspace: str, query: str, limit: int, mode: ObservationMode = "embedding", path: str | None = None
     ) -> ObservationAnswer:
@@ -186,6 +218,32 @@ class Reader:
         there = sorted((paths[key], key) for key in pooled if key in paths)
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
         return [path for path, _ in there], matrix
+
+    def documents(self, workspace: str) -> list[Noted]:
+        """All documents of `workspace` in order of their ids, without their texts."""
+        return noted(self._catalog, workspace)
+
+    def linked(self, but: Sequence[str] = ()) -> set[str]:
+        """The names, without case and ending, to which documents link that are not below the folders `but`."""
+        return links(self._catalog, but)
+
+    def texts(self, workspace: str) -> Iterator[dict[str, str]]:
+        """What the documents of `workspace` say, by `path_id` of their paths, a sixteenth of them at a time."""
+        for part in "0123456789abcdef":
+            yield self._store.told(Filter(workspace=workspace), part)
+
+    def texts_of(self, keys: Collection[str]) -> dict[str, str]:
+        """What the documents with these keys (`path_id` of their paths) say."""
+        return self._store.told_by(keys)
+
+    def directions(self, workspace: str) -> tuple[list[str], NDArray[np.float32]]:
+        """The mean direction of each document's passages: keys in order, and unit vectors, a row each."""
+        pooled = self._store.pooled(Filter(workspace=workspace))
+        keys = sorted(pooled)
+        matrix = np.empty((len(keys), self._store.dimensions), np.float32)
+        for n, key in enumerate(keys):
+            matrix[n] = pooled.pop(key)  # one by one: both together may be 200 MB
+        return keys, units_of(matrix)
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """The path of every note that is not whole, or not indexed, and what is wrong with it."""

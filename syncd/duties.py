@@ -58,7 +58,15 @@ class PromoteSettings:
 class ReviewSettings:
     """What waits for your decision, and for how long."""
 
-    suggest: bool = setting(True, "Whether waiting captures are given suggestions, for you alone.")
+    suggest: bool = setting(
+        True, "Whether waiting captures are given suggestions and a box to tick, for you alone: no agent sees them."
+    )
+    table: bool = setting(True, "Whether `Review.base`, the table of waiting captures, is kept in the inbox.")
+    expire_days: float = setting(
+        0.0,
+        "Days after which a capture that nobody changed since is archived; 0 = never. `expires` in a note counts in any case.",
+        least=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)

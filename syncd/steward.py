@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from index.errors import MemexError
 from index.model import Record
+from syncd import consolidating
+from syncd.carrying import KINDS, Carrying
 from syncd.commits import Commits
+from syncd.consolidation import Consolidation
 from syncd.dragged import Dragged
 from syncd.history import History
 from syncd.journal import Journal
@@ -21,6 +24,7 @@ from syncd.merging import Merging
 from syncd.promotable import Ground
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
+from syncd.review import Review
 from syncd.strays import Strays
 from syncd.undo import Undo
 from syncd.waiting import Waiting
@@ -41,6 +45,8 @@ class Steward:
     ground: Ground  # the vault, as a promotion meets it
     promotions: Promotions
     marked: Marked  # the job that does what people have marked
+    consolidation: Consolidation  # what looks for what needs attention, and reports
+    review: Review  # the table of those, and suggestions for them
     dragged: Dragged  # the job that finishes what people have dragged
 
 
@@ -61,8 +67,17 @@ def steward(app: App) -> Steward:
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
     commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
-    promotions = Promotions(ground, Journal(app.ledger, app.vault), app.repo, commits)
+    promotions = Promotions(ground, Journal(app.ledger, app.vault, ("promote", "unpromote")), app.repo, commits)
     merging = Merging(ground, promotions, proposals)
+    Carrying(
+        ground,
+        Journal(app.ledger, app.vault, KINDS),
+        app.repo,
+        commits,
+        nodes=lambda name: app.desk.workspace(name).nodes,
+        indexed=lambda paths: _indexed(app, paths),
+        owner=promotions.owner,
+    ).register(proposals)
     return Steward(
         commits=commits,
         history=history,
@@ -73,6 +88,30 @@ def steward(app: App) -> Steward:
         promotions=promotions,
         dragged=Dragged(ground, promotions, Strays(ground, app.ledger, app.audit), app.repo),
         marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
+        consolidation=Consolidation(
+            ground,
+            app.ledger,
+            proposals,
+            app.repo,
+            look=lambda name: consolidating.look(app, name),
+            workspaces=app.desk.workspaces,
+            vertex=lambda name, node: app.desk.workspace(name).nodes.graph.get(node),
+            waiting=lambda: sum(record.type != "entity" and found.review is None for record, found in waiting.look()),
+        ),
+        review=_review(app, waiting),
+    )
+
+
+def _review(app: App, waiting: Waiting) -> Review:
+    return Review(
+        captures=app.shelf.slots["captures"],
+        proper=app.shelf.slots["vault"],
+        vault=app.vault,
+        waiting=waiting,
+        edits=app.sync.edits,
+        repo=app.repo,
+        ledger=app.ledger,
+        settings=app.settings,
     )
 
 

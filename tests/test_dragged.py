@@ -110,7 +110,7 @@ def test_a_copy_is_no_promotion(world):
 def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
     shutil.copy(world.vault / "Captures/default/Heron.md", world.vault / "Heron copy.md")
     look(world)
-    from syncd.audit import Author, authored  # noqa: PLC0415 - only here
+    from syncd.audit import Author, authored
 
     with authored(Author("mcp", "kb_delete")):
         world.app.vault.remove("Captures/default/Heron.md")
@@ -154,7 +154,7 @@ def test_a_drag_that_git_brought_says_who_did_it_and_when(world):
     look(world)
     look(world)
     said = properties(split(text(world, "Birds/Heron.md"))[0])
-    from syncd.capture import iso  # noqa: PLC0415 - only here
+    from syncd.capture import iso
 
     assert said["promoted_at"] == iso(int(at) * 1000)
     assert "Approved-By: Bea <bea@example.org>" in world.git("log", "-1", "--format=%B")
@@ -232,7 +232,7 @@ FILE = '---\nid: f1\ntype: file\nfile: "[[Captures/default/Files/r.txt]]"\nfile_
 
 @pytest.fixture
 def stored(world):
-    import hashlib  # noqa: PLC0415 - only here
+    import hashlib
 
     world.write("Captures/default/Files/r.txt", b"text of r")
     world.write("Captures/default/Files/r.txt.md", FILE.format(hashlib.sha256(b"text of r").hexdigest()))

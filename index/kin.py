@@ -1,0 +1,44 @@
+"""Which documents of one index resemble a document of another: by its stored vectors, and by a few of its words.
+
+Law, tested: nothing is embedded and nothing is written; the answer depends on what both stores hold, not on the order in
+which it came there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.model import Filter, Kin
+from index.rank import HALF
+
+if TYPE_CHECKING:  # both load libraries that only their owners need
+    from index.catalog import Catalog
+    from index.store import Store
+
+POINTS: Final = 6  # vectors of a document that are compared: of a longer one, passages from all of it
+POOL: Final = 60  # passages that each of them and the words find
+WORDS: Final = 120  # characters of words that are looked for: the time of full text grows with them
+
+
+def kin(points: NDArray[np.float32], words: str, *, store: Store, catalog: Catalog) -> list[Kin]:
+    """The documents nearest to any of `points` (a row each) or that hold `words`, the nearest first."""
+    near: dict[str, float] = {}
+    found: dict[str, float] = {}
+    if len(points):
+        for matches in store.near([(point, Filter()) for point in _some(points)], POOL):
+            for match in matches:
+                near[match.doc_id] = max(match.value, near.get(match.doc_id, 0.0))
+    if asked := words[:WORDS].strip():
+        for match in store.legs(vector=None, words=asked, filter=Filter(), pool=POOL)[1]:
+            found[match.doc_id] = max(match.value / (match.value + HALF), found.get(match.doc_id, 0.0))
+    records = catalog.records(near.keys() | found.keys())
+    told = [Kin(one, round(near.get(key, 0.0), 4), round(found.get(key, 0.0), 4)) for key, one in records.items()]
+    return sorted(told, key=lambda one: (-one.near, -one.words, one.record.path))
+
+
+def _some(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The mean of the vectors, and up to `POINTS` of them, from all of the document."""
+    at = np.unique(np.linspace(0, len(points) - 1, min(POINTS, len(points))).round().astype(np.int64))
+    return np.concatenate([points.mean(axis=0, keepdims=True), points[at]]) if len(points) > 1 else points

@@ -1,0 +1,328 @@
+"""Keep what a person decides by true: the table of captures that wait, and the suggestions in each of them.
+
+Laws, tested: what an agent can read of a note is the same before and after; a note is written to only when it is quiet,
+while no Git operation is under way, and when what is suggested has changed; a table that a person changed is theirs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from index.encoders.familiar import places
+from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.identity import fold, stem
+from index.model import Document, Record, Stat
+from syncd.adoption import UNADOPTED
+from syncd.base_table import DISMISSED, NAME, base_table
+from syncd.capture import iso
+from syncd.config import Settings
+from syncd.edits import Edits, said
+from syncd.ledger import Ledger
+from syncd.marks import Marks
+from syncd.note import FrontmatterError, PropertyValue, decode, edit, encode, split
+from syncd.note import properties as properties_of
+from syncd.parse import parse
+from syncd.repo import Repo
+from syncd.resolve import Paths
+from syncd.shelf import Slot
+from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
+from syncd.vault import Vault
+from syncd.waiting import Waiting
+from syncd.writing import still
+
+RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
+RELEARN_S: Final = 600.0  # seconds after which the habits of a vault that changed are learnt anew
+RELOOK_S: Final = 6 * 3600.0  # after which a capture is looked at again because the vault has changed
+COMPARED: Final = 5  # notes whose text is compared with a capture's
+LEAST_NEAR: Final = 0.4  # similarity from which that is worth it
+FIRST_TAGS: Final = 4  # tags of a capture that are looked for as words
+UNSPOKEN: Final = frozenset({"code", "html", "math"})  # blocks that name no notes
+CODE: Final = re.compile(r"(`+)[^`\n]+\1")
+UNLINKABLE: Final = frozenset("#^[]|")
+# Where Obsidian keeps which folders are for daily notes and templates.
+_SETTINGS: Final = (
+    (".obsidian/daily-notes.json", "folder"),
+    (".obsidian/templates.json", "folder"),
+    (".obsidian/plugins/templater-obsidian/data.json", "templates_folder"),
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """The vault proper at one moment: its habits, where links lead, and how often each name is there."""
+
+    habits: Habits
+    paths: Paths
+    generation: int
+    at: float  # monotonic
+
+
+class Review:
+    """What waits for a person. One run at a time; what it tells may be asked from any thread."""
+
+    def __init__(
+        self,
+        *,
+        captures: Slot,
+        proper: Slot,
+        vault: Vault,
+        waiting: Waiting,
+        edits: Edits,
+        repo: Repo,
+        ledger: Ledger,
+        settings: Settings,
+    ) -> None:
+        self._captures, self._proper, self._vault, self._waiting = captures, proper, vault, waiting
+        self._edits, self._repo, self._ledger, self._settings = edits, repo, ledger, settings
+        self._inbox = settings.vault.inbox
+        self._one, self._learning = threading.Lock(), threading.Lock()
+        self._learnt: Learnt | None = None
+        self._looked: dict[str, tuple[str, int, float]] = {}  # path → what it said, by which habits, and when
+        self._moment: object = None  # of the inbox, when nothing was left to do
+
+    # What waits
+
+    def waiting(self) -> list[tuple[Record, Marks]]:
+        """The captures that wait for a decision, those that are marked for promotion too, the oldest first."""
+        found = [(record, marks) for record, marks in self._waiting.look(undecided) if record.type != "entity"]
+        return sorted(found, key=lambda pair: (pair[0].created_at, pair[0].path))
+
+    def summary(self) -> dict[str, int]:
+        """How many captures wait, how many of them are marked for promotion, and how many can't be promoted as they are."""
+        found = [marks for _, marks in self.waiting()]
+        return {
+            "waiting": len(found),
+            "marked": sum(marks.promote for marks in found),
+            "problems": sum(marks.promote_problem is not None for marks in found),
+        }
+
+    def suggestions(self, record: Record) -> Suggestions:
+        """What may become of one capture, with what speaks for it, as things stand now."""
+        raw, stat = self._vault.read(record.path)
+        return self._suggested(record, self._parsed(raw, record.path, stat), self._habits())
+
+    # Keeping it
+
+    def run(self, stopping: threading.Event | None = None) -> int:
+        """The job: write the table, and suggestions where they are due; how many notes were written."""
+        with self._one:
+            if not self._vault.present() or self._repo.busy():
+                return 0
+            self._table()
+            return self._suggest(stopping or threading.Event()) if self._settings.review.suggest else 0
+
+    def _table(self) -> None:
+        """Write the table if it is missing, or still as it was last written."""
+        path, wanted = f"{self._inbox}/{NAME}", base_table(self._inbox).encode()
+        if not self._settings.review.table or not self._vault.folders(self._inbox):
+            return
+        try:
+            there: bytes | None = self._vault.read(path)[0]
+        except NotFound:
+            there = None
+        if there != wanted:
+            if there is None:
+                self._vault.create(path, wanted)
+            elif _sha(there) == self._noted(NAME):
+                self._vault.replace(path, wanted, digest=_sha(there))
+            else:
+                return  # a person's
+        if self._noted(NAME) != _sha(wanted):
+            with self._ledger.writing():
+                self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (NAME, _sha(wanted)))
+
+    def _noted(self, name: str) -> str:
+        return next(
+            (str(value) for (value,) in self._ledger.rows("SELECT value FROM tended WHERE name = ?", (name,))), ""
+        )
+
+    def _suggest(self, stopping: threading.Event) -> int:
+        captures, proper = self._captures.index, self._proper.index
+        if not (captures.listed and proper.listed):
+            return 0  # else what is near would be what happens to be read already
+        moment = (self._waiting.moment, proper.generation, int(time.monotonic() / RELEARN_S))
+        if moment == self._moment:
+            return 0
+        written, begun, left = 0, time.monotonic(), False
+        waiting = [record for record, marks in self.waiting() if not marks.promote and not marks.twice]
+        self._looked = {record.path: self._looked[record.path] for record in waiting if record.path in self._looked}
+        for record in self._due(waiting):
+            if stopping.is_set() or self._repo.busy():
+                left = True
+                break
+            try:
+                done = self._given(record)
+            except (Conflict, NotFound, Unavailable, FrontmatterError) as error:
+                log.info("suggestions for a capture are put off: %s", error)
+                done = None
+            left |= done is None
+            written += bool(done)
+            if time.monotonic() - begun > RUN_S:
+                left = True
+                break
+        self._moment = None if left or written else moment
+        return written
+
+    def _due(self, waiting: list[Record]) -> Iterator[Record]:
+        """Those that have changed since they were looked at; then those for which the vault has."""
+        if not waiting:
+            return
+        generation, now = self._habits().generation, time.monotonic()
+        later = []
+        for record in waiting:
+            known = self._looked.get(record.path)
+            if known is None or known[0] != said(record):
+                yield record
+            elif known[1] != generation and now - known[2] > RELOOK_S:
+                later.append(record)
+        yield from later
+
+    def _given(self, record: Record) -> bool | None:
+        """Write suggestions into a capture if they differ; whether it was written to, None when that can't be yet."""
+        raw, stat = self._vault.read(record.path)
+        before = self._parsed(raw, record.path, stat)
+        age = time.time() - stat.mtime_ns / 1e9
+        if before.digest != record.digest or 0 <= age < self._settings.sync.adopt_s or self._edits.pending(before):
+            return None
+        learnt = self._habits()
+        if not steady(before):
+            self._looked[record.path] = said(record), learnt.generation, time.monotonic()
+            return False
+        text = decode(raw)
+        own = {key.casefold(): value for key, value in properties_of(split(text)[0]).items()}
+        found = self._suggested(record, before, learnt)
+        changes: dict[str, PropertyValue] = properties(found, own, self._links(found, record))
+        if "promote" not in own:
+            changes = {"promote": False} | changes
+        after = self._edited(text, changes, before, stat)
+        if after is not None and encode(after) != raw and not self._written(record, before, encode(after), stat):
+            return None
+        self._looked[record.path] = said(record), learnt.generation, time.monotonic()
+        return after is not None and encode(after) != raw
+
+    def _edited(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
+        """The note with these properties; without the suggestions where an agent could tell that they are there."""
+        dated: dict[str, PropertyValue] = {}
+        if before.created_at == stat.mtime_ns // 1_000_000:  # else it would be that of this write
+            dated = {"created_at": iso(before.created_at)}
+        for wanted in (changes, {key: value for key, value in changes.items() if not value}):
+            if (after := edit(text, wanted)) == text:
+                return text
+            after = edit(after, dated)
+            if alike(before, self._parsed(encode(after), before.path, stat)):
+                return after
+        return None
+
+    def _written(self, record: Record, before: Document, raw: bytes, stat: Stat) -> bool:
+        index = self._captures.index
+        document = self._parsed(raw, record.path, stat)
+        (ready,) = index.prepare([(document, stat)])
+        with still(self._captures) as current:
+            if current is not index or self._edits.pending(before):
+                return False
+            written = self._vault.replace(record.path, raw, digest=before.digest)
+            index.commit([replace(ready, stat=written)])
+        return True
+
+    # What may be suggested
+
+    def _suggested(self, record: Record, document: Document, learnt: Learnt) -> Suggestions:
+        spoken = "\n\n".join(document.text[one.start : one.end] for one in document.blocks if one.kind not in UNSPOKEN)
+        spoken = CODE.sub(" ", spoken)
+        words = " ".join([document.title, *document.tags[:FIRST_TAGS]])
+        kin = self._proper.index.kin(self._captures.index.vectors_of(record), words)
+        kin = [one for one in kin if not one.record.path.startswith(f"{self._inbox}/")]
+        linked = {
+            path
+            for link in document.links
+            if link.line >= 0 and (path := learnt.paths.resolve(link.target, document.path))
+        }
+        mine, shares = shingles(document.content), {}
+        for one in [one for one in kin if one.near >= LEAST_NEAR or _called(one.record, document.title)][:COMPARED]:
+            with suppress(MemexError):  # it went a moment ago
+                body = split(decode(self._vault.read(one.record.path)[0]))[1]
+                shares[one.record.path] = shared(mine, shingles(body))
+        return suggested(Subject(document.title, document.tags, spoken, linked), kin, learnt.habits, shares)
+
+    def _links(self, found: Suggestions, record: Record) -> dict[str, str]:
+        """How each note that was found is written in a link: by its name where no other has it."""
+        paths = {*(one.what for one in found.links), *(one.path for one in found.similar)}
+        captures, proper = self._captures.index.names, self._proper.index.names
+        told = {}
+        for path in paths - {record.path}:
+            name = path.rpartition("/")[2][:-3]
+            target = name if captures[stem(path)] + proper[stem(path)] == 1 else path[:-3]
+            if not UNLINKABLE & set(target) and path in self._proper.index.manifest:
+                told[path] = target
+        return told
+
+    def _habits(self) -> Learnt:
+        """The vault's habits; what was learnt serves for a while, however the vault changes."""
+        with self._learning:
+            index, now = self._proper.index, time.monotonic()
+            known = self._learnt
+            if known is None or (known.generation != index.generation and now - known.at > RELEARN_S):
+                generation = index.generation
+                told = habits(index.known(), inbox=self._inbox, aside=self._aside(), ordinary=places())
+                files = [*index.manifest.copy(), *self._captures.index.manifest.copy()]
+                known = self._learnt = Learnt(told, Paths(files), generation, now)
+            return known
+
+    def _aside(self) -> list[str]:
+        """The folders that the vault's own settings keep for daily notes and templates."""
+        found = []
+        for path, key in _SETTINGS:
+            with suppress(MemexError, ValueError, RecursionError):  # not there, or no JSON
+                value = json.loads(self._vault.read(path)[0])
+                folder = value.get(key) if isinstance(value, dict) else None
+                found += [folder] if isinstance(folder, str) else []
+        return found
+
+    def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
+        known = self._settings.kb.known
+        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=known)
+
+
+def undecided(marks: Marks) -> bool:
+    """Whether a capture with these marks waits for its owner."""
+    return marks.review != DISMISSED and marks.promoted_at is None
+
+
+def steady(document: Document) -> bool:
+    """Whether a note is whole, and Memex may write into it."""
+    torn = any(defect.name in UNADOPTED for defect in document.defects)
+    return document.writable and document.claimed_id is not None and not torn
+
+
+def alike(before: Document, after: Document) -> bool:
+    """Whether no agent can tell two states of a note apart."""
+    return replace(after, digest=before.digest, links=before.links) == before
+
+
+def _called(record: Record, title: str) -> bool:
+    return fold(title) in {fold(name) for name in (record.title, *record.aliases)}
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def shown(found: Mapping[str, Any]) -> str:
+    """The line of a status or report on what waits; "" when nothing does."""
+    count = found["waiting"]
+    if not count:
+        return ""
+    more = [f"{found['marked']:,} of them marked for promotion"] if found["marked"] else []
+    more += [f"{found['problems']:,} can't be promoted as they are"] if found["problems"] else []
+    told = f"{count:,} capture{'s wait' if count > 1 else ' waits'} for your decision"
+    return ", ".join([told, *more])

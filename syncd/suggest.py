@@ -1,0 +1,336 @@
+"""What a capture that waits may become in the vault proper, drawn from the vault's own habits; for its owner alone.
+
+The folder: where the notes lie that are nearest to it, that have its tags, and whose titles hold the words of its own.
+Tags: those of the nearest notes, and those of the vault that it speaks of. Links: notes that it names without a link.
+Similar notes: those that say the same already, of which it is a newer text, or that it adds to.
+
+Laws, tested: equal captures and habits give equal suggestions, in whatever order the notes come; what stands in the
+inbox, and folders for daily notes, templates and what was set aside, are never proposed; a suggestion that was given
+stays until it is plainly worse than another, so that small changes of the vault change no note."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from index import stops
+from index.gaps import Names
+from index.identity import fold
+from index.model import Kin
+from index.tags import key_of, words_of
+
+Resemblance: TypeAlias = Literal["duplicate", "supersedes", "extends", "similar"]
+Told: TypeAlias = tuple[str, str, Sequence[str], Sequence[str], bool]  # path, title, tags, aliases, is a template
+
+NEAREST: Final = 12  # notes that speak for their folders and tags
+NEAR, WORDED, TAGGED, TITLED, NAMED = 1.0, 0.3, 0.7, 0.5, 0.2  # weights; half or twice of any changes little
+STEEP: Final = 2  # the power of a similarity: what is near counts for more than what is many
+SURE: Final = 0.3  # the score from which a folder is proposed
+STAYS: Final = 0.8  # a folder that was proposed stays with this part of the best one's score
+TAG, KEPT_TAG = 0.34, 0.2  # share of the nearest notes' weight from which a tag is proposed, and stays
+MOST_TAGS, MOST_LINKS, MOST_SIMILAR = 5, 8, 5
+ALIKE, KEPT_ALIKE = 0.6, 0.55  # similarity from which a note is called similar, and stays so
+SAME, PART, SOME = 0.8, 0.6, 0.3  # shares of one text that stand in another: all but all, most, a good part
+DAILY: Final = 0.6  # share of notes named for a day from which a folder is one of daily notes
+
+# Folders that a person keeps apart from their notes, as they are mostly called.
+_ASIDE: Final = re.compile(
+    r"(?<![^\W_])(?:templates?|archived?|archives|attachments?|assets|trash|daily(?:[ _-]?notes?)?|inbox)(?![^\W_])"
+    r"|归档|歸檔|存档|模板|附件|日记|日記|テンプレート|アーカイブ|添付",
+    re.IGNORECASE,
+)
+_DAY: Final = re.compile(r"\d{4}[-_. ]?\d\d[-_. ]?\d\d(?:\D.{0,12})?")
+_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_UNIT: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How the vault proper is kept, learnt once for a state of it."""
+
+    folders: Mapping[str, int]  # those that may be proposed, with how many notes lie in each
+    tags: Mapping[str, Mapping[str, int]]  # by key of a tag: how many notes of which folder have it
+    titled: Mapping[str, Mapping[str, int]]  # the same by words of titles
+    spelt: Mapping[str, str]  # by key of a tag: as it is mostly written
+    linkable: Sequence[str]  # the paths of notes that a capture may name
+    names: Names  # theirs, by number
+
+    @property
+    def used(self) -> dict[str, int]:
+        """How many notes have each tag, by key."""
+        return {key: sum(folders.values()) for key, folders in self.tags.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A capture, as far as suggestions depend on it."""
+
+    title: str
+    tags: Sequence[str]
+    text: str  # without code
+    linked: Collection[str]  # paths of notes that it links to
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Something that may be suggested, and what speaks for it."""
+
+    what: str  # a folder, a tag, the path of a note
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A note that a capture resembles."""
+
+    path: str
+    kind: Resemblance
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """All candidates, the best first; what is given of them depends on what was given before."""
+
+    folders: tuple[Scored, ...] = ()
+    tags: tuple[Scored, ...] = ()
+    links: tuple[Scored, ...] = ()
+    similar: tuple[Similar, ...] = ()
+
+
+def folder_of(path: str) -> str:
+    """The folder that a note lies in; "" = the vault's root."""
+    return path.rpartition("/")[0]
+
+
+def habits(
+    notes: Iterable[Told], *, inbox: str, aside: Collection[str] = (), ordinary: Container[str] = frozenset()
+) -> Habits:
+    """The habits of the vault proper. `aside`: folders that its settings name for daily notes or templates.
+
+    `ordinary`: words, in lower case, that are not names in themselves."""
+    own = [one for one in notes if not one[0].startswith(f"{inbox}/")]
+    out = _apart(own, aside)
+    kept = sorted((one for one in own if folder_of(one[0]) not in out), key=lambda one: one[0])
+    folders: Counter[str] = Counter()
+    tags: dict[str, Counter[str]] = defaultdict(Counter)
+    titled: dict[str, Counter[str]] = defaultdict(Counter)
+    spelt: dict[str, Counter[str]] = defaultdict(Counter)
+    for path, title, tagged, _, _ in kept:
+        folder = folder_of(path)
+        folders[folder] += 1
+        for tag in tagged:
+            spelt[key_of(tag)][tag] += 1
+        for key in {key_of(tag) for tag in tagged}:
+            tags[key][folder] += 1
+        for word in units(title):
+            titled[word][folder] += 1
+    return Habits(
+        folders={folder: count for folder, count in folders.items() if folder},
+        tags=tags,
+        titled=titled,
+        spelt={key: min(forms, key=lambda tag: (-forms[tag], tag)) for key, forms in spelt.items()},
+        linkable=[one[0] for one in kept],
+        names=Names([(title, aliases) for _, title, _, aliases, _ in kept], ordinary=ordinary),
+    )
+
+
+def _apart(notes: Sequence[Told], aside: Collection[str]) -> set[str]:
+    """The folders from which nothing is proposed: by their names, by what the settings say, by what lies in them."""
+    inside: dict[str, list[Told]] = defaultdict(list)
+    for one in notes:
+        inside[folder_of(one[0])].append(one)
+    named = tuple(f"{fold(one.strip('/'))}/" for one in aside if one.strip("/"))
+    found = set()
+    for folder, own in inside.items():
+        days = sum(_DAY.fullmatch(one[0].rpartition("/")[2][:-3]) is not None for one in own)
+        daily = len(own) > 1 and days >= DAILY * len(own)
+        templates = 2 * sum(one[4] for one in own) >= len(own)
+        if folder and (_ASIDE.search(folder) or daily or templates or f"{fold(folder)}/".startswith(named)):
+            found.add(folder)
+    return found
+
+
+def units(text: str) -> set[str]:
+    """The words of a name that say something: in one form, pairs of characters where a script parts no words."""
+    words = {word for word in words_of(_RUN.sub(" ", text)) if len(word) > 2 and word not in stops.ENGLISH}
+    pairs = {run[n : n + 2] for run in _RUN.findall(text) for n in range(max(1, len(run) - 1))}
+    return words | pairs
+
+
+def suggested(
+    subject: Subject, kin: Sequence[Kin], known: Habits, shares: Mapping[str, tuple[float, float]]
+) -> Suggestions:
+    """What may be suggested for a capture.
+
+    `kin`: notes of the vault proper, the nearest first; `shares`: of some of them, how much of the capture's text stands
+    in the note, and how much of the note's in the capture."""
+    own = set(known.linkable)
+    weights = {one.record.path: _weight(one) for one in kin if one.record.path in own}
+    near = sorted(weights, key=lambda path: (-weights[path], path))[:NEAREST]
+    whole = sum(weights[path] for path in near)
+    named = [(known.linkable[n], count) for n, count in known.names.named(subject.text).items()]
+    return Suggestions(
+        folders=_folders(subject, known, {path: weights[path] / whole for path in near} if whole else {}),
+        tags=_tags(subject, known, [(one, weights[one.record.path]) for one in kin if one.record.path in near]),
+        links=tuple(
+            Scored(path, float(count), "it names the note")
+            for path, count in sorted(named, key=lambda one: (-one[1], one[0]))
+            if path not in subject.linked
+        )[:MOST_LINKS],
+        similar=_similar(subject, kin, own, shares),
+    )
+
+
+def _weight(one: Kin) -> float:
+    return NEAR * max(0.0, one.near) ** STEEP + WORDED * one.words**2
+
+
+def _folders(subject: Subject, known: Habits, near: Mapping[str, float]) -> tuple[Scored, ...]:
+    """Folders by what speaks for them. `near`: the nearest notes, with the share of each in their weight."""
+    score: dict[str, float] = defaultdict(float)
+    beside: Counter[str] = Counter()
+    for path, share in near.items():
+        score[folder_of(path)] += share
+        beside[folder_of(path)] += 1
+    tagged = _affinity({key_of(tag) for tag in subject.tags}, known.tags)
+    titled = _affinity(units(subject.title), known.titled)
+    for folder, value in tagged.items():
+        score[folder] += TAGGED * value
+    for folder, value in titled.items():
+        score[folder] += TITLED * value
+    said = units(subject.title) | {word for tag in subject.tags for word in units(tag)}
+    for folder in known.folders:
+        if said & units(folder.rpartition("/")[2]):
+            score[folder] += NAMED
+    told = [
+        Scored(folder, round(value, 4), _why(beside[folder], len(near), tagged.get(folder, 0), titled.get(folder, 0)))
+        for folder, value in score.items()
+        if folder in known.folders and value > 0
+    ]
+    return tuple(sorted(told, key=lambda one: (-one.score, one.what)))
+
+
+def _affinity(said: Collection[str], table: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
+    """0..1 by folder: the part of the notes with each of these tags or words that lies there, on the average."""
+    found: dict[str, float] = defaultdict(float)
+    known = [table[one] for one in sorted(said) if one in table]
+    for folders in known:
+        whole = sum(folders.values()) + 1  # one note alone says little
+        for folder, count in folders.items():
+            found[folder] += count / whole / len(known)
+    return found
+
+
+def _why(beside: int, near: int, tagged: float, titled: float) -> str:
+    reasons = [f"{beside} of its {near} nearest notes lie there"] if beside else []
+    reasons += ["notes with its tags do"] if tagged >= 0.2 else []
+    reasons += ["notes with such titles do"] if titled >= 0.2 else []
+    return ", ".join(reasons) or "its name fits"
+
+
+def _tags(subject: Subject, known: Habits, near: Sequence[tuple[Kin, float]]) -> tuple[Scored, ...]:
+    """Tags of the nearest notes, and those of the vault whose own words the capture's title holds."""
+    has = {key_of(tag) for tag in subject.tags}
+    used, whole = known.used, sum(weight for _, weight in near)
+    share: dict[str, float] = defaultdict(float)
+    for one, weight in near:
+        for key in {key_of(tag) for tag in one.record.tags}:
+            share[key] += weight / whole if whole else 0
+    said = units(subject.title) | {word for tag in subject.tags for word in units(tag)}
+    for key, tag in known.spelt.items():
+        own = units(tag.rpartition("/")[2])
+        if own and own <= said:
+            share[key] += TAG
+    told = [
+        Scored(known.spelt[key], round(value, 4), "the nearest notes have it")
+        for key, value in share.items()
+        if key in known.spelt and key not in has and used[key] > 1 and value >= KEPT_TAG
+    ]
+    return tuple(sorted(told, key=lambda one: (-one.score, one.what)))
+
+
+def _similar(
+    subject: Subject, kin: Sequence[Kin], own: Collection[str], shares: Mapping[str, tuple[float, float]]
+) -> tuple[Similar, ...]:
+    found = []
+    for one in kin:
+        path = one.record.path
+        if path in own and (kind := resemblance(subject, one, *shares.get(path, (0.0, 0.0)))):
+            found.append(Similar(path, kind, round(max(one.near, *shares.get(path, (0.0, 0.0))), 4)))
+    order: tuple[Resemblance, ...] = ("duplicate", "supersedes", "extends", "similar")
+    return tuple(sorted(found, key=lambda one: (order.index(one.kind), -one.score, one.path)))
+
+
+def resemblance(subject: Subject, one: Kin, here: float, there: float) -> Resemblance | None:
+    """What a capture is to a note in which the part `here` of its text stands, and which stands in it by the part `there`."""
+    titled = fold(subject.title) in {fold(name) for name in (one.record.title, *one.record.aliases)}
+    if here >= SAME:
+        return "duplicate"
+    if there >= PART:
+        return "supersedes"
+    if here >= SOME or there >= SOME or (titled and (one.near >= SOME or one.words)):
+        return "extends"
+    return "similar" if one.near >= KEPT_ALIKE else None
+
+
+def shingles(text: str) -> frozenset[str]:
+    """What a text is compared by: each three words, or characters of scripts without blanks, that follow one another."""
+    found = [unit.casefold() for unit in _UNIT.findall(text)]
+    if len(found) < 3:
+        return frozenset([" ".join(found)] if found else ())
+    return frozenset(" ".join(found[n : n + 3]) for n in range(len(found) - 2))
+
+
+def shared(capture: Collection[str], note: Collection[str]) -> tuple[float, float]:
+    """How much of the one stands in the other, either way round."""
+    both = len(frozenset(capture) & frozenset(note))
+    return both / len(capture) if capture else 0.0, both / len(note) if note else 0.0
+
+
+# What is written
+
+
+def properties(found: Suggestions, before: Mapping[str, Any], link: Mapping[str, str]) -> dict[str, Any]:
+    """The person's properties that say `found`, where the note says `before`; a key that is None leaves.
+
+    `link`: by path, how a note's path is written in a link of a property; one that is not there can't be linked."""
+    links = [(one.score, _link(link[one.what], "")) for one in found.links if one.what in link]
+    similar = [
+        (one.score if one.kind == "similar" else 1.0, _link(link[one.path], one.kind))
+        for one in found.similar
+        if one.path in link
+    ]
+    tags = [(one.score, one.what) for one in found.tags]
+    return {
+        "suggested_folder": _folder(found.folders, before.get("suggested_folder")),
+        "suggested_tags": _list(tags, before.get("suggested_tags"), TAG, MOST_TAGS),
+        "suggested_links": _list(links, before.get("suggested_links"), 0.0, MOST_LINKS),
+        "suggested_similar": _list(similar, before.get("suggested_similar"), ALIKE, MOST_SIMILAR),
+    }
+
+
+def _folder(found: Sequence[Scored], before: Any) -> str | None:
+    best = found[0] if found and found[0].score >= SURE else None
+    stood = next((one for one in found if one.what == before), None)
+    if best is None:
+        return stood.what if stood and stood.score >= STAYS * SURE else None
+    return stood.what if stood and stood.score >= STAYS * best.score else best.what
+
+
+def _list(found: Sequence[tuple[float, str]], before: Any, enough: float, most: int) -> list[str] | None:
+    """What was given and still may be, in its order, then what is new and good enough."""
+    given = [one for one in before if isinstance(one, str)] if isinstance(before, list) else []
+    may = {text for _, text in found}
+    stays = [one for one in dict.fromkeys(given) if one in may]
+    new = [text for score, text in found if score >= enough and text not in stays]
+    return (stays + new)[:most] or None
+
+
+def _link(target: str, kind: str) -> str:
+    """A link to a note, shown with what the capture is to it."""
+    return f"[[{target}|{kind}: {target.rpartition('/')[2]}]]" if kind else f"[[{target}]]"

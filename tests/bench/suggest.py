@@ -1,0 +1,116 @@
+"""Suggestions judged on real vaults: notes are hidden, a tenth at a time, and asked for as if they were captures.
+
+The folder that is suggested should be the one that the note lay in; the tags those that it had. Folders with fewer than
+three notes, and those that are never proposed, are left out. A hidden note's own links and its text as a link's target
+are not used; its tags are in one row and not in the other, as captures have tags of their agents and not of the vault."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from index.encoders.familiar import places
+from index.enrich import enrichment
+from index.index import Index
+from index.model import Record
+from index.tags import key_of
+from syncd.app import App
+from syncd.config import load
+from syncd.parse import parse
+from syncd.suggest import SURE, TAG, Habits, Subject, folder_of, habits, suggested
+from tests.bench.measure import Row, p50, p95
+from tests.bench.vaults import DEMO
+
+VAULTS = ("vault_kepano", "vault_tasks_demo", "vault_oldwinter_md")
+PARTS = 10
+ASKED = 400  # notes of a vault at most
+
+
+@dataclass
+class Tally:
+    """What came of the questions about one vault."""
+
+    asked: int = 0
+    first: int = 0
+    third: int = 0
+    given: int = 0
+    right: int = 0
+    tagged: Counter[str] = field(default_factory=Counter)
+    ms: list[float] = field(default_factory=list)
+
+
+def suggest(work: Path, data: Path) -> Iterator[Row]:
+    """A row for each vault, without and with the notes' own tags."""
+    for name, vault in (("demo", DEMO), *((name, data / name) for name in VAULTS if (data / name).is_dir())):
+        folder = work / f"suggest-{name}"
+        if not (folder / "vault").is_dir():
+            shutil.copytree(vault, folder / "vault")
+        flags = {"vault.path": str(folder / "vault"), "state": str(folder / "state")}
+        with App.open(load(flags, {"HOME": str(work)})) as app:
+            app.embedder.wait()
+            app.operations["index"]({}, lambda _: None)
+            index = app.shelf.slots["vault"].index
+            for own_tags in (False, True):
+                yield _row(name, judged(index, folder / "vault", own_tags=own_tags), own_tags=own_tags)
+
+
+def judged(index: Index, vault: Path, *, own_tags: bool, seed: int = 7) -> Tally:
+    """Hide notes, ask for them, compare."""
+    told = index.known()
+    whole = habits(told, inbox="Captures", ordinary=places())
+    eligible = [path for path in whole.linkable if whole.folders.get(folder_of(path), 0) >= 3]
+    random.Random(seed).shuffle(eligible)
+    eligible = eligible[:ASKED]
+    tally = Tally()
+    for part in range(PARTS):
+        hidden = set(eligible[part::PARTS])
+        known = habits([one for one in told if one[0] not in hidden], inbox="Captures", ordinary=places())
+        for path in sorted(hidden):
+            record = index.at(path)
+            assert record is not None
+            ask(tally, index, known, record, (vault / path).read_bytes(), hidden, own_tags=own_tags)
+    return tally
+
+
+def ask(
+    tally: Tally, index: Index, known: Habits, record: Record, raw: bytes, hidden: set[str], *, own_tags: bool
+) -> None:
+    """One note as a capture."""
+    document = parse(raw, record.path, mtime_ms=0)
+    tags: Sequence[str] = record.tags if own_tags else ()
+    begun = time.perf_counter()
+    found = enrichment(document, vocabulary={}, places=places())
+    words = " ".join([record.title, *(tags or found.tags[:4])])
+    kin = [one for one in index.kin(index.vectors_of(record), words) if one.record.path not in hidden]
+    given = suggested(Subject(record.title, tags, document.text, ()), kin, known, {})
+    tally.ms.append((time.perf_counter() - begun) * 1000)
+    names = [one.what for one in given.folders]
+    own = folder_of(record.path)
+    tally.asked += 1
+    tally.first += names[:1] == [own]
+    tally.third += own in names[:3]
+    if given.folders and given.folders[0].score >= SURE:
+        tally.given += 1
+        tally.right += names[0] == own
+    used = known.used
+    real = {key_of(tag) for tag in record.tags if used.get(key_of(tag), 0) > 1}
+    if real and not own_tags:
+        said = {key_of(one.what) for one in given.tags if one.score >= TAG}
+        tally.tagged.update(real=len(real), said=len(said), right=len(real & said))
+
+
+def _row(name: str, tally: Tally, *, own_tags: bool) -> Row:
+    asked = max(1, tally.asked)
+    tags = tally.tagged
+    note = f"{tally.asked} notes; proposed for {tally.given}, right {tally.right / max(1, tally.given):.2f}; {p50(tally.ms):.0f}/{p95(tally.ms):.0f} ms"
+    if tags["said"]:
+        note += f"; tags P {tags['right'] / tags['said']:.2f} R {tags['right'] / tags['real']:.2f}"
+    kind = "with its tags" if own_tags else "no tags"
+    return Row(
+        f"suggest: {name}, {kind}", "hit@1/hit@3", f"{tally.first / asked:.2f}/{tally.third / asked:.2f}", None, note
+    )

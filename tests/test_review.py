@@ -1,0 +1,299 @@
+"""syncd/review.py: the table and the suggestions, on a real vault."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from syncd import review
+from syncd.base_table import base_table
+from syncd.duties import ReviewSettings
+from syncd.note import properties, split
+from syncd.suggest import Suggestions
+from tests.bases import Base, Note
+from tests.world import PROMPT, World
+
+SOUP = "Simmer leeks and potatoes in vegetable stock until soft, then blend the soup and season with nutmeg and salt."
+RECIPES = {
+    "Recipes/Leek soup.md": f"---\ntags: [recipe, soup]\n---\n{SOUP}\n",
+    "Recipes/Onion soup.md": "---\ntags: [recipe, soup]\n---\nBrown onions slowly, add stock and simmer the soup with salt.\n",
+    "Recipes/Bread.md": "---\ntags: [recipe]\n---\nKnead flour, water and salt, let the dough rise and bake the bread.\n",
+    "Projects/Heron.md": "---\ntags: [project]\naliases: [Project Heron]\n---\nA water level station that runs on solar power.\n",
+    "Projects/Heron radio.md": "---\ntags: [project]\n---\nThe radio of the station sends water levels on solar power.\n",
+    "Daily/2026-11-01.md": "Simmered leeks and potatoes in stock.\n",
+    "Daily/2026-11-02.md": "Nothing but soup with salt and stock.\n",
+    "Templates/Recipe.md": "---\ntags: [recipe]\n---\nSimmer stock, season with salt.\n",
+    "Captures/Reports/2026-11-20 Report.md": f"{SOUP}\n",
+}
+
+
+@contextmanager
+def kitchen(folder, **sections):
+    world = World(folder, **sections)
+    for path, text in RECIPES.items():
+        world.write(path, text)
+    try:
+        yield world
+    finally:
+        world.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with kitchen(tmp_path_factory.mktemp("review")) as world:
+        world.run()
+        yield world
+
+
+@pytest.fixture
+def world(shared):
+    """One vault for all tests that leave the vault proper alone; each has an inbox of its own."""
+    yield shared
+    for file in [*(shared.vault / "Captures/default").rglob("*.md"), shared.vault / "Captures/Review.base"]:
+        file.unlink(missing_ok=True)
+    shared.run()
+
+
+@pytest.fixture
+def alone(tmp_path):
+    with kitchen(tmp_path) as world:
+        yield world
+
+
+def capture(world, name, body, front=""):
+    path = f"Captures/default/{name}.md"
+    world.write(
+        path, f"---\nid: {name.lower().replace(' ', '-')}\ncreated_at: 2026-11-20T10:00:00.000Z\n{front}---\n{body}\n"
+    )
+    return path
+
+
+def said(world, path):
+    return properties(split((world.vault / path).read_text())[0])
+
+
+def reviewed(world):
+    world.run()
+    return world.app.steward.review.run()
+
+
+def test_a_waiting_capture_gets_its_folder_tags_similar_notes_and_a_box(world):
+    path = capture(
+        world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup, season with salt.", "tags: [soup]\n"
+    )
+    assert reviewed(world) == 1
+    now = said(world, path)
+    assert now["promote"] is False
+    assert now["suggested_folder"] == "Recipes"
+    assert now["suggested_tags"] == ["recipe"]
+    assert any("Leek soup" in one for one in now["suggested_similar"])
+    assert not any(one in str(now) for one in ("Daily", "2026-11-01", "Templates", "Report"))
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        pytest.param(SOUP, "duplicate", id="the same words"),
+        pytest.param(SOUP + " " + "Serve it with bread, butter, chives and a glass of cold cider on the terrace. " * 2, "supersedes", id="all of the note and more"),
+        pytest.param("Simmer leeks and potatoes in vegetable stock until soft, then add cream, bay leaves, peas, corn and dill; freeze what is left over for the winter months.", "extends", id="a part of it, and more"),
+    ],
+)  # fmt: skip
+def test_what_a_capture_is_to_a_note_is_told(world, body, kind):
+    path = capture(world, "Kitchen", body)
+    reviewed(world)
+    assert said(world, path)["suggested_similar"][0] == f"[[Leek soup|{kind}: Leek soup]]"
+
+
+def test_names_without_a_link_are_links_to_add(world):
+    path = capture(
+        world,
+        "Call",
+        "We talked about Project Heron and the Heron radio. [[Bread]] was on the table; `Onion soup` is code.",
+    )
+    reviewed(world)
+    assert said(world, path)["suggested_links"] == ["[[Heron radio]]", "[[Heron]]"]
+
+
+def test_a_second_run_writes_nothing_and_embeds_nothing(alone):
+    world = alone
+    path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.")
+    reviewed(world)
+    before, calls = (world.vault / path).read_bytes(), len(world.encoder.calls)
+    world.run()
+    assert len(world.encoder.calls) == calls
+    world.app.steward.review._looked.clear()
+    world.app.steward.review._moment = None
+    assert world.app.steward.review.run() == 0
+    world.reopen()
+    calls = len(world.encoder.calls)
+    assert reviewed(world) == 0
+    assert (world.vault / path).read_bytes() == before
+    assert len(world.encoder.calls) == calls
+
+
+def test_only_lines_of_its_own_are_written(world):
+    front = "tags: [soup]   # mine\nodd:   'kept'\n"
+    path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.\r\n\r\n  ", front)
+    before = (world.vault / path).read_bytes().splitlines(keepends=True)
+    reviewed(world)
+    after = (world.vault / path).read_bytes().splitlines(keepends=True)
+    new = [line for line in after if line not in before]
+    assert [line for line in after if line in before] == before
+    assert all(line.startswith((b"promote:", b"suggested_", b"  - ")) for line in new)
+
+
+def test_what_agents_read_of_the_note_stays(world):
+    path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.")
+    world.run()
+    index = world.app.shelf.slots["captures"].index
+    before = index.at(path)
+    told = []
+    world.app.desk.on_change(told.append)
+    assert world.app.steward.review.run() == 1
+    after = index.at(path)
+    assert (after.version, after.updated_at, after.metadata, after.content_hash, after.defects) == (
+        before.version, before.updated_at, before.metadata, before.content_hash, before.defects,
+    )  # fmt: skip
+    world.run()
+    assert not world.app.sync.edits.waiting
+
+
+def test_a_note_without_a_time_of_its_own_keeps_the_one_it_had(world):
+    path = world.write("Captures/default/Undated.md", f"---\nid: undated\n---\n{SOUP}\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert reviewed(world) == 1
+    world.run()
+    assert world.app.shelf.slots["captures"].index.record("undated").created_at == 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "promote: true\n",
+        "review: dismissed\n",
+        "type: entity\n",
+        "promoted_at: 2026-11-01\n",
+        "promote: true\nPromote: false\n",
+    ],
+)
+def test_what_is_decided_or_no_note_is_left_alone(world, front):
+    path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock.", front)
+    before = (world.vault / path).read_bytes()
+    assert reviewed(world) == 0
+    assert (world.vault / path).read_bytes() == before
+
+
+def test_a_note_that_is_being_edited_or_a_busy_repository_waits(tmp_path):
+    world = World(tmp_path, sync=replace(PROMPT, adopt_s=3600.0))
+    path = capture(world, "Potato soup", "Simmer potatoes.")
+    world.git("init", "-q")
+    assert reviewed(world) == 0
+    os.utime(world.vault / path, (1_700_000_000, 1_700_000_000))
+    (world.vault / ".git/index.lock").touch()
+    assert reviewed(world) == 0
+    (world.vault / ".git/index.lock").unlink()
+    assert reviewed(world) == 1
+    world.close()
+
+
+def test_suggestions_stay_while_they_are_as_good_and_go_when_they_are_not(alone):
+    world = alone
+    path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.", "tags: [soup]\n")
+    reviewed(world)
+    world.write("Kitchen/Pea soup.md", "---\ntags: [soup]\n---\nSimmer peas in stock, blend the soup.\n")
+    world.run()
+    world.app.steward.review._learnt = None
+    world.app.steward.review._looked.clear()
+    reviewed(world)
+    assert said(world, path)["suggested_folder"] == "Recipes"
+    for note in ("Leek soup", "Onion soup", "Bread"):
+        (world.vault / f"Recipes/{note}.md").unlink()
+    world.run()
+    world.app.steward.review._learnt = None
+    world.app.steward.review._looked.clear()
+    reviewed(world)
+    now = said(world, path)
+    assert now["suggested_folder"] == "Kitchen"
+    assert "Leek soup" not in str(now)
+
+
+def test_a_name_that_looks_like_a_secret_is_never_told(alone):
+    world = alone
+    name = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    world.write(f"Recipes/{name}.md", f"---\ntags: [recipe]\n---\n{SOUP}\n")
+    path = capture(world, "Potato soup", SOUP)
+    reviewed(world)
+    record = world.app.shelf.slots["captures"].index.at(path)
+    assert record.defects == ()
+    assert said(world, path) == {**said(world, path), "promote": False}
+    assert name not in (world.vault / path).read_text()
+
+
+def test_the_table_is_kept_until_a_person_changes_it(world):
+    table = world.vault / "Captures/Review.base"
+    reviewed(world)
+    assert table.read_text() == base_table("Captures")
+    table.unlink()
+    reviewed(world)
+    assert table.is_file()
+    table.write_text("views: []\n")
+    reviewed(world)
+    assert table.read_text() == "views: []\n"
+
+
+def test_a_table_of_an_older_memex_is_replaced(world):
+    reviewed(world)
+    table = world.vault / "Captures/Review.base"
+    table.write_text("views: []\n")
+    with world.app.ledger.writing():
+        world.app.ledger.run(
+            "UPDATE tended SET value = ? WHERE name = 'Review.base'", (hashlib.sha256(b"views: []\n").hexdigest(),)
+        )
+    reviewed(world)
+    assert table.read_text() == base_table("Captures")
+
+
+def test_the_table_lists_what_the_daemon_says_waits(world):
+    capture(world, "One", "First.")
+    capture(world, "Two", "Second.", "review: dismissed\n")
+    capture(world, "Three", "Third.", "promote: true\npromote_problem: there is one\n")
+    world.write("Captures/default/Entities/Ada.md", "---\nid: ada\ntype: entity\n---\n")
+    reviewed(world)
+    files = [Note(path, said(world, path)) for path in world.app.shelf.slots["captures"].index.manifest]
+    rows = Base(base_table("Captures")).rows("Waiting", files)
+    waiting = world.app.steward.review.waiting()
+    assert sorted(rows) == sorted(record.path for record, _ in waiting)
+    assert world.app.steward.review.summary() == {"waiting": 2, "marked": 1, "problems": 1}
+
+
+def test_a_run_is_bounded_and_the_next_goes_on(world, monkeypatch):
+    for n in range(5):
+        capture(world, f"Note {n}", f"Simmer potatoes in stock {n}.")
+    world.run()
+    monkeypatch.setattr(review, "RUN_S", 0.0)
+    runs = 0
+    while world.app.steward.review.run():
+        runs += 1
+    assert runs == 5  # one note each
+
+
+def test_off_means_off(tmp_path):
+    world = World(tmp_path, review=ReviewSettings(suggest=False, table=False))
+    path = capture(world, "Potato soup", "Simmer potatoes.")
+    before = (world.vault / path).read_bytes()
+    assert reviewed(world) == 0
+    assert (world.vault / path).read_bytes() == before
+    assert not (world.vault / "Captures/Review.base").exists()
+    world.close()
+
+
+def test_what_speaks_for_a_folder_is_told(world):
+    path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock.", "tags: [soup]\n")
+    world.run()
+    found = world.app.steward.review.suggestions(world.app.shelf.slots["captures"].index.at(path))
+    assert isinstance(found, Suggestions)
+    assert "nearest notes" in found.folders[0].reason
