@@ -93,6 +93,12 @@ class Reader:
         """The document at `path`."""
         return self._catalog.at(path)
 
+    def claiming(self, id: str) -> list[str]:
+        """The paths of the documents that say they are the one of this id, sorted."""
+        return [
+            path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)
+        ]
+
     def of_file(self, path: str) -> list[Record]:
         """The documents whose stored file lies at `path`."""
         return self._catalog.of_file(path)

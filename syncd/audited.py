@@ -15,6 +15,8 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.identity import ID, path_id
 from index.model import Stat
 from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
+from syncd.marks import overreach
+from syncd.names import note
 from syncd.note import FrontmatterError, decode, properties, split
 from syncd.openat import lstat
 from syncd.parse import TYPES
@@ -22,9 +24,8 @@ from syncd.past import Past
 from syncd.place import place
 from syncd.vault import Sum, Vault
 
-KEPT: Final = frozenset(
-    {"mcp", "rest", "cli"}
-)  # surfaces; what the daemon changes by itself follows from what is there
+AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
+KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there
 
 
 class Audited(Vault):
@@ -40,12 +41,14 @@ class Audited(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
+        self._allowed(path, None, data)
         with self._noted(changed(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
         raw = self._as_read(path, digest)
+        self._allowed(path, raw, data)
         self._keep(raw)
         with self._noted(changed(path, raw, data, self._inbox)):
             return super().replace(path, data, digest=digest)
@@ -53,6 +56,7 @@ class Audited(Vault):
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
         raw = self._as_read(path, digest)
+        self._allowed(path, raw, None)
         self._keep(raw)
         with self._noted(changed(path, raw, None, self._inbox)):
             super().remove(path, digest=_sha(raw))
@@ -84,6 +88,15 @@ class Audited(Vault):
     def _keep(self, raw: bytes) -> None:
         if keeper := self._keeper:
             keeper.keep(raw)
+
+    def _allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
+        """Refuse what an agent may not do to a note, whatever tool has let it through: to speak for its owner."""
+        if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not note(path):
+            return
+        node = changed(path, was, was, self._inbox).type == "entity"
+        texts = (None if raw is None else decode(raw) for raw in (was, data))
+        if refused := overreach(*texts, node=node):
+            raise refused
 
     def _binary(self, path: str, before: str, after: str, size: int) -> Change:
         """What becomes of a file that is no note."""

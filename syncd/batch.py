@@ -18,6 +18,7 @@ from index.index import Index
 from index.model import Document, Stat
 from index.prepared import Prepared
 from syncd.audit import taken_back
+from syncd.marks import Marked
 from syncd.note import decode, encode
 from syncd.parse import parse
 from syncd.vault import Sum, Vault
@@ -171,6 +172,8 @@ def _all_of(vault: Vault, changes: Sequence[Change], ready: Sequence[Prepared], 
                         unstored.enter_context(vault.without(change.path, change.was))
                     else:
                         stats[change.path] = _written(vault, change, undo)
+        except Marked:
+            raise  # for good, until its owner's wish is carried out
         except (Conflict, NotFound) as error:
             raise _MeanwhileChanged from error
         index.commit(

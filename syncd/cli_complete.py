@@ -104,6 +104,25 @@ def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[Complet
     return _fitting(((one["id"], render.line(str(one.get("title") or one["path"]), 60)) for one in found), typed)
 
 
+def promoted(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of the notes that were promoted last, with their paths."""
+    found = _asked(ctx, "promoted", {"limit": NEWEST}) or []
+    return _fitting(((one["id"], render.line(str(one["target"]), 60)) for one in found), typed)
+
+
+def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Folders of the vault, a level at a time."""
+    chosen = _settings(ctx)
+    above, slash, begun = typed.rpartition("/")
+    if chosen is None or any(part in ("", ".", "..") for part in above.split("/") if slash):
+        return []
+    try:
+        found = sorted(one.name for one in os.scandir(chosen.vault.path / above) if one.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+    return [CompletionItem(f"{above}{slash}{one}") for one in found if one.startswith(begun) and one[0] != "."]
+
+
 def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of nodes of the workspace that the line names; letter case does not count."""
     asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}

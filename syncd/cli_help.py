@@ -170,6 +170,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex recent", "the latest twenty"),
         ("memex recent --limit 5 --workspace work", "five of a workspace"),
     ),
+    "promote": (
+        ("memex promote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --to Projects/Ideas", "make it a note of the vault"),
+        ("memex promote --dry-run 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "where it would go"),
+    ),
     "relation add": (('memex relation add "Ada Lovelace" collaborated_with "Charles Babbage"', "as a sentence"),),
     "relation list": (
         ("memex relation list Heron", "at either end of it"),
@@ -201,6 +205,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex status --exit-code --json", "for a script that wants to know"),
         ("memex status --all", "with every file that is skipped, and why"),
     ),
+    "unpromote": (("memex unpromote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "back into the inbox, as it was"),),
     "undo": (
         ("memex undo 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "the last that was done to it"),
         (

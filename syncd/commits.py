@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -68,25 +68,38 @@ class Commits:
 
     # What others ask for
 
-    def commit(self, changes: Mapping[str, bytes | None], message: str, *, author: str = "") -> str | None:
+    @property
+    def on(self) -> bool:
+        """Whether anything is to be committed at all."""
+        return self._settings.commit
+
+    def commit(
+        self,
+        changes: Mapping[str, bytes | None],
+        message: str,
+        *,
+        author: str = "",
+        approved: Collection[str] = (),
+    ) -> str | None:
         """Commit these bytes (None = the file is gone), which have been written already, on top of HEAD; the commit.
 
         "" when nothing of it is to be committed: HEAD has it, or it is a person's or kept local. None when Git does not
-        allow it just now, or commits are off: `problem` says why, and `flush` makes up for it."""
+        allow it just now, or commits are off: `problem` says why, and `flush` makes up for it. A person has `approved` all
+        that some of these say."""
         digests = {path: _sha(raw) for path, raw in changes.items()}
 
         def work(graft: Graft) -> str:
-            found = self._sifted(graft, digests, lambda path, _: changes[path])
+            found = self._sifted(graft, digests, lambda path, _: changes[path], approved)
             self._noted(found, changes)
             return self._committed(graft, found.contents, message, author) if found.ours else ""
 
         with self._lock:
-            return self._on_head(work, PATIENCE_S) if self._on else None
+            return self._on_head(work, PATIENCE_S) if self.on else None
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
         """Commit what Memex wrote and nobody has edited since, one commit for each key; how many were made."""
         with self._lock:
-            if not self._on or not self._owed():
+            if not self.on or not self._owed():
                 return 0
             made, seen = 0, self._audit.head.seq
             self._gather(seen)
@@ -115,7 +128,7 @@ class Commits:
 
     def tick(self) -> None:
         """Flush when what was written has been quiet for long enough."""
-        if not self._on:
+        if not self.on:
             return
         with self._lock:
             seen = self._audit.head.seq
@@ -135,21 +148,17 @@ class Commits:
     def facts(self) -> dict[str, Any]:
         """What its owner is told."""
         with self._lock:
-            if self._on and self._owed():
+            if self.on and self._owed():
                 self._gather(self._audit.head.seq)
             waiting = sorted(self._waiting - self.kept.keys())
         return {
-            "on": self._on,
+            "on": self.on,
             "waiting": len(waiting),
             "kept": [{"path": path, "why": why} for path, why in sorted(self.kept.items())],
             "problem": self.problem,
         }
 
     # How
-
-    @property
-    def _on(self) -> bool:
-        return self._settings.commit
 
     def _owed(self) -> bool:
         """Whether the vault has a history at all."""
@@ -262,8 +271,15 @@ class Commits:
             raise Conflict(f"{path} has changed")
         return raw
 
-    def _sifted(self, graft: Graft, now: Mapping[str, str | None], content: Callable[[str, str], Content]) -> Sifted:
-        return sifted(graft, self._audit, now, content, vault=self._vault.root, inbox=self._inbox)
+    def _sifted(
+        self,
+        graft: Graft,
+        now: Mapping[str, str | None],
+        content: Callable[[str, str], Content],
+        approved: Collection[str] = (),
+    ) -> Sifted:
+        root, inbox = self._vault.root, self._inbox
+        return sifted(graft, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
 
     # What is remembered
 

@@ -149,6 +149,7 @@ SCHEMA: tuple[str, ...] = (
     """
     CREATE TABLE promotions (
         seq INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
         document_id TEXT NOT NULL,
         state TEXT NOT NULL,
         source TEXT NOT NULL,
@@ -159,12 +160,18 @@ SCHEMA: tuple[str, ...] = (
         about TEXT NOT NULL
     ) STRICT;
     CREATE INDEX promotions_of ON promotions (document_id, seq);
+    CREATE INDEX promotions_begun ON promotions (seq) WHERE state = 'begun';
+    CREATE INDEX promotions_uncommitted ON promotions (at) WHERE state = 'done' AND commit_id = '';
     CREATE TABLE promoted_files (
         promotion INTEGER NOT NULL,
+        place INTEGER NOT NULL,
         path TEXT NOT NULL,
         before BLOB,
         after BLOB,
-        PRIMARY KEY (promotion, path)
+        was TEXT NOT NULL,
+        now TEXT NOT NULL,
+        twin TEXT NOT NULL,
+        PRIMARY KEY (promotion, place)
     ) STRICT;
     CREATE TABLE proposals (
         key TEXT PRIMARY KEY,

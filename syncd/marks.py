@@ -5,10 +5,12 @@ looks like it; where two spellings of a key stand side by side, or the propertie
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from index.errors import Conflict, InvalidArgument
 from index.identity import fold
 from syncd.file_note import plain
 from syncd.note import FrontmatterError, read, split, unclosed
@@ -29,6 +31,7 @@ PERSONS: Final = frozenset(
         "superseded_by",
     }
 )
+EDITED: Final = "a person has just edited the note; read it again in a moment"
 # Without one of these words in it a front matter says nothing of all this, and need not be read.
 _WORDS: Final = ("promote", "review", "expires", "suggested_", "superseded_by")
 
@@ -96,3 +99,31 @@ def persons(front: str) -> dict[str, list[Any]]:
         if (name := plain(key)) in PERSONS:
             found.setdefault(name, []).append(value)
     return found
+
+
+class Marked(Conflict):
+    """A person has marked the note: it is theirs, and is about to move."""
+
+
+def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | InvalidArgument | None:
+    """What an agent is told that would have a note say `now` what it did not (`was`); None = it may. None as text: no note.
+
+    A `node` is never promoted, so that somebody has ticked it keeps nobody from writing to it."""
+    if was is not None and not node and marks(was).promote:
+        return Marked(EDITED, retryable=True)
+    if now is None:
+        return None
+    try:
+        before, after = (_persons(text) for text in (was, now))
+    except FrontmatterError:
+        return Marked(EDITED, retryable=True)  # nobody can tell what it says of the person's keys
+    changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    return (
+        InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it") if changed else None
+    )
+
+
+def _persons(text: str | None) -> dict[str, list[Any]]:
+    front = split(text or "")[0]
+    lower = fold(unicodedata.normalize("NFKC", front))
+    return persons(front) if any(word in lower for word in _WORDS) or "\\" in front else {}

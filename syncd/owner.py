@@ -22,7 +22,9 @@ from syncd import (
     owner_insight,
     owner_jobs,
     owner_perspectives,
+    owner_promote,
     owner_queue,
+    owner_review,
     owner_uploads,
 )
 from syncd.adopt import KEY_FILE
@@ -74,6 +76,8 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
         **owner_history.operations(app.steward.history, app.steward.undo),
+        **owner_promote.operations(app.steward.promotions, app.steward.ground),
+        **owner_review.operations(app.steward.review, app.steward.archive, app.steward.ground),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
         **owner_perspectives.operations(
             app.perspectives,

@@ -16,7 +16,7 @@ from index.identity import fold
 from index.model import Document
 from syncd.capture import file_name, iso
 from syncd.marks import Marks
-from syncd.names import HOLE, join, objection, unnamable
+from syncd.names import HOLE, objection, unnamable
 from syncd.note import PropertyValue, edit, properties, split
 
 # What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
@@ -230,11 +230,3 @@ def _edited(text: str, wanted: Mapping[str, PropertyValue], *, without: Iterable
         key: None for key in said if key.casefold() in gone and key.casefold() not in named
     }
     return edit(text, changes | dict(wanted))
-
-
-# A stored file that goes along with its note
-
-
-def attachment(name: str, folder: str, attachments: str) -> str:
-    """Where the stored file of that name goes: into the folder for attachments, or beside its note where there is none."""
-    return join(attachments or folder, name)

@@ -92,6 +92,11 @@ class Proposals:
         shown = {key for (key,) in self._ledger.rows("SELECT key FROM proposals WHERE report != ''")}
         return [key for key in keys if key not in shown]
 
+    def where(self, key: str) -> str:
+        """The note in which a proposal stands; "" = in none."""
+        rows = self._ledger.rows("SELECT report FROM proposals WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else ""
+
     def answered(self, answers: Mapping[str, Answer]) -> list[str]:
         """Note what a person answered; the keys that this changed. Only what is open can be answered."""
         known = {key for key, _ in self._keyed("open")}

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
 HOUR_S = 3600.0
+MARKS_S = 2.0  # between two looks at what people have marked: a number is compared
 LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
@@ -45,6 +46,7 @@ def jobs(app: App) -> Jobs:
     planned.every("ended jobs", HOUR_S, partial(_forget, app))
     planned.every("dropped files", EVERY_S, app.filing.dropped.look)
     planned.every("uploads", 60.0, app.desk.uploads.collect)
+    planned.every("promotion", MARKS_S, app.steward.marked.run)
     planned.every("what was", HOUR_S, app.past.prune)
     planned.every(
         "review", 60.0, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))

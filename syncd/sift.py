@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,8 +55,11 @@ def sifted(
     *,
     vault: Path,
     inbox: str,
+    approved: Collection[str] = (),
 ) -> Sifted:
-    """Sift these paths by what they hold `now`: a digest, "" = no file, None = nobody can tell. `content` reads one."""
+    """Sift these paths by what they hold `now`: a digest, "" = no file, None = nobody can tell. `content` reads one.
+
+    Of those that are `approved` a person has said that all of it is to be committed, their own edits included."""
     found = Sifted()
     fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
     found.kept = {path: UNREADABLE for path in now if path not in fit}
@@ -64,7 +67,7 @@ def sifted(
     found.kept |= {path: ODD for path, blob in blobs.items() if blob.kind != "blob"}
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
     heads = {path: {""} for path in fit} | graft.digests(blobs)
-    _lead(found, audit, fit, heads)
+    _lead(found, audit, fit, heads, approved)
     doubtful = {path: blobs[path] for path in found.edited if path in blobs}
     for path, digests in graft.digests(doubtful, filtered=True).items():
         heads[path] |= digests
@@ -75,15 +78,22 @@ def sifted(
     return found
 
 
-def _lead(found: Sifted, audit: Audit, now: Mapping[str, str], heads: Mapping[str, set[str]]) -> None:
+def _lead(
+    found: Sifted,
+    audit: Audit,
+    now: Mapping[str, str],
+    heads: Mapping[str, set[str]],
+    approved: Collection[str] = (),
+) -> None:
     """Tell those that the log leads to from HEAD from those that somebody has edited."""
     found.edited, found.unsettled = [], []
     young = time.time_ns() // 1_000_000 - FRESH_MS
     for path, digest in now.items():
         if path in found.kept or digest in heads[path]:
             continue
-        if steps := led(audit.trail(path), digest, heads[path]):
-            found.ours[path] = steps
+        steps = led(audit.trail(path), digest, heads[path])
+        if steps or path in approved:
+            found.ours[path] = steps or []
             continue
         last = audit.last(path)
         if last is not None and last.at > young:

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 
 from index.errors import MemexError
 from index.model import Record
+from syncd.archive import Archive
 from syncd.commits import Commits
 from syncd.history import History
+from syncd.journal import Journal
+from syncd.marked import Marked
+from syncd.merging import Merging
+from syncd.promotable import Ground
+from syncd.promote import Promotions
 from syncd.proposals import Proposals
 from syncd.review import Review
 from syncd.undo import Undo
@@ -33,6 +39,10 @@ class Steward:
     proposals: Proposals  # what was proposed to the vault's owner
     waiting: Waiting  # the captures that wait for a decision
     review: Review  # the table of those, and suggestions for them
+    archive: Archive  # captures that were set aside
+    ground: Ground  # the vault, as a promotion meets it
+    promotions: Promotions
+    marked: Marked  # the job that does what people have marked
 
 
 def steward(app: App) -> Steward:
@@ -50,26 +60,21 @@ def steward(app: App) -> Steward:
     )
     proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
+    commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
+    ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
+    promotions = Promotions(ground, Journal(app.ledger, app.vault), app.repo, commits)
+    merging = Merging(ground, promotions, proposals)
     return Steward(
-        commits=Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox),
+        commits=commits,
         history=history,
         undo=undo,
         proposals=proposals,
         waiting=waiting,
-        review=_review(app, waiting),
-    )
-
-
-def _review(app: App, waiting: Waiting) -> Review:
-    return Review(
-        captures=app.shelf.slots["captures"],
-        proper=app.shelf.slots["vault"],
-        vault=app.vault,
-        waiting=waiting,
-        edits=app.sync.edits,
-        repo=app.repo,
-        ledger=app.ledger,
-        settings=app.settings,
+        review=Review(ground, waiting, app.repo, app.ledger),
+        archive=Archive(ground, promotions, waiting, app.audit, app.repo),
+        ground=ground,
+        promotions=promotions,
+        marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
     )
 
 

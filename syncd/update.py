@@ -17,6 +17,7 @@ from syncd.batch import UNDATED, Change, Drafts, carried_out
 from syncd.capture import checked, iso
 from syncd.collections import filed, names_one, retagged, texts
 from syncd.edits import said
+from syncd.marks import EDITED
 from syncd.newnode import checked_tags
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
 from syncd.properties import LARGEST
@@ -161,7 +162,7 @@ def unread(tools: Tools, document: Document, record: Record, *, whole: bool, con
     text is to be; None = it is to go."""
     edited = document.content_hash != record.content_hash and document.content != content
     if edited or tools.edited(document) or (whole and said(document) != said(record)):
-        raise Conflict("a person has just edited the note; read it again in a moment", retryable=True)
+        raise Conflict(EDITED, retryable=True)
 
 
 def refused(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:

@@ -116,6 +116,14 @@ class Vault:
             )
         return []
 
+    def names(self, under: str = "") -> list[str]:
+        """The names of all that lies directly in the folder `under`, be it hidden; none when it is missing."""
+        if under:
+            self._check(under, reading=True)
+        with self._told(under or "."), suppress(FileNotFoundError):
+            return sorted(entry.name for _, entry in entries(self._calls.open, self._fd, under))
+        return []
+
     def everything(self, ignores: Callable[..., bool] = ignored) -> Iterator[str]:
         """The paths of all files, also of those that were asked to be left out; a folder that can't be read is passed over."""
         folders = [""]

@@ -16,7 +16,6 @@ from syncd.promotion import (
     INBOX_ONLY,
     Problem,
     Rule,
-    attachment,
     checked_folder,
     goal,
     names,
@@ -223,9 +222,6 @@ def test_the_name_of_the_note(path, title, template, found):
 def test_a_taken_name_gives_way():
     made = names("A", "A 2")
     assert [next(made) for _ in range(4)] == ["A", "A 2", "A 2", "A 3"]
-    assert attachment("a.pdf", "Notes", "") == "Notes/a.pdf"
-    assert attachment("a.pdf", "Notes", "Files") == "Files/a.pdf"
-    assert attachment("a.pdf", "", "") == "a.pdf"
 
 
 @pytest.mark.parametrize(

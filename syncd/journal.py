@@ -1,0 +1,209 @@
+"""Several files of the vault that change together: what each held and is to hold is on disk before the first is touched.
+
+Law, tested at every call that changes the disk: after a crash or a failure all of it has come about or nothing has, unless
+somebody else has changed one of the files meanwhile; what they wrote is never touched, and what was left is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+
+from index.errors import Conflict, NotFound
+from syncd.audit import taken_back
+from syncd.ledger import Ledger
+from syncd.vault import Vault
+
+State: TypeAlias = Literal["begun", "done", "undone", "torn"]
+# begun: it may be half done; done, undone: all of it or nothing; torn: somebody came in between, `about` says what is left
+_ENTRIES: Final = "SELECT seq, kind, document_id, state, source, target, by, at, commit_id, about FROM promotions"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What becomes of one file: sha256 in hex before and after, "" = no file; and the bytes, where the journal keeps them.
+
+    A stored file has none there: it is moved, and `twin` is the other end of its way."""
+
+    path: str
+    was: str
+    now: str
+    before: bytes | None = None
+    after: bytes | None = None
+    twin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What is to become of several files, as the way of one note."""
+
+    kind: str  # promote, unpromote
+    document_id: str
+    source: str  # where the note is
+    target: str  # where it is to be
+    steps: Sequence[Step]
+    about: Mapping[str, Any]  # JSON values, of whoever made it
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One such change of several files, as the journal has it."""
+
+    seq: int
+    kind: str
+    document_id: str
+    state: State
+    source: str
+    target: str
+    by: str
+    at: int  # epoch ms
+    commit_id: str  # "" = not committed
+    about: str  # JSON, of whoever made it
+
+
+def written(path: str, before: bytes | None, after: bytes | None) -> Step:
+    """The step of a note."""
+    return Step(path, sha256(before), sha256(after), before, after)
+
+
+def moved(old: str, new: str, digest: str) -> tuple[Step, Step]:
+    """The steps of a stored file: it is copied, and goes from its old place last."""
+    return Step(new, "", digest, twin=old), Step(old, digest, "", twin=new)
+
+
+def sha256(raw: bytes | None) -> str:
+    """The digest of a file with these bytes; "" = of none."""
+    return "" if raw is None else hashlib.sha256(raw).hexdigest()
+
+
+class Journal:
+    """The journal of one ledger, and the vault that it is about. One change at a time is carried out, by its caller."""
+
+    def __init__(self, ledger: Ledger, vault: Vault) -> None:
+        self._ledger, self._vault = ledger, vault
+
+    # What is noted
+
+    def begin(self, way: Way, *, by: str, at: int) -> Entry:
+        """Note what is about to be done; on disk when it returns."""
+        about = json.dumps(dict(way.about))
+        with self._ledger.writing():
+            self._ledger.run(
+                "INSERT INTO promotions (kind, document_id, state, source, target, by, at, commit_id, about)"
+                " VALUES (?, ?, 'begun', ?, ?, ?, ?, '', ?)",
+                (way.kind, way.document_id, way.source, way.target, by, at, about),
+            )
+            ((seq,),) = self._ledger.rows("SELECT max(seq) FROM promotions")
+            for place, one in enumerate(way.steps):
+                kept = (None if raw is None else zlib.compress(raw) for raw in (one.before, one.after))
+                self._ledger.run(
+                    "INSERT INTO promoted_files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (seq, place, one.path, *kept, one.was, one.now, one.twin),
+                )
+        return Entry(seq, way.kind, way.document_id, "begun", way.source, way.target, by, at, "", about)
+
+    def note(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
+        """Note what has become of it."""
+        with self._ledger.writing():
+            self._ledger.run(
+                "UPDATE promotions SET state = ?, commit_id = coalesce(?, commit_id), about = coalesce(?, about)"
+                " WHERE seq = ?",
+                (state, commit_id, about, seq),
+            )
+
+    def steps(self, seq: int) -> list[Step]:
+        """What becomes of each file, in order."""
+        rows = self._ledger.rows(
+            "SELECT path, was, now, before, after, twin FROM promoted_files WHERE promotion = ? ORDER BY place", (seq,)
+        )
+        return [
+            Step(path, was, now, _unpacked(before), _unpacked(after), twin)
+            for path, was, now, before, after, twin in rows
+        ]
+
+    def begun(self) -> list[Entry]:
+        """What may be half done."""
+        return self._entries("state = 'begun'")
+
+    def uncommitted(self, since: int) -> list[Entry]:
+        """What was done since then, and is in no commit yet."""
+        return self._entries("state = 'done' AND commit_id = '' AND at >= ?", since)
+
+    def of(self, document_id: str) -> list[Entry]:
+        """All that became of a document, the newest last."""
+        return self._entries("document_id = ?", document_id)
+
+    def latest(self, limit: int) -> list[Entry]:
+        """The newest, the newest last."""
+        return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)
+
+    def _entries(self, where: str, *given: object) -> list[Entry]:
+        return [Entry(*row) for row in self._ledger.rows(f"{_ENTRIES} WHERE {where} ORDER BY seq", given)]
+
+    # What is done
+
+    def found(self, step: Step) -> str:
+        """What the file of a step holds now: its digest, "" = no file. Raises Unavailable when nobody can tell."""
+        try:
+            return self._vault.measured(step.path).digest
+        except NotFound:
+            if self._vault.holds(step.path):
+                return "?"  # a folder or a link, which is somebody else's
+            return ""
+
+    def strange(self, steps: Iterable[Step]) -> set[str]:
+        """The files that are neither as they were nor as they are to be."""
+        return {step.path for step in steps if self.found(step) not in (step.was, step.now)}
+
+    def forward(self, steps: Iterable[Step], *, without: Collection[str] = ()) -> None:
+        """Do what is not done yet, `without` some files. Raises Conflict when one is neither as it was nor as it is to be."""
+        for step in steps:
+            here = self.found(step)
+            if here == step.now or step.path in without:
+                continue
+            if here != step.was:
+                raise Conflict(f"{step.path} has been changed meanwhile")
+            self._write(step.path, step.was, step.now, step.after, step.twin)
+
+    def back(self, steps: Sequence[Step]) -> list[str]:
+        """Take back what was done; the files that were not as they were left, which stay as they are."""
+        left = []
+        for step in reversed(steps):
+            here = self.found(step)
+            if here == step.was:
+                continue
+            if here != step.now:
+                left.append(step.path)
+                continue
+            taken_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
+        return left
+
+    def _write(self, path: str, was: str, now: str, raw: bytes | None, twin: str) -> None:
+        """Let a file hold `now`, if it still holds `was`."""
+        vault = self._vault
+        if twin and now:
+            if vault.stat(twin) is None:
+                raise NotFound(f"nothing is at {twin}")
+            vault.put_file(path, vault.root / twin, now)
+        elif twin:
+            found = vault.measured(path)
+            if found.digest != was:
+                raise Conflict(f"{path} has been changed meanwhile")
+            with vault.without(path, found):
+                pass
+        elif not now:
+            vault.remove(path, digest=was)
+        elif was:
+            assert raw is not None, "the journal keeps the bytes of notes"
+            vault.replace(path, raw, digest=was)
+        else:
+            assert raw is not None, "as above"
+            vault.create(path, raw, again=True)
+
+
+def _unpacked(raw: bytes | None) -> bytes | None:
+    return None if raw is None else zlib.decompress(raw)

@@ -1,0 +1,168 @@
+"""Look at what people have marked, and have it carried out once the note is quiet and Git is not at work.
+
+Laws, tested: what can't be done is written into the capture as `promote_problem`, once, and goes when it is solved; nothing
+else is written; two machines that see the same mark promote to the same bytes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from index.errors import MemexError
+from index.identity import fold
+from index.model import Record
+from syncd.audit import Author, authored
+from syncd.edits import LATEST_MS, LOCKED_S
+from syncd.journal import sha256
+from syncd.marks import Marks, marks
+from syncd.merging import Merging
+from syncd.note import FrontmatterError, decode, edit, encode
+from syncd.promotable import Ground, Plan, Taken
+from syncd.promote import Promotions
+from syncd.promotion import Problem
+from syncd.repo import Repo
+from syncd.waiting import Waiting
+
+log = logging.getLogger(__name__)
+
+AUTHOR: Final = Author("daemon", "promote")
+KEY: Final = "promote_problem"
+
+
+@dataclass(slots=True)
+class Look:
+    """What the last look found."""
+
+    moment: object = None
+    again: bool = False  # something waits of which no change of a note will tell
+    problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
+    promoted: int = 0  # since the start
+
+
+class Marked:
+    """The job that does what marks ask for."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        promotions: Promotions,
+        waiting: Waiting,
+        merging: Merging,
+        *,
+        repo: Repo,
+        stopping: Callable[[], threading.Event],
+    ) -> None:
+        self._ground, self._promotions, self._waiting = ground, promotions, waiting
+        self._merging, self._repo, self._stopping = merging, repo, stopping
+        self._look = Look()
+
+    def run(self) -> None:
+        """Look, if anything has changed since the last time."""
+        with authored(AUTHOR):
+            self._promotions.tend()
+            look, sync = self._look, self._ground.sync
+            if not self._ground.settings.promote.marks or not sync.ready.is_set():
+                return
+            moment = self._waiting.moment, self._ground.notes.index.generation if look.problems else None
+            if moment == look.moment and not look.again:
+                return
+            look.moment, look.again = moment, False
+            self._done()
+
+    def facts(self) -> dict[str, Any]:
+        """What its owner is told."""
+        problems = [{"path": path, "problem": why} for path, why in sorted(self._look.problems.items())]
+        return {"on": self._ground.settings.promote.marks, "problems": problems, "promoted": self._look.promoted}
+
+    def _done(self) -> None:
+        look = self._look
+        problems: dict[str, str] = {}
+        taken: list[tuple[Record, str]] = []
+        plans: list[Plan] = []
+        spoken: set[str] = set()
+        for record, said in self._waiting.look(lambda one: one.promote or one.promote_problem is not None):
+            if self._restless(record):
+                look.again = True
+                continue
+            if not said.promote:
+                self._say(record, None)
+                continue
+            try:
+                plan = self._promotions.planned(record, tool="mark", at=self._marked_at(record), spoken=spoken)
+            except Taken as error:
+                if fold(error.target) in spoken:
+                    look.again = True  # once the other one is there it can be asked about
+                    continue
+                taken.append((record, error.target))
+                problems[record.path] = error.message
+            except Problem as error:
+                problems[record.path] = error.message
+            except MemexError as error:
+                log.info("a marked capture waits: %s", error.message)
+                look.again = True
+            else:
+                plans.append(plan)
+                spoken |= {fold(path) for path in plan.moves.values()}
+        look.again |= self._carried(plans, problems)
+        asked = self._merging.ask(taken)
+        for record, said in self._waiting.look(lambda one: one.promote):
+            if why := problems.get(record.path):
+                self._say(record, f"{why}; see [[{asked[record.path]}]]" if record.path in asked else why, said)
+        look.problems = problems
+
+    def _carried(self, plans: list[Plan], problems: dict[str, str]) -> bool:
+        """Carry out what can be; whether something of it is left for another time."""
+        left = False
+        for start in range(len(plans)):
+            if self._stopping().is_set():
+                return True
+            (done,) = self._promotions.carry(plans[start : start + 1])
+            if isinstance(done, Problem):
+                problems[plans[start].source] = done.message
+            elif isinstance(done, MemexError):
+                log.info("a promotion waits: %s", done.message)
+                left = True
+            else:
+                self._look.promoted += 1
+        return left
+
+    def _restless(self, record: Record) -> bool:
+        """Whether somebody may still be at work on the note, or Git on the files."""
+        stat = self._ground.vault.stat(record.path)
+        if stat is None:
+            return False  # planning tells
+        age = time.time() - stat.mtime_ns / 1e9
+        if 0 <= age < self._ground.settings.sync.adopt_s:
+            return True
+        busy = self._repo.busy()
+        if busy and not (busy.endswith(".lock") and age > LOCKED_S):
+            return True
+        raw, stat = self._ground.vault.read(record.path)
+        return self._ground.sync.edits.pending(self._ground.parsed(raw, record.path, stat))
+
+    def _marked_at(self, record: Record) -> int:
+        """When a note was marked, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
+        raw, stat = self._ground.vault.read(record.path)
+        written = stat.mtime_ns // 1_000_000_000
+        if self._repo.brought(record.path, raw, written):
+            given = f"--\n{record.path}\n"
+            told = self._repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=given)
+            first = (told or "").partition(" ")[0]
+            written = int(first) if first.isdigit() else written
+        return min(max(written, 0) * 1000, LATEST_MS)
+
+    def _say(self, record: Record, why: str | None, said: Marks | None = None) -> None:
+        """Write into the capture why it is not promoted, if it does not say so yet; None: take that out."""
+        if said is not None and said.promote_problem == why:
+            return
+        try:
+            raw, _ = self._ground.vault.read(record.path)
+            if sha256(raw) == record.digest and marks(decode(raw)).promote_problem != why:
+                self._ground.vault.replace(record.path, encode(edit(decode(raw), {KEY: why})), digest=record.digest)
+                self._ground.sync.hint([record.path])
+        except (MemexError, FrontmatterError) as error:
+            log.info("why a capture is not promoted can't be written into it: %s", error)

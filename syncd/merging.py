@@ -1,0 +1,139 @@
+"""Ask a person what is to become of a capture whose destination is taken: in a note, with what differs and boxes to tick.
+
+Law, tested: nothing is overwritten and nothing done unless a box is ticked while both notes still say what was shown."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from index.errors import Conflict, MemexError, NotFound
+from index.model import Record
+from syncd.capture import file_name
+from syncd.journal import sha256
+from syncd.names import join
+from syncd.note import FrontmatterError, decode, edit, encode, split
+from syncd.place import REPORTS
+from syncd.promotable import Ground, other_name
+from syncd.promote import Promotions
+from syncd.promotion import unmarked
+from syncd.proposals import Proposal, Proposals
+from syncd.quoting import fenced, link, shown
+from syncd.secrets import redacted
+from syncd.ticks import item
+
+KIND: Final = "promote-merge"
+MOST: Final = 400  # lines of what differs
+
+
+class Merging:
+    """The questions about destinations that are taken, and what the answers do."""
+
+    def __init__(self, ground: Ground, promotions: Promotions, proposals: Proposals) -> None:
+        self._ground, self._promotions, self._proposals = ground, promotions, proposals
+        proposals.on(KIND, self._carried)
+
+    def ask(self, taken: Sequence[tuple[Record, str]]) -> dict[str, str]:
+        """Ask about these captures, each with what is at its destination; the name of the note that asks, by path of capture.
+
+        What is no longer so is not asked any more."""
+        asked: dict[str, str] = {}
+        kept: list[str] = []
+        whole = True
+        for record, target in taken:
+            try:
+                offered = self._offered(record, target)
+            except MemexError:  # one of the two is being changed
+                whole = False
+                continue
+            keys = self._proposals.offer(offered)
+            kept += keys
+            if note := self._placed([one for one in offered if one.key in keys], record, target):
+                asked[record.path] = note
+        if whole:
+            self._proposals.withdraw([KIND], kept)
+        return asked
+
+    def _offered(self, record: Record, target: str) -> list[Proposal]:
+        there = sha256(self._ground.vault.read(target)[0])
+        about = {"id": record.id, "content": record.content_hash, "target": target, "digest": there}
+        choices = [{"choice": "rename", "name": other_name(self._ground, target)}, {"choice": "leave"}]
+        if not record.file:
+            choices.insert(1, {"choice": "append"})
+        return [Proposal(KIND, (record.id, target, choice["choice"]), {**about, **choice}) for choice in choices]
+
+    def _placed(self, offered: Sequence[Proposal], record: Record, target: str) -> str:
+        """The name of the note that asks, which is made unless it is there; "" = none could be."""
+        ground = self._ground
+        keys = [one.key for one in offered]
+        if not keys:
+            return ""
+        here = {self._proposals.where(key) for key in keys}
+        if len(here) == 1 and (path := here.pop()) and ground.vault.stat(path) is not None:
+            return path.rpartition("/")[2][:-3]
+        folder = f"{ground.inbox}/{REPORTS}"
+        wanted = file_name(f"Merge {redacted(record.title)}") or "Merge"
+        path = join(folder, f"{other_name(ground, f'{folder}/{wanted}.md')}.md")
+        capture, note = ground.vault.read(record.path)[0], ground.vault.read(target)[0]
+        ground.vault.create(path, encode(question(offered, record.path, target, decode(capture), decode(note))))
+        self._proposals.placed(keys, path)
+        ground.sync.hint([path])
+        return path.rpartition("/")[2][:-3]
+
+    def _carried(self, about: Mapping[str, Any]) -> str:
+        """Do what was ticked. Raises Conflict or NotFound when one of the two is not what was shown."""
+        ground, target = self._ground, about["target"]
+        record = ground.capture(about["id"])
+        if about["choice"] != "leave":
+            if record.content_hash != about["content"]:
+                raise Conflict("the capture was changed since")
+            if sha256(ground.vault.read(target)[0]) != about["digest"]:
+                raise Conflict(f"{target} was changed since")
+        if about["choice"] == "rename":
+            plan = self._promotions.planned(record, to=target.rpartition("/")[0], called=about["name"])
+            (done,) = self._promotions.carry([plan])
+            if isinstance(done, MemexError):
+                raise done
+            return f"promoted as {link(done['target'])}"
+        if about["choice"] == "append":
+            self._promotions.merge(record.id, target)
+            return f"appended to {link(target)}"
+        self._left(record)
+        return "left in the inbox"
+
+    def _left(self, record: Record) -> None:
+        ground = self._ground
+        raw, _ = ground.vault.read(record.path)
+        try:
+            text = edit(unmarked(decode(raw)), {"promote_problem": None})
+        except FrontmatterError as error:
+            raise NotFound(f"its mark can't be taken out: {error}") from error
+        if encode(text) != raw:
+            ground.vault.replace(record.path, encode(text), digest=sha256(raw))
+            ground.sync.hint([record.path])
+
+
+def question(offered: Iterable[Proposal], source: str, target: str, capture: str, note: str) -> str:
+    """The note that asks."""
+    said = {
+        "rename": "Promote the capture as “{name}”",
+        "append": "Append the capture's text to the note that is there; links to the capture lead to it then",
+        "leave": "Leave the capture in the inbox, and take its mark off",
+    }
+    boxes = [item(said[one.about["choice"]].format(name=shown(one.about.get("name", ""))), one.key) for one in offered]
+    old, new = (redacted(split(text)[1]).splitlines() for text in (note, capture))
+    lines = list(difflib.unified_diff(old, new, shown(target), shown(source), lineterm="", n=3))
+    more = [f"… and {len(lines) - MOST:,} lines more"] if len(lines) > MOST else []
+    return "\n".join(
+        [
+            f"{link(source)} is to be promoted, and {link(target)} is there already. Tick what is to be done:",
+            "",
+            *boxes,
+            "",
+            "What differs, from the note that is there to the capture:",
+            "",
+            *(fenced("\n".join([*lines[:MOST], *more]), "diff") if lines else ["Their texts are the same."]),
+            "",
+        ]
+    )

@@ -1,0 +1,84 @@
+"""The owner's operations on promotion: captures into the vault proper, and back.
+
+Law: this and a person's mark are the only ways in; no route or tool of an agent leads here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from index.errors import InvalidArgument, MemexError
+from index.identity import fold
+from syncd.promotable import Ground, Plan
+from syncd.promote import Promotions
+
+Progress = Callable[[dict[str, Any]], None]
+Operation = Callable[[Mapping[str, Any], Progress], Any]
+
+MOST = 1_000  # captures in one call
+
+
+def operations(promotions: Promotions, ground: Ground) -> dict[str, Operation]:
+    """What the owner may ask, by name."""
+
+    def promote(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        plans, failed = _planned(promotions, ground, _ids(given), given.get("to"))
+        if given.get("dry_run"):
+            return {"promoted": [], "planned": [_told(plan) for plan in plans], "failed": failed}
+        done: list[dict[str, Any]] = []
+        outcomes = promotions.carry(
+            plans, progress=lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
+        )
+        for plan, outcome in zip(plans, outcomes, strict=True):
+            if isinstance(outcome, MemexError):
+                failed.append({"id": plan.document.claimed_id, "error": outcome.as_dict()})
+            else:
+                done.append(outcome)
+        return {"promoted": done, "planned": [], "failed": failed}
+
+    def unpromote(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        ids = _ids(given)
+        done: list[dict[str, Any]] = []
+        failed: list[dict[str, Any]] = []
+        for number, id in enumerate(ids, 1):
+            try:
+                done.append(promotions.unpromote(id))
+            except MemexError as error:
+                failed.append({"id": id, "error": error.as_dict()})
+            progress({"done": number, "total": len(ids), "stage": "bringing back"})
+        return {"returned": done, "failed": failed}
+
+    def promoted(given: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
+        return promotions.latest(int(given.get("limit") or 50))
+
+    return {"promote": promote, "unpromote": unpromote, "promoted": promoted}
+
+
+def _ids(given: Mapping[str, Any]) -> list[str]:
+    ids = list(dict.fromkeys(given.get("ids") or ()))
+    if not 1 <= len(ids) <= MOST:
+        raise InvalidArgument(f"name 1 to {MOST:,} notes by their ids or paths")
+    return ids
+
+
+def _planned(
+    promotions: Promotions, ground: Ground, ids: Sequence[str], to: str | None
+) -> tuple[list[Plan], list[dict[str, Any]]]:
+    """What is to become of each, and what keeps the others from it."""
+    plans: dict[str, Plan] = {}
+    failed: list[dict[str, Any]] = []
+    spoken: set[str] = set()
+    for id in ids:
+        try:
+            plan = promotions.planned(ground.capture(id), to=to, spoken=spoken)
+        except MemexError as error:
+            failed.append({"id": id, "error": error.as_dict()})
+        else:
+            plans.setdefault(plan.source, plan)
+            spoken |= {fold(path) for path in plan.moves.values()}
+    return list(plans.values()), failed
+
+
+def _told(plan: Plan) -> dict[str, Any]:
+    told = {"id": plan.document.claimed_id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
+    return told | {"file": plan.stored.new if plan.stored else None}

@@ -1,0 +1,236 @@
+"""What is to become of a capture that is promoted, decided from what is on the disk now; or why it can't be.
+
+Law, tested: nothing is written here, and nothing that is there already is a destination."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from index.errors import Conflict, MemexError, NotFound
+from index.identity import fold
+from index.model import Document, Record, Stat
+from syncd.config import Settings
+from syncd.file_names import ending, numbered
+from syncd.journal import Way, sha256, written
+from syncd.kinds import KNOWN
+from syncd.marks import marks
+from syncd.moving import Relinking, relinking
+from syncd.names import join, objection
+from syncd.note import FrontmatterError, decode, encode, split
+from syncd.parse import parse
+from syncd.promotion import Problem, goal, names, promoted, refusal, spelled
+from syncd.shelf import Slot
+from syncd.sync import Sync
+from syncd.vault import Vault
+
+
+class Taken(Problem):
+    """Something has the name at the destination already."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(f"{target} is there already, and is not overwritten", target=target)
+        self.target = target
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The stored file that goes along."""
+
+    old: str
+    new: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to become of one capture."""
+
+    document: Document
+    raw: bytes  # as it is
+    target: str
+    text: bytes  # as it is to be, its links aside
+    at: int  # epoch ms: when it was marked
+    tool: str  # promote, mark
+    chosen: str  # what chose the folder: you, rule, suggestion, setting
+    stored: Stored | None = None
+
+    @property
+    def source(self) -> str:
+        """Where it is."""
+        return self.document.path
+
+    @property
+    def moves(self) -> dict[str, str]:
+        """Which files go where."""
+        along = {self.stored.old: self.stored.new} if self.stored else {}
+        return {self.source: self.target, **along}
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The vault with its captures and notes, as a promotion meets them."""
+
+    vault: Vault
+    sync: Sync
+    captures: Slot
+    notes: Slot
+    settings: Settings
+
+    @property
+    def inbox(self) -> str:
+        """The folder of the inbox."""
+        return self.settings.vault.inbox
+
+    def parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
+        """The document that these bytes are."""
+        mtime_ms = stat.mtime_ns // 1_000_000
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.known)
+
+    def capture(self, given: str) -> Record:
+        """The capture of that id, or at that path. Raises NotFound."""
+        index = self.captures.index
+        record = index.record(given) or index.at(given)
+        if record is None:
+            raise NotFound(f"no capture {given[:200]!r}; memex recent lists them")
+        return record
+
+
+def fit(ground: Ground, record: Record) -> tuple[Document, bytes]:
+    """The capture as it is. Raises Problem when it can't be promoted, or Conflict when it has just changed."""
+    raw, stat = ground.vault.read(record.path)
+    if sha256(raw) != record.digest:
+        raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
+    document = ground.parsed(raw, record.path, stat)
+    if why := refusal(document, marks(decode(raw))) or _double(ground, document):
+        raise Problem(why)
+    return document, raw
+
+
+def planned(
+    ground: Ground,
+    record: Record,
+    *,
+    tool: str,
+    at: int,
+    to: str | None = None,
+    called: str | None = None,
+    spoken: Collection[str] = (),
+) -> Plan:
+    """What is to become of this capture, in the folder `to` and `called` so, if that is said.
+
+    `spoken` for are paths, folded. Raises Problem, Taken, or Conflict when it has just changed."""
+    document, raw = fit(ground, record)
+    said = marks(decode(raw))
+    own, name = ground.settings.promote, record.path.rpartition("/")[2][:-3]
+    where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=ground.inbox, to=to)
+    folder = _there(ground, where.folder)
+    target = join(folder, f"{_named(ground, folder, called or where.stem, name, spoken)}.md")
+    stored = stored_along(ground, document, _there(ground, own.attachments or folder), spoken)
+    for path in (target, stored.new if stored else target):
+        if wrong := objection(path, new=True):
+            raise Problem(f"the path {path!r} {wrong}")
+    try:
+        text = encode(promoted(decode(raw), at))
+    except FrontmatterError as error:
+        raise Problem(f"its properties can't be changed line by line: {error}") from error
+    return Plan(document, raw, target, text, at, tool, where.by, stored)
+
+
+def _double(ground: Ground, document: Document) -> str:
+    """Why the id of a capture keeps it where it is; "" = nothing does."""
+    if document.claimed_id is None:
+        raise Conflict(
+            "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
+        )
+    captures, notes = (slot.index.claiming(document.claimed_id) for slot in (ground.captures, ground.notes))
+    others = [path for path in (*captures, *notes) if path != document.path]
+    return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
+
+
+def _there(ground: Ground, folder: str) -> str:
+    """The folder as it is spelled on the disk, as far as it is there. Raises Problem when no note can be put there."""
+    done = ""
+    for part in folder.split("/") if folder else ():
+        try:
+            done = join(done, spelled(part, ground.vault.folders(done)))
+        except MemexError as error:
+            raise Problem(f"the folder {folder!r} can't be used: {error.message}") from error
+    if done and ground.vault.ignores(done, folder=True):
+        raise Problem(f"the folder {done!r} is left out of the index (vault.ignore), so the note would not be found")
+    if done:
+        above, _, last = done.rpartition("/")
+        if last in ground.vault.names(above) and last not in ground.vault.folders(above):
+            raise Problem(f"the folder {done!r} can't be used: it is a link or a file")
+    return done
+
+
+def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Collection[str]) -> str:
+    """The base name of the note: one that no other note of the vault has. Raises Taken when the destination has it."""
+    there = {fold(name): name for name in ground.vault.names(folder)}
+    for name in names(wanted, own):
+        file = fold(f"{name}.md")
+        if file in there or fold(join(folder, f"{name}.md")) in spoken:
+            if name == wanted:
+                raise Taken(join(folder, there.get(file, f"{name}.md")))
+        elif fold(name) == fold(own) or not ground.sync.taken(fold(name)):
+            return name
+    raise AssertionError
+
+
+def stored_along(ground: Ground, document: Document, folder: str, spoken: Collection[str]) -> Stored | None:
+    """The file that goes along with the note of its text, unless another note holds its text too."""
+    old = document.file
+    if old is None or {one.path for one in ground.captures.index.of_file(old)} - {document.path}:
+        return None
+    try:
+        digest = ground.vault.measured(old).digest
+    except NotFound:
+        return None
+    own = old.rpartition("/")[2]
+    there = {fold(name) for name in ground.vault.names(folder)}
+    for name in numbered(own, ending(own, KNOWN)):
+        new = join(folder, name)
+        if fold(name) in there or fold(new) in spoken:
+            continue
+        if name == own or not ground.sync.taken(fold(name)):
+            return Stored(old, new, digest)
+    raise AssertionError
+
+
+def other_name(ground: Ground, target: str) -> str:
+    """A base name for a note in the place of `target`, that no note of the vault has."""
+    folder, _, name = target.rpartition("/")
+    there = {fold(one) for one in ground.vault.names(folder)}
+    made = names(name[:-3], name[:-3])
+    return next(one for one in made if fold(f"{one}.md") not in there and not ground.sync.taken(fold(one)))
+
+
+def merged(ground: Ground, record: Record, target: str) -> Way:
+    """How the text of a capture is appended to the note at `target`. Raises Problem, or Conflict when it has just changed."""
+    document, raw = fit(ground, record)
+    assert document.claimed_id is not None, "it is fit"
+    if document.file:
+        raise Problem("it holds the text of a stored file, which can't be appended: promote it under another name")
+    there, _ = ground.vault.read(target)
+    body = split(decode(raw))[1]
+    found = relinking(ground.vault, {record.path: target}, texts={record.path: encode(body)}, inbox=ground.inbox)
+    if record.path in found.changes:
+        body = decode(found.changes[record.path][1])
+    changed = {path: pair for path, pair in found.changes.items() if path not in (record.path, target)}
+    text = decode(found.changes[target][1] if target in found.changes else there)
+    end = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
+    steps = [written(target, there, encode(f"{text}{gap}{body}"))]
+    steps += [written(path, *pair) for path, pair in sorted(changed.items())]
+    steps.append(written(record.path, raw, None))
+    about = {"title": document.title, "origin": document.source or "", "tool": "merge", **told(found, sorted(changed))}
+    return Way("merge", document.claimed_id, record.path, target, steps, about)
+
+
+def told(found: Relinking, changed: Sequence[str]) -> dict[str, Any]:
+    """What is to be told of links, as JSON values; `changed` are the notes that were given other ones."""
+    pairs = {"lost": found.lost, "mentions": found.mentions}
+    lists = {name: [list(one) for one in given] for name, given in pairs.items()}
+    return {"relinked": list(changed), **lists, "unread": list(found.unread)}

@@ -1,0 +1,309 @@
+"""Carry promotions out: a capture becomes a note of the vault proper, with every link that leads to it or from it; and back.
+
+Laws, tested: all of it comes about or nothing does, whatever fails or is killed; nothing at the destination is overwritten;
+what somebody has changed meanwhile is theirs. When a call returns the index is true."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.model import Record
+from syncd.audit import Author, authored
+from syncd.commits import Commits
+from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
+from syncd.message import message
+from syncd.moving import Relinking, relinking
+from syncd.note import FrontmatterError, decode, properties, split
+from syncd.promotable import Ground, Plan, merged, planned, told
+from syncd.repo import Repo
+from syncd.returning import return_of
+from syncd.writing import still
+
+log = logging.getLogger(__name__)
+
+TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
+RECENT_MS: Final = 7 * 24 * 3600 * 1000  # so long a commit that Git did not allow is made up for
+NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
+AUTHOR: Final = Author("daemon", "promote")
+Progress = Callable[[int, int, str], None]
+
+
+class Promotions:
+    """The promotions of one vault. Safe from any thread: one is carried out at a time."""
+
+    def __init__(self, ground: Ground, journal: Journal, repo: Repo, commits: Commits) -> None:
+        self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
+        self._lock = threading.RLock()
+        self._owed = True  # something may be half done, or in no commit yet
+
+    # What the owner asks for
+
+    def planned(self, record: Record, *, tool: str = "promote", at: int | None = None, **given: Any) -> Plan:
+        """What is to become of a capture. Raises Problem for one that can't be promoted as it is."""
+        return planned(self._ground, record, tool=tool, at=_now() // 1000 * 1000 if at is None else at, **given)
+
+    def promote(self, given: str, to: str | None = None, *, by: str = "") -> dict[str, Any]:
+        """Promote the capture of this id, or at this path; what came of it. Raises what keeps it from that."""
+        for _ in range(TRIES):
+            with suppress(_Moving):
+                (done,) = self.carry([self.planned(self._ground.capture(given), to=to)], by=by)
+                if isinstance(done, MemexError):
+                    raise done
+                return done
+        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+
+    def merge(self, given: str, target: str, *, by: str = "") -> dict[str, Any]:
+        """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
+        with self._lock:
+            for _ in range(TRIES):
+                with suppress(_Moving):
+                    return self._gone(merged(self._ground, self._ground.capture(given), target), by or self.owner())
+        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+
+    def carry(
+        self, plans: Sequence[Plan], *, by: str = "", progress: Progress | None = None
+    ) -> list[dict[str, Any] | MemexError]:
+        """Carry these out one after another; what came of each, or what kept it from that."""
+        by = by or self.owner()
+        done: list[dict[str, Any] | MemexError] = []
+        with self._lock:
+            for plan in plans:
+                try:
+                    done.append(self._carried(plan, by))
+                except MemexError as error:
+                    done.append(error)
+                if progress:
+                    progress(len(done), len(plans), "promoting")
+        return done
+
+    def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
+        """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
+        with self._lock:
+            for _ in range(TRIES):
+                with suppress(_Moving):
+                    return self._gone(return_of(self._ground, self._journal, given), by or self.owner())
+        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+
+    def go(self, decide: Callable[[], Way], *, by: str | None = None) -> dict[str, Any]:
+        """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
+
+        `by`: None = the owner. Raises what keeps it from that."""
+        with self._lock:
+            for _ in range(TRIES):
+                with suppress(_Moving):
+                    return self._gone(decide(), self.owner() if by is None else by)
+        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+
+    def owner(self) -> str:
+        """Who says so: the person whom Git knows, or the user of the system."""
+        name, mail = (self._repo.answer("config", "--get", f"user.{what}") or "" for what in ("name", "email"))
+        if name or mail:
+            return f"{name} <{mail}>".strip() if mail else name
+        with suppress(OSError, KeyError):  # a user without a name
+            return getpass.getuser()
+        return ""
+
+    def tend(self) -> None:
+        """Finish what was begun, and commit what could not be committed yet."""
+        if not self._owed:
+            return
+        with self._lock, authored(AUTHOR):
+            self._owed = False
+            for entry in self._journal.begun():
+                self._resumed(entry)
+            for entry in self._journal.uncommitted(_now() - RECENT_MS):
+                self._commit(entry, self._journal.steps(entry.seq))
+
+    def latest(self, limit: int) -> list[dict[str, Any]]:
+        """What was promoted last and not taken back, the newest first."""
+        over: set[str] = set()
+        found = []
+        for one in reversed(self._journal.latest(2 * limit)):
+            if one.state == "done" and one.document_id not in over:
+                over.add(one.document_id)
+                if one.kind == "promote":
+                    told = {"id": one.document_id, "source": one.source, "target": one.target, "by": one.by}
+                    found.append({**told, "at": one.at, "commit": one.commit_id.removeprefix(NOTHING)})
+        return found[:limit]
+
+    def facts(self) -> dict[str, Any]:
+        """What is left of promotions that somebody came in between."""
+        recent = self._journal.latest(200)
+        return {
+            "torn": [
+                {"path": one.target, "left": json.loads(one.about).get("left", [])}
+                for one in recent
+                if one.state == "torn"
+            ],
+            "begun": sum(one.state == "begun" for one in recent),
+            "uncommitted": sum(one.state == "done" and not one.commit_id for one in recent),
+        }
+
+    # How
+
+    def _carried(self, plan: Plan, by: str) -> dict[str, Any]:
+        ground, document = self._ground, plan.document
+        found = relinking(ground.vault, plan.moves, texts={plan.source: plan.text}, inbox=ground.inbox)
+        steps = steps_of(plan, found)
+        about = {
+            "title": document.title,
+            "origin": document.source or "",
+            "tool": plan.tool,
+            "chosen": plan.chosen,
+            **told(found, [path for path in found.changes if path != plan.source]),
+        }
+        assert document.claimed_id is not None, "it was planned"
+        return self._gone(Way("promote", document.claimed_id, plan.source, plan.target, steps, about), by)
+
+    def _gone(self, way: Way, by: str) -> dict[str, Any]:
+        """Go this way, and make it known."""
+        self._owed, steps = True, way.steps  # until it has ended well
+        entry = self._journal.begin(way, by=by, at=_now())
+        try:
+            self._journal.forward(steps)
+        except (Conflict, NotFound) as error:
+            self._taken_back(entry, steps)
+            raise _Moving(error.message, retryable=True) from error
+        except BaseException:
+            self._taken_back(entry, steps)
+            raise
+        self._journal.note(entry.seq, "done")
+        log.info("%s: one more note", way.kind)
+        self._known(steps)
+        commit, left_out = self._commit(entry, steps)
+        links = {key: way.about[key] for key in ("relinked", "lost", "mentions", "unread")}
+        own = {"id": way.document_id, "source": way.source, "target": way.target}
+        return {**own, "by": by, "commit": commit, "left_out": left_out, **links}
+
+    def _taken_back(self, entry: Entry, steps: Sequence[Step], why: str = "") -> None:
+        """Have nothing of it; what can't be taken back just now is so later."""
+        try:
+            left = self._journal.back(steps)
+            mine = [path for path in left if path != entry.source]
+            about = json.loads(entry.about) | {"left": mine, "why": why}
+            self._journal.note(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
+        except MemexError as error:
+            log.warning("a promotion is half done and will be ended later: %s", error.message)
+            self._owed = True
+
+    def _resumed(self, entry: Entry) -> None:
+        """End what a crash broke off: forward, unless somebody has changed the capture, or something is at its destination."""
+        steps = self._journal.steps(entry.seq)
+        try:
+            strange = self._journal.strange(steps)
+            here = {step.path: self._journal.found(step) for step in steps if step.path in (entry.source, entry.target)}
+            ours = entry.target in strange and self._is(entry)
+            if not any(here.values()):  # somebody has taken the note away, and it is theirs
+                self._journal.note(entry.seq, "undone")
+            elif entry.source in strange or (entry.target in strange and not ours):
+                self._taken_back(entry, steps, "somebody has changed it meanwhile")
+            else:
+                self._journal.forward(steps, without=strange)
+                if strange - {entry.target}:
+                    self._mend(
+                        {step.twin: step.path for step in steps if step.twin and step.now}
+                        | {entry.source: entry.target}
+                    )
+                self._journal.note(entry.seq, "done")
+        except MemexError as error:
+            log.warning("a promotion that was broken off can't be ended yet: %s", error.message)
+            self._owed = True
+        self._ground.sync.hint(step.path for step in steps)
+
+    def _is(self, entry: Entry) -> bool:
+        """Whether the file at the destination is the note in question, edited since."""
+        with suppress(MemexError, FrontmatterError):
+            raw, _ = self._ground.vault.read(entry.target)
+            said = properties(split(decode(raw))[0])
+            return any(key.casefold() == "id" and value == entry.document_id for key, value in said.items())
+        return False
+
+    def _mend(self, moves: dict[str, str]) -> None:
+        """Mend the links of notes that were edited while their promotion was broken off."""
+        found = relinking(self._ground.vault, moves, inbox=self._ground.inbox, moved=True)
+        for path, (before, after) in found.changes.items():
+            with suppress(Conflict, NotFound):  # they are being edited again
+                self._ground.vault.replace(path, after, digest=sha256(before))
+
+    def _known(self, steps: Sequence[Step]) -> None:
+        """Have the index say what the files say."""
+        gone = [step.path for step in steps if not step.now]
+        try:
+            for slot in (self._ground.captures, self._ground.notes):
+                with still(slot) as index:
+                    index.commit([], [path for path in gone if path in index.manifest])
+            self._ground.sync.run(under=[step.path for step in steps])
+        except Unavailable as error:  # the files are what counts
+            log.warning("what was promoted is not indexed yet: %s", error.message)
+            self._ground.sync.want_listing()
+
+    def _commit(self, entry: Entry, steps: Sequence[Step]) -> tuple[str, list[str]]:
+        """Commit it; the commit ("" = none), and the notes that are not in it because a person has edits in them."""
+        about = json.loads(entry.about)
+        changes = {}
+        for step in steps:
+            with suppress(MemexError):
+                if self._journal.found(step) == step.now:
+                    changes[step.path] = self._bytes(step)
+        own = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
+        if entry.source not in changes:
+            return "", []  # it is there again
+        made = self._commits.commit(changes, _message(entry, about), approved=own)
+        if made is None:
+            self._owed = self._commits.on
+            return "", []
+        self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        listed = self._repo.answer(
+            "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made
+        )
+        there = set((listed or "").split("\0"))
+        return made, [path for path in changes if made and path not in own and path not in there]
+
+    def _bytes(self, step: Step) -> bytes | None:
+        if not step.now or not step.twin:
+            return step.after
+        pieces: list[bytes] = []
+        self._ground.vault.measured(step.path, pieces.append)
+        return b"".join(pieces)
+
+
+class _Moving(Conflict):
+    """Somebody changed one of the files at the very moment."""
+
+
+def steps_of(plan: Plan, found: Relinking) -> list[Step]:
+    """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
+    text = found.changes[plan.source][1] if plan.source in found.changes else plan.text
+    steps = [written(plan.target, None, text)]
+    steps += [written(path, *raws) for path, raws in sorted(found.changes.items()) if path != plan.source]
+    steps.append(written(plan.source, plan.raw, None))
+    if plan.stored:
+        copied, gone = moved(plan.stored.old, plan.stored.new, plan.stored.digest)
+        steps = [copied, *steps, gone]
+    return steps
+
+
+def _message(entry: Entry, about: dict[str, Any]) -> str:
+    """What the commit says."""
+    lines = [f"{entry.source} → {entry.target}"]
+    if relinked := about.get("relinked"):
+        lines.append(f"links in {len(relinked)} other file{'s' if len(relinked) > 1 else ''}")
+    trailers: Iterable[tuple[str, str]] = (
+        ("Capture-Id", entry.document_id),
+        ("Source", about.get("origin", "")),
+        ("Approved-By", entry.by),
+        ("Memex-Tool", about.get("tool", entry.kind)),
+    )
+    return message(f"{entry.kind.capitalize()} {about.get('title', '')}", lines, trailers)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,109 @@
+"""How a promoted note becomes the capture that it was, decided from the journal and what is on the disk now.
+
+Law, tested: what nobody has edited since is to be as it was, byte for byte, the wish to be promoted aside; what was edited
+keeps its edits. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from index.errors import Conflict, NotFound
+from index.identity import fold
+from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
+from syncd.moving import relinking
+from syncd.names import join
+from syncd.note import FrontmatterError, decode, encode
+from syncd.promotable import Ground, told
+from syncd.promotion import Problem, names, returned
+
+
+def return_of(ground: Ground, journal: Journal, given: str) -> Way:
+    """The way back of the promoted note of this id, or at this path. Raises NotFound, Problem or Conflict."""
+    entry, path = _promoted(ground, journal, given)
+    raw, _ = ground.vault.read(path)
+    steps = {step.path: step for step in journal.steps(entry.seq)}
+    was, made = steps[entry.source].before, steps[entry.target].after
+    assert was is not None, "a promotion ends with the removal of the capture"
+    assert made is not None, "and makes the note before"
+    try:
+        text = encode(returned(decode(raw), decode(was), decode(made)))
+    except FrontmatterError as error:
+        raise Problem(f"the properties of {path} can't be changed line by line: {error}") from error
+    target = _home(ground, entry, path)
+    exact = raw == made and path == entry.target and target == entry.source
+    files = _files(ground, list(steps.values()))
+    moves = {path: target} | {step.path: step.twin for step in files}
+    found = relinking(ground.vault, moves, texts={path: text}, inbox=ground.inbox)
+    if not exact and path in found.changes:
+        text = found.changes[path][1]
+    changed = {other: pair for other, pair in found.changes.items() if other != path}
+    if exact:
+        changed |= _as_before(ground, steps.values(), {entry.source, entry.target})
+    order = [written(target, None, text)]
+    order += [written(other, *pair) for other, pair in sorted(changed.items())]
+    order.append(written(path, raw, None))
+    for step in files:
+        copied, gone = moved(step.path, step.twin, journal.found(step))
+        order = [order[0], copied, *order[1:], gone]
+    about = {
+        "title": target.rpartition("/")[2][:-3],
+        "tool": "unpromote",
+        **told(found, sorted(changed)),
+    }
+    return Way("unpromote", entry.document_id, path, target, order, about)
+
+
+def _promoted(ground: Ground, journal: Journal, given: str) -> tuple[Entry, str]:
+    """The promotion that is to be taken back, and where the note is now."""
+    index = ground.notes.index
+    record = index.record(given) or index.at(given)
+    id = record.id if record else given
+    last = next((one for one in reversed(journal.of(id)) if one.state in ("done", "torn")), None)
+    if last is None or last.kind != "promote":
+        raise NotFound(f"{given[:200]!r} is no note that was promoted here; memex log tells what became of a note")
+    paths = index.claiming(id)
+    if len(paths) > 1 and last.target not in paths:
+        raise Problem(f"{len(paths)} notes have the `id` {id}: take it out of all but one", paths=paths[:10])
+    path = last.target if last.target in paths or not paths else paths[0]
+    if ground.vault.stat(path) is None:
+        raise NotFound(f"the promoted note is not at {path} any more; put it back, or give it its `id` again")
+    return last, path
+
+
+def _home(ground: Ground, entry: Entry, path: str) -> str:
+    """Where the note goes: to where it was, or beside it under another name where that is taken."""
+    folder, _, name = entry.source.rpartition("/")
+    workspace = folder.removeprefix(f"{ground.inbox}/").partition("/")[0]
+    if workspace not in ground.vault.folders(ground.inbox):
+        raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
+    there = {fold(one) for one in ground.vault.names(folder)}
+    here = fold(path.rpartition("/")[2])
+    for stem in names(name[:-3], name[:-3]):
+        file = fold(f"{stem}.md")
+        if file not in there and (file == here or not ground.sync.taken(fold(stem))):
+            return join(folder, f"{stem}.md")
+    raise AssertionError
+
+
+def _files(ground: Ground, steps: Sequence[Step]) -> list[Step]:
+    """The stored files that went along and can come back: they are there, and their old place is free."""
+    return [
+        step
+        for step in steps
+        if step.twin and step.now and ground.vault.stat(step.path) is not None and not ground.vault.holds(step.twin)
+    ]
+
+
+def _as_before(ground: Ground, steps: Any, own: set[str]) -> dict[str, tuple[bytes, bytes]]:
+    """The notes that were rewritten and that nobody has touched since: what they hold, and what they held."""
+    found = {}
+    for step in steps:
+        if step.twin or step.path in own or step.before is None or step.after is None:
+            continue
+        with suppress(NotFound):
+            raw, _ = ground.vault.read(step.path)
+            if sha256(raw) == step.now:
+                found[step.path] = step.after, step.before
+    return found
