@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
@@ -144,7 +145,7 @@ class Archive:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
         target = self._free(away(record.path, ground.inbox))
         files = self._along(document)
-        return self._carried("archive", document, raw, target, text, files, why)
+        return self._carried(document, raw, text, {record.path: target} | files, why)
 
     def _along(self, document: Document) -> dict[str, str]:
         """Where the stored file goes that only this capture holds the text of."""
@@ -177,7 +178,7 @@ class Archive:
         if workspace not in ground.vault.folders(ground.inbox):
             raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
         files = self._beside(raw, record.path)
-        return self._carried("unarchive", document, raw, self._free(target), text, files, "")
+        return self._carried(document, raw, text, {record.path: self._free(target)} | files, "")
 
     def _beside(self, raw: bytes, path: str) -> dict[str, str]:
         """Where the stored file goes back to that a note of the archive holds the text of."""
@@ -198,18 +199,19 @@ class Archive:
             join(folder, f"{one}{dot}{ending}") for one in names(stem, stem) if fold(f"{one}{dot}{ending}") not in there
         )
 
-    def _carried(
-        self, kind: str, document: Document, raw: bytes, target: str, text: bytes, files: dict[str, str], why: str
-    ) -> Way:
-        ground, path = self._ground, document.path
-        moves = {path: target} | files
+    def _carried(self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str) -> Way:
+        """The way of a note that is to say `text`, with its stored file; why it is set aside, "" = it comes back."""
+        ground, path, kind = self._ground, document.path, "archive" if why else "unarchive"
+        target = moves[path]
         found = relinking(ground.vault, moves, texts={path: text}, inbox=ground.inbox)
         made = found.changes[path][1] if path in found.changes else text
         changed = {other: pair for other, pair in found.changes.items() if other != path}
         steps: list[Step] = [written(target, None, made)]
         steps += [written(other, *pair) for other, pair in sorted(changed.items())]
         steps.append(written(path, raw, None))
-        for old, new in files.items():
+        for old, new in moves.items():
+            if old == path:
+                continue
             copied, gone = moved(old, new, ground.vault.measured(old).digest)
             steps = [copied, *steps, gone]
         own = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}

@@ -10,15 +10,14 @@ from index.errors import MemexError, NotFound
 from syncd.duties import ReviewSettings
 from tests.world import PROMPT, World
 
+HOME = "See [[Old idea]], [[Captures/default/Old idea|this]] and [text](Captures/default/Old%20idea.md).\n"
 BODY = "What to remember. [[Seen]]\n"
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     world = World(tmp_path_factory.mktemp("archive"))
-    world.write(
-        "Home.md", "See [[Old idea]], [[Captures/default/Old idea|this]] and [text](Captures/default/Old%20idea.md).\n"
-    )
+    world.write("Home.md", HOME)
     world.write("Seen.md", "Nothing.\n")
     world.git("init", "-q")
     world.git("config", "user.name", "Ann")
@@ -35,7 +34,7 @@ def world(shared):
     for file in [*(shared.vault / "Captures").rglob("*")]:
         if file.is_file():
             file.unlink()
-    shared.git("checkout", "-q", "--", ".") if shared.git("status", "--porcelain", "--", "Home.md") else None
+    shared.write("Home.md", HOME)
     shared.run()
 
 
@@ -162,16 +161,17 @@ def test_the_stored_file_goes_along_and_comes_back(world):
     assert list(away.iterdir()) == []
 
 
-def test_a_command_dismisses_and_relations_tell_that_the_target_is_gone(world):
+def test_a_command_dismisses_and_relations_wait_until_it_is_back(world):
     tools = world.app.desk.workspace("default")
     old = tools.capture("An old thing.").record
     new = tools.capture("A new thing.").record
-    tools.memo_graph.save(old.id, new.id, "follows", weight=0.5)
+    tools.memo_graph.save(old.id, new.id, "follows")
     world.app.operations["review.dismiss"]({"ids": [new.id]}, lambda _: None)
     assert ids(world) == {old.id}
     assert "review: dismissed" in (world.vault / f"Captures/Archive/default/{new.path.rpartition('/')[2]}").read_text()
-    told = tools.memo_graph.list(old.id)
-    print(told)
+    assert tools.memo_graph.list(source=old.id).ties == ()
+    world.app.operations["unarchive"]({"ids": [new.id]}, lambda _: None)
+    assert [tie.target.id for tie in tools.memo_graph.list(source=old.id).ties] == [new.id]
 
 
 def test_a_name_that_is_taken_there_is_not_overwritten(world):
