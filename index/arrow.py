@@ -25,6 +25,7 @@ PLAIN: Final = COLUMNS[:-1]  # all but the vector
 KEY: Final = ("doc_id", "ord")
 PLACED: Final = (*KEY, "workspace", "heading")
 SHOWN: Final = (*PLACED, "cut", "text")
+TOLD: Final = (*KEY, "cut", "text")
 _TEXTLESS: Final = {"cut": 0, "text": ""}
 LENGTH: Final = 1_000.0  # most of a vector's values: 16 bits hold them
 
@@ -110,6 +111,15 @@ def vectors(table: pa.Table) -> Iterator[tuple[str, np.ndarray]]:
     """The digests and vectors that `Table.with_vectors` found."""
     for piece in table.to_batches():
         yield from zip(piece.column("digest").to_pylist(), _matrix(piece.column("vector")), strict=True)
+
+
+def told(tables: Iterable[pa.Table]) -> dict[str, str]:
+    """The text of each document that `Table.told` found, its passages in order."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for table in tables:
+        for values in table.to_pylist():
+            found.setdefault(values["doc_id"], []).append((values["ord"], values["text"][values["cut"] :]))
+    return {doc_id: "\n".join(text for _, text in sorted(parts)) for doc_id, parts in found.items()}
 
 
 def owned(tables: Iterable[pa.Table]) -> Iterator[tuple[list[str], np.ndarray]]:

@@ -239,6 +239,22 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """A document as all of a workspace are looked at together."""
+
+    id: str
+    key: str  # `path_id` of its path, as its passages have it
+    path: str
+    title: str
+    type: str
+    tags: tuple[str, ...]
+    source: str | None
+    created_at: int
+    updated_at: int | None
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """What a search is restricted to. A `None` or empty field restricts nothing; all that are set must hold."""
 

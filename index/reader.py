@@ -5,7 +5,7 @@ Law: asking changes nothing, and waits for no write."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,10 +19,23 @@ from index.find import Place, find
 from index.identity import path_id
 from index.kin import kin
 from index.latest import latest
-from index.model import Answer, Filter, Kin, Observation, ObservationAnswer, ObservationMode, Query, Record, given_name
+from index.model import (
+    Answer,
+    Filter,
+    Kin,
+    Noted,
+    Observation,
+    ObservationAnswer,
+    ObservationMode,
+    Query,
+    Record,
+    given_name,
+)
+from index.noted import links, noted
 from index.observations import Observations
 from index.perspectives import Perspective, mark
 from index.prepared import fingerprint
+from index.resident import units_of
 from index.scale import Scale
 from index.search import search
 from index.store import Store
@@ -205,6 +218,32 @@ class Reader:
         there = sorted((paths[key], key) for key in pooled if key in paths)
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
         return [path for path, _ in there], matrix
+
+    def documents(self, workspace: str) -> list[Noted]:
+        """All documents of `workspace` in order of their ids, without their texts."""
+        return noted(self._catalog, workspace)
+
+    def linked(self, but: Sequence[str] = ()) -> set[str]:
+        """The names, without case and ending, to which documents link that are not below the folders `but`."""
+        return links(self._catalog, but)
+
+    def texts(self, workspace: str) -> Iterator[dict[str, str]]:
+        """What the documents of `workspace` say, by `path_id` of their paths, a sixteenth of them at a time."""
+        for part in "0123456789abcdef":
+            yield self._store.told(Filter(workspace=workspace), part)
+
+    def texts_of(self, keys: Collection[str]) -> dict[str, str]:
+        """What the documents with these keys (`path_id` of their paths) say."""
+        return self._store.told_by(keys)
+
+    def directions(self, workspace: str) -> tuple[list[str], NDArray[np.float32]]:
+        """The mean direction of each document's passages: keys in order, and unit vectors, a row each."""
+        pooled = self._store.pooled(Filter(workspace=workspace))
+        keys = sorted(pooled)
+        matrix = np.empty((len(keys), self._store.dimensions), np.float32)
+        for n, key in enumerate(keys):
+            matrix[n] = pooled.pop(key)  # one by one: both together may be 200 MB
+        return keys, units_of(matrix)
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """The path of every note that is not whole, or not indexed, and what is wrong with it."""

@@ -13,7 +13,7 @@ Law, tested: equal matrices give equal answers, and in other order the same, but
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -84,6 +84,17 @@ def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT
         kept = (rank < count) & (score >= least)
         best[ones[row[kept]], rank[kept]], scores[ones[row[kept]], rank[kept]] = number[kept], score[kept]
     return best, scores
+
+
+def close(rows: Matrix, numbers: Sequence[int], count: int, least: float, *, exact: int = EXACT) -> Numbers:
+    """The pairs of which one is among the `count` rows most like the other, by at least `least`: [n, 2], in order.
+
+    `numbers`: what each row is called in the answer; the lower number comes first in a pair."""
+    best, _ = nearest(rows, count, least, exact=exact)
+    row, place = np.nonzero(best >= 0)
+    called = np.asarray(numbers, np.int64)
+    found = np.stack([called[row], called[best[row, place]]], axis=1) if len(row) else np.empty((0, 2), np.int64)
+    return np.unique(np.sort(found, axis=1), axis=0)
 
 
 def clusters(rows: Matrix, *, near: float, most: int, exact: int = EXACT) -> list[tuple[int, ...]]:

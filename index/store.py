@@ -195,6 +195,14 @@ class Store:
         """The rows of one document in order, with their vectors."""
         return sorted(arrow.whole(self._read(self._table.all_of(doc_id))), key=lambda row: row.ord)
 
+    def told(self, filter: Filter, part: str) -> dict[str, str]:
+        """What the documents say that `filter` lets pass and whose ids begin with the hexadecimal digit `part`."""
+        return arrow.told([self._read(self._table.told(filter, part))])
+
+    def told_by(self, doc_ids: Collection[str]) -> dict[str, str]:
+        """What these documents say."""
+        return arrow.told(self._read(self._table.told_by(doc_ids)))
+
     def pooled(self, filter: Filter) -> dict[str, np.ndarray]:
         """The sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
         return self._read(self._table.pooled(filter))

@@ -23,7 +23,7 @@ from lancedb.table import AsyncTable
 from lancedb.util import value_to_sql
 
 from index import heal, upkeep
-from index.arrow import COLUMNS, KEY, PLACED, PLAIN, SHOWN, add_up, schema, tally
+from index.arrow import COLUMNS, KEY, PLACED, PLAIN, SHOWN, TOLD, add_up, schema, tally
 from index.heal import StoreDamaged
 from index.model import Filter
 from index.resident import Rows
@@ -214,6 +214,18 @@ class Table:
         known = [doc_id for doc_id in doc_ids if doc_id in self._counts]
         conditions = [f"{_is_in('doc_id', terms)} AND vector IS NOT NULL" for terms in _batches(known)]
         return [await self.select(("doc_id", "vector"), condition) for condition in conditions]
+
+    async def told(self, restriction: Filter, part: str) -> Any:
+        """Document, place and text of the rows that `restriction` lets pass, of documents whose id begins with `part`."""
+        assert part in tuple("0123456789abcdef"), "not a hexadecimal digit"
+        begins = f"doc_id >= '{part}' AND doc_id < '{chr(ord(part) + 1)}'"
+        condition = where(restriction, value_to_sql)
+        return await self.select(TOLD, f"({condition}) AND {begins}" if condition else begins)
+
+    async def told_by(self, doc_ids: Collection[str]) -> list[Any]:
+        """The same of these documents."""
+        known = sorted(doc_id for doc_id in doc_ids if doc_id in self._counts)
+        return [await self.select(TOLD, _is_in("doc_id", terms)) for terms in _batches(known)]
 
     async def of(self, doc_id: str) -> Any:
         """The rows of one document, but for their vectors."""

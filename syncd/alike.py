@@ -75,17 +75,18 @@ def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collecti
     row = {path: n for n, path in enumerate(paths)}
     known = [n for n, one in enumerate(vertices) if one.path in row]
     rows = [row[vertices[n].path] for n in known]
-    whole = _part(known, matrix if rows == list(range(len(matrix))) else matrix[rows])
+    whole = part(known, matrix if rows == list(range(len(matrix))) else matrix[rows])
     some = [n for n in known if n in unspaced]
     if not SOME <= len(some) < len(known):
         return [whole]
-    apart = _part(some, whole.matrix[[whole.row[n] for n in some]])
+    apart = part(some, whole.matrix[[whole.row[n] for n in some]])
     if apart.typical < whole.typical + whole.spread:
         return [whole]  # it reads them
     rest = [n for n in known if n not in unspaced]
-    return [_part(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
+    return [part(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
 
 
-def _part(numbers: Sequence[int], matrix: similar.Matrix) -> Part:
+def part(numbers: Sequence[int], matrix: similar.Matrix) -> Part:
+    """These are compared with each other; row by row they are `numbers`."""
     typical, spread = similar.typical(matrix)
     return Part(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)

@@ -251,6 +251,7 @@ class App:
             self.reranker.start()
         self.follow.start()
         running.callback(self.follow.stop)
+        running.callback(self.steward.commits.stop)  # once nothing is written any more
         sync.start()
         running.callback(sync.stop)
         self.jobs = roster.jobs(self)

@@ -36,6 +36,7 @@ from syncd.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
+WAYS: Final = ("dismiss", "expire", "unarchive")  # in the journal
 EVERY_S: Final = 600  # between two looks at what has expired, where nothing has changed
 RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
 
@@ -201,7 +202,8 @@ class Archive:
 
     def _carried(self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str) -> Way:
         """The way of a note that is to say `text`, with its stored file; why it is set aside, "" = it comes back."""
-        ground, path, kind = self._ground, document.path, "archive" if why else "unarchive"
+        ground, path = self._ground, document.path
+        kind = "dismiss" if why == DISMISSED else "expire" if why else "unarchive"
         target = moves[path]
         found = relinking(ground.vault, moves, texts={path: text}, inbox=ground.inbox)
         made = found.changes[path][1] if path in found.changes else text

@@ -51,6 +51,7 @@ DERIVED = frozenset(
         "control.sock",
         HEAD,
         CAME,
+        "commit",  # one that was under way
         "uploads",  # parts of files, whose senders begin anew
         FOLDER,  # what was deleted is to be gone in the end, and archives are kept for long
         REPLACED,

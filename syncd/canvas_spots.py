@@ -43,7 +43,8 @@ def in_canvas(text: str) -> Spots | None:
         elif key == kind == _TEXT and "[" in raw:
             inner = in_body(json.loads(raw))
             offsets = [*(start + unit.start() for unit in _UNIT.finditer(raw, 1, len(raw) - 1)), end - 1]
-            spots.found += (spot.within(offsets, _escaping(raw)) for spot in inner.found)
+            escaping = _escaping(raw)
+            spots.found += (spot.within(offsets, escaping) for spot in inner.found)
             spots.unclear += inner.unclear
     return spots
 

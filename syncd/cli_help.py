@@ -54,9 +54,18 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex config", "each setting with its meaning, as a settings file would have it"),
         ("memex config --json", "for a script"),
     ),
+    "consolidate": (
+        ("memex consolidate", "carry out what is ticked, and report what else may be done"),
+        ("memex consolidate --dry-run", "what the report would say"),
+        ("memex consolidate --workspace work", "the same, of one workspace"),
+    ),
     "delete": (
         ("memex delete 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "after a question"),
         ("memex delete --yes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "without one"),
+    ),
+    "commit": (
+        ("memex commit --dry-run", "what Memex wrote that is not committed yet"),
+        ("memex commit", "commit it now"),
     ),
     "demo": (("memex demo", "until Ctrl-C"), ("memex demo --dir ~/memex-demo --port 9000", "and keep it")),
     "doctor": (

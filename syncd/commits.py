@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,7 +23,7 @@ from syncd.audit import Audit
 from syncd.duties import GitSettings
 from syncd.graft import Content, Graft, Held, Moved
 from syncd.ledger import Ledger
-from syncd.ours import Batch, batches, saying
+from syncd.ours import batches, saying
 from syncd.repo import Repo
 from syncd.sift import Sifted, sifted
 from syncd.vault import Vault
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 FOLDER: Final = "commit"  # in the state folder: the private index and tree of the commit under way
 PAUSES: Final = 0.1, 5.0  # least and most seconds between two looks at a lock
 PATIENCE_S: Final = 30.0  # for a lock
+GRACE_S: Final = 8.0  # for what is left when the daemon ends
 RACES: Final = 20  # times that HEAD may move under our hands
 LATE: Final = 20  # times the quiet time, after which what is still being written is committed all the same
 AGAIN_S: Final = 60.0  # until what could not be committed is tried again
@@ -48,6 +50,18 @@ _NONE: Final = frozenset({"no-git", "no-repo", "bare"})  # of a vault without a 
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A commit, or one that would be made."""
+
+    commit: str  # in hex; "" = it was not made
+    subject: str
+    paths: tuple[str, ...]
+
+
+NOTHING: Final = Made("", "", ())
+
+
 class Commits:
     """The commits of one vault. Safe from any thread: one is made at a time."""
 
@@ -57,10 +71,10 @@ class Commits:
         self.problem = ""  # why commits wait, in a sentence without paths
         self.made = 0  # commits since the start
         self.kept: dict[str, str] = {}  # path → why it stays local
+        self.edited: set[str] = set()  # of the last look: what a person has edited before it was committed
         self._repo, self._vault, self._audit, self._ledger = repo, vault, audit, ledger
         self._folder, self._settings, self._inbox = state / FOLDER, settings, inbox
         self._lock = threading.RLock()
-        self._stopping = threading.Event()
         self._seen = int(self._fact("git.seen") or 0)
         self._waiting: set[str] = set(json.loads(self._fact("git.left") or "[]"))
         self._marks: object = None
@@ -98,33 +112,40 @@ class Commits:
 
     def flush(self, patience_s: float = PATIENCE_S) -> int:
         """Commit what Memex wrote and nobody has edited since, one commit for each key; how many were made."""
+        return len(self.flushed(patience_s)) if self.on else 0
+
+    def flushed(self, patience_s: float = PATIENCE_S) -> list[Made]:
+        """Do so even where it is not done by itself; the commits that were made."""
         with self._lock:
-            if not self.on or not self._owed():
-                return 0
-            made, seen = 0, self._audit.head.seq
+            made: list[Made] = []
+            if not self._owed():
+                return made
+            self.edited.clear()
+            seen = self._audit.head.seq
             self._gather(seen)
-            if not self._waiting:
-                self._remember(seen)
-                return 0
-            marks = self._repo.marks()
-            while (done := self._on_head(self._step, patience_s)) is not None:
-                if not done:
-                    self._marks = marks if not made else self._repo.marks()
-                    self._remember(seen)
+            while self._waiting or self.kept:
+                marks = self._repo.marks()
+                done = self._on_head(self._step, patience_s)
+                self._tried = time.monotonic()
+                if done is None:
+                    return made
+                if done is NOTHING:
+                    self._marks = marks
                     break
-                made += 1
-            self._tried = time.monotonic()
+                made.append(done)
+            self._remember(seen)
             return made
 
-    def look(self) -> tuple[list[Batch], Sifted]:
-        """What `flush` would commit now, and what it would not; nothing is changed. Conflict when Git does not allow it."""
+    def look(self) -> tuple[list[Made], Sifted]:
+        """What `flushed` would commit now, and what it would not; nothing is changed. Conflict when Git does not allow it."""
         with self._lock:
-            self._gather(self._audit.head.seq)
             if why := self._hindered():
                 raise Conflict(why)
+            self._gather(self._audit.head.seq)
             with Graft(self._repo, self._folder, self._repo.head()) as graft:
                 found = self._sifted(graft, self._now(), self._content)
-            return list(batches(found.ours.items())), found
+            made = [Made("", saying(one).partition("\n")[0], tuple(one.steps)) for one in batches(found.ours.items())]
+            return made, found
 
     def tick(self) -> None:
         """Flush when what was written has been quiet for long enough."""
@@ -139,11 +160,18 @@ class Commits:
             if self._quiet():
                 self.flush()
 
-    def stop(self) -> None:
-        """Commit what is left, without waiting long for anybody."""
-        self._stopping.set()
-        with suppress(MemexError):
-            self.flush(0.0)
+    def stop(self, grace_s: float = GRACE_S) -> None:
+        """Commit what is left, and wait no longer than that for it: what is not done then is done at the next start."""
+
+        def work() -> None:
+            try:
+                self.flush(0.0)
+            except (MemexError, OSError) as error:
+                log.warning("what is left could not be committed: %s", error)
+
+        last = threading.Thread(target=work, name="commits", daemon=True)
+        last.start()
+        last.join(grace_s)
 
     def facts(self) -> dict[str, Any]:
         """What its owner is told."""
@@ -179,17 +207,20 @@ class Commits:
         )
         self._waiting.update(path for (path,) in rows)
 
-    def _step(self, graft: Graft) -> int:
-        """Commit what one author wrote; 0 when nothing is left."""
+    def _step(self, graft: Graft) -> Made:
+        """Commit what one author wrote; NOTHING when nothing is left."""
         now = self._now()
         found = self._sifted(graft, now, self._content)
         self._noted(found, now)
-        for batch in batches(found.ours.items()):
-            contents = {path: found.contents[path] for path in batch.steps}
-            self._committed(graft, contents, saying(batch), f"{batch.author or 'Memex'}")
-            self._waiting -= batch.steps.keys()
-            return 1
-        return 0
+        self.edited.update(found.edited)
+        batch = next(batches(found.ours.items()), None)
+        if batch is None:
+            return NOTHING
+        contents = {path: found.contents[path] for path in batch.steps}
+        message = saying(batch)
+        made = self._committed(graft, contents, message, batch.author)
+        self._waiting -= batch.steps.keys()
+        return Made(made, message.partition("\n")[0], tuple(batch.steps))
 
     def _noted(self, found: Sifted, asked: Iterable[str]) -> None:
         """Take note of what became of the paths that were asked for."""

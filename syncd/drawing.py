@@ -1,4 +1,4 @@
-"""A part of the graph as a picture: a Mermaid block, an Obsidian canvas, GraphML.
+"""A part of the graph as a picture: a Mermaid block, an Obsidian canvas, GraphML. Groups of notes as a canvas.
 
 Law, tested: whatever characters names hold, each drawing is well formed, says the same nodes and relations, and is the
 same text for the same graph."""
@@ -53,6 +53,14 @@ class Picture:
         """The relations that can be drawn."""
         names = {card.name for card in self.cards}
         return [arrow for arrow in self.arrows if arrow.source in names and arrow.target in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Notes that belong together, by their paths, under a label."""
+
+    label: str
+    paths: tuple[str, ...]
 
 
 # Mermaid
@@ -128,6 +136,24 @@ def canvas(picture: Picture) -> str:
         arrows.append({"id": _id("edge", *ends.values(), arrow.type), **ends, "label": arrow.type})
     nodes = [_group(picture.title, list(places.values())), *cards]
     return "{\n" + ",\n".join((_listed("nodes", nodes), _listed("edges", arrows))) + "\n}\n"
+
+
+def boards(groups: Sequence[Board]) -> str:
+    """A JSON Canvas with a card for each note of each group; groups stand below each other, as wide as they are tall."""
+    frames, cards, top = [], [], 0
+    for number, group in enumerate(groups):
+        places: list[tuple[int, int]] = []
+        across = max(1, round((len(group.paths) * HEIGHT / WIDTH) ** 0.5))
+        for at, path in enumerate(group.paths):
+            x, y = at % across * (WIDTH + DOWN), top + at // across * (HEIGHT + DOWN)
+            places.append((x, y))
+            one = {"id": _id("card", number, path), "type": "file", "file": unicodedata.normalize("NFC", path)}
+            cards.append(one | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT})
+        frames.append(
+            _group(group.label, places) | {"id": _id("board", number, group.label), "color": COLOURS[number % 5]}
+        )
+        top = places[-1][1] + HEIGHT + 2 * MARGIN + BANNER + DOWN
+    return "{\n" + ",\n".join((_listed("nodes", [*frames, *cards]), _listed("edges", []))) + "\n}\n"
 
 
 def _listed(key: str, items: Sequence[Mapping[str, Any]]) -> str:

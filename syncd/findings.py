@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
+from index.model import Noted
 from syncd.consolidate import Report
 
 # merge-duplicates: the second says nothing that the first does not. supersede: the first, newer, takes the second's place.
@@ -18,21 +19,6 @@ Kind: TypeAlias = Literal["merge-duplicates", "supersede", "relate", "tag-merge"
 KEY: Final = 16  # hexadecimal digits of a key
 
 E = TypeVar("E")
-
-
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """A document of the workspace as consolidation knows it; its text is read when it is needed."""
-
-    id: str
-    path: str
-    title: str
-    type: str  # note, file or entity
-    tags: tuple[str, ...]
-    source: str | None
-    created_at: int
-    updated_at: int | None
-    content_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +69,7 @@ class Findings(Generic[E]):
     synonyms: tuple[Finding, ...]
     clusters: tuple[Group, ...]
     graph: Report[E]  # of the nodes: stale summaries, relation candidates, orphans, clusters
-    named: Mapping[str, Capture]  # by id: all captures that a finding or a group speaks of
+    named: Mapping[str, Noted]  # by id: all captures that a finding or a group speaks of
     of: Mapping[str, int]
     degraded: tuple[str, ...] = ()  # what kept it from being whole
 

@@ -6,10 +6,11 @@ compare and set, so it is before or after, whoever is killed; paths and bytes go
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,32 +93,30 @@ class Graft:
                 found[path] = Blob(words[0], words[1])
         return found
 
-    def digests(self, blobs: Mapping[str, Blob], *, filtered: bool = False) -> dict[str, set[str]]:
-        """The digests of files that Git would take for the blob at their path: as it is, or else as it is checked out."""
-        found = {}
-        for path, pieces in self._contents(blobs, filtered=filtered):
-            digest, start = hashlib.sha256(), b""
-            for piece in pieces:
-                digest.update(piece)
-                start = start or piece[:_POINTER_MOST]
-            found[path] = {digest.hexdigest(), _pointed(start)} - {""}
-        return found
-
-    def _contents(self, blobs: Mapping[str, Blob], *, filtered: bool) -> Iterator[tuple[str, Iterator[bytes]]]:
-        """What blobs hold, a piece at a time; each is to be read to its end."""
+    def digests(self, blobs: Mapping[str, Blob]) -> dict[str, set[str]]:
+        """The digests of files that Git would take for these blobs as they are, or as what they point to."""
         if not blobs:
-            return
-        given = "".join(f"{blob.oid} {path}\n" if filtered else f"{blob.oid}\n" for path, blob in blobs.items())
-        options = ["--batch", *(["--filters"] if filtered else [])]
+            return {}
+        found = {}
+        given = "".join(f"{blob.oid}\n" for blob in blobs.values()).encode()
         with tempfile.TemporaryFile(dir=self._folder) as out:
-            self._must("cat-file", *options, given=given.encode(), env={"GIT_LFS_SKIP_SMUDGE": "1"}, out=out)
+            self._must("cat-file", "--batch", given=given, out=out)
             out.seek(0)
             for path in blobs:
-                head = out.readline().split(b" ")
-                if len(head) != 3:
-                    raise Unavailable("Git can't read one of its objects; see memex status", retryable=False)
-                yield path, _pieces(out, int(head[2]))
+                digest, start = _summed(out, _size(out.readline()))
+                found[path] = {digest, _pointed(start)} - {""}
                 out.read(1)
+        return found
+
+    def filtered(self, path: str, blob: Blob) -> str:
+        """The digest of the file that a blob becomes when it is checked out."""
+        with tempfile.TemporaryFile(dir=self._folder) as out:
+            given, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
+            self._must("cat-file", "--batch", "--filters", given=given, env=env, out=out)
+            end = out.seek(0, os.SEEK_END)
+            out.seek(0)
+            _size(out.readline())  # of the blob, not of the file
+            return _summed(out, end - 1 - out.tell())[0]
 
     def ignored(self, paths: Iterable[str]) -> set[str]:
         """Those that a `.gitignore` leaves out, and that the commit has not."""
@@ -245,10 +244,22 @@ def _placed(target: Path, content: bytes | Path) -> None:
         target.write_bytes(content)
 
 
-def _pieces(file: IO[bytes], left: int) -> Iterator[bytes]:
+def _size(head: bytes) -> int:
+    """How large an object is, as the line before it says."""
+    words = head.split(b" ")
+    if len(words) != 3:
+        raise Unavailable("Git can't read one of its objects; see memex status", retryable=False)
+    return int(words[2])
+
+
+def _summed(file: IO[bytes], left: int) -> tuple[str, bytes]:
+    """The digest of the next `left` bytes, and the first of them."""
+    digest, start = hashlib.sha256(), b""
     while left and (piece := file.read(min(left, _PIECE))):
-        yield piece
+        digest.update(piece)
+        start = start or piece[:_POINTER_MOST]
         left -= len(piece)
+    return digest.hexdigest(), start
 
 
 def _pointed(raw: bytes) -> str:

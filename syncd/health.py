@@ -68,6 +68,7 @@ class Health:
             "enrichment": self._app.labels.facts(),
             **self.background(),
             "files": self._app.filing.dropped.facts(),
+            "consolidation": self._consolidation(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
             "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
@@ -142,6 +143,8 @@ class Health:
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
         parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
         told += [text for text in parts if text]
+        if (waits := self._app.steward.commits.problem) and not self._app.follow.unwell:
+            told.append(waits)
         with suppress(Unavailable):  # of the ledger, and that is told
             told += self._app.worker.troubles(time.time_ns() // 1_000_000)
         return told + self._app.sync.degraded + self._app.jobs.troubles()
@@ -154,6 +157,11 @@ class Health:
             waiting = self._app.queue.due_since()
         return {"jobs": jobs, "tries": dict(worker.tries), "due_since": waiting, "hindrance": worker.hindrance}
 
+    def _consolidation(self) -> dict[str, Any]:
+        with suppress(Unavailable):  # of the ledger, as above
+            return self._app.steward.consolidation.facts()
+        return {}
+
     def _reranker(self) -> dict[str, Any]:
         one = self._app.reranker
         return {"state": one.state if one else "off", "problem": one.problem if one else ""}
@@ -162,6 +170,7 @@ class Health:
         """How the vault stands with Git; for its owner only, as the advice names paths."""
         found = self._app.repo.standing()
         told: dict[str, Any] = asdict(found) | {"advice": self._app.repo.advice(found), "hooks": []}
+        told["commits"] = self._app.steward.commits.facts()
         with suppress(Conflict):  # no repository, and the state says so
             hooks = find(self._app.repo.hooks_folder(), HOOKS, self._app.settings.state)
             told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]

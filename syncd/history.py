@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, Final
 
 from index.errors import MemexError, NotFound
@@ -24,6 +25,7 @@ from syncd.touched import NONE, Touch, touches
 from syncd.vault import Vault
 
 LINES: Final = 4_000  # of a note, beyond which differences are not worked out
+NAMES: Final = 20  # of one note, that Git is asked about
 TRIED: Final = 200  # blobs of Git that are looked at for one text
 ENTRIES: Final = frozenset({*WRITES, "moved"})
 
@@ -71,7 +73,7 @@ class History:
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """The newest `limit` events of a note, the newest last; with `patch`, each with its differences. NotFound for none."""
         entries, path = self.entries(name)
-        commits = touches(self._repo, path or name)
+        commits = self._commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
             raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
         now = self._now(path)
@@ -90,13 +92,24 @@ class History:
         """What had this sha256, of the note that is at `path` or was there last; None when nobody has it any more."""
         if (raw := self.past.bytes(digest)) is not None:
             return raw
-        found = touches(self._repo, path) if commits is None else commits
+        found = self._commits([path]) if commits is None else commits
         names = dict.fromkeys(name for touch in found for name in (touch.after, touch.before) if name != NONE)
         for name in list(names)[:TRIED]:
             raw = self._repo.blob(name)
             if raw is not None and hashlib.sha256(raw).hexdigest() == digest:
                 return raw
         return None
+
+    def _commits(self, paths: Iterable[str]) -> list[Touch]:
+        """The commits that touched a note, which has had these paths, the newest of them first."""
+        found: dict[tuple[str, str], Touch] = {}
+        known: set[str] = set()
+        for path in islice(paths, NAMES):
+            if path not in known:
+                fresh = touches(self._repo, path)
+                known |= {name for touch in fresh for name in (touch.path, touch.source)}
+                found |= {(touch.commit, touch.path): touch for touch in fresh}
+        return list(found.values())
 
     def blob(self, name: str) -> bytes | None:
         """What Git holds under that name."""

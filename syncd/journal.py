@@ -81,10 +81,10 @@ def sha256(raw: bytes | None) -> str:
 
 
 class Journal:
-    """The journal of one ledger, and the vault that it is about. One change at a time is carried out, by its caller."""
+    """The changes of some kinds in the journal of a ledger, and the vault that it is about. One change at a time is carried out, by its caller."""
 
-    def __init__(self, ledger: Ledger, vault: Vault) -> None:
-        self._ledger, self._vault = ledger, vault
+    def __init__(self, ledger: Ledger, vault: Vault, kinds: Collection[str]) -> None:
+        self._ledger, self._vault, self._kinds = ledger, vault, kinds
 
     # What is noted
 
@@ -142,7 +142,8 @@ class Journal:
         return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)
 
     def _entries(self, where: str, *given: object) -> list[Entry]:
-        return [Entry(*row) for row in self._ledger.rows(f"{_ENTRIES} WHERE {where} ORDER BY seq", given)]
+        rows = self._ledger.rows(f"{_ENTRIES} WHERE {where} ORDER BY seq", given)
+        return [entry for row in rows if (entry := Entry(*row)).kind in self._kinds]
 
     # What is done
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from syncd.chain import Entry
@@ -115,6 +115,8 @@ def updated_by(entries: Sequence[Entry], digest: str, at: int | None) -> Writer 
         return Writer("hand", at)
     for entry, before in _backwards(chain):
         if not follows(entry):
+            if entry.kind == "kept":  # by a prune, which knows who it was, but says when it was pruned
+                return replace(_writer(entry), at=at)
             return None if entry.kind == "create" else _writer(entry)
         if before is not None and before.after != entry.before:
             return Writer("hand", at)

@@ -54,6 +54,7 @@ class Outline:
     links: list[Link] = field(default_factory=list)
     places: list[int] = field(default_factory=list)  # where each of `links` begins, in the body as it was given
     tags: list[str] = field(default_factory=list)
+    tag_places: list[int] = field(default_factory=list)  # where the "#" of each of `tags` stands, likewise
     callouts: list[Callout] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     defects: list[Defect] = field(default_factory=list)
@@ -147,6 +148,7 @@ class _Reader:
     def _scan(self, text: str, offset: int, *, cells: bool = False) -> None:
         inline = scan(text, cells=cells)
         self.out.tags += [tag for _, tag in inline.tags]
+        self.out.tag_places += [offset + at for at, _ in inline.tags]
         for at, link in inline.links:
             line = bisect_right(self.starts, offset + at) - 1
             self.found.append((offset + at, Link(link.kind, link.target, link.subpath, link.display, line)))

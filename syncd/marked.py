@@ -92,7 +92,9 @@ class Marked:
                 self._say(record, None)
                 continue
             try:
-                plan = self._promotions.planned(record, tool="mark", at=self._marked_at(record), spoken=spoken)
+                plan = self._promotions.planned(
+                    record, tool="mark", at=written_at(self._ground, self._repo, record.path), spoken=spoken
+                )
             except Taken as error:
                 if fold(error.target) in spoken:
                     look.again = True  # once the other one is there it can be asked about
@@ -144,17 +146,6 @@ class Marked:
         raw, stat = self._ground.vault.read(record.path)
         return self._ground.sync.edits.pending(self._ground.parsed(raw, record.path, stat))
 
-    def _marked_at(self, record: Record) -> int:
-        """When a note was marked, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
-        raw, stat = self._ground.vault.read(record.path)
-        written = stat.mtime_ns // 1_000_000_000
-        if self._repo.brought(record.path, raw, written):
-            given = f"--\n{record.path}\n"
-            told = self._repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=given)
-            first = (told or "").partition(" ")[0]
-            written = int(first) if first.isdigit() else written
-        return min(max(written, 0) * 1000, LATEST_MS)
-
     def _say(self, record: Record, why: str | None, said: Marks | None = None) -> None:
         """Write into the capture why it is not promoted, if it does not say so yet; None: take that out."""
         if said is not None and said.promote_problem == why:
@@ -166,3 +157,14 @@ class Marked:
                 self._ground.sync.hint([record.path])
         except (MemexError, FrontmatterError) as error:
             log.info("why a capture is not promoted can't be written into it: %s", error)
+
+
+def written_at(ground: Ground, repo: Repo, path: str) -> int:
+    """When a note was written, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
+    raw, stat = ground.vault.read(path)
+    written = stat.mtime_ns // 1_000_000_000
+    if repo.brought(path, raw, written):
+        told = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=f"--\n{path}\n")
+        first = (told or "").partition(" ")[0]
+        written = int(first) if first.isdigit() else written
+    return min(max(written, 0) * 1000, LATEST_MS)

@@ -1,7 +1,7 @@
 """What has to change in the vault so that no link breaks when files are moved: planned from what is on disk, never written.
 
 Law, tested: after the move and the changes every link and card leads where it led; what leads there anyway keeps its
-bytes. A link that another file would take over counts too. No note of the inbox learns a folder of the vault proper."""
+bytes. A link that another file would take over counts too. No note of the inbox learns a folder outside its workspace."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Relinking:
     A file that moves itself is among them if its text changes; what it is to hold belongs to its new place."""
 
     changes: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict)
-    lost: tuple[
-        tuple[str, str], ...
-    ] = ()  # file and target of links that break, as nothing that may stand there leads on
-    mentions: tuple[tuple[str, str], ...] = ()  # file and what in it names a moved file, and is a person's to change
+    # File and target of each link that breaks, as nothing that may stand there leads on.
+    lost: tuple[tuple[str, str], ...] = ()
+    # File and what in it names a moved file without linking to it, which is a person's to change.
+    mentions: tuple[tuple[str, str], ...] = ()
     unread: tuple[str, ...] = ()  # files that can't be read now: nobody knows whether they have such links
 
 
@@ -54,24 +54,28 @@ def relinking(
     texts: Mapping[str, bytes] | None = None,
     inbox: str = INBOX,
     moved: bool = False,
+    along: Mapping[str, str] | None = None,
 ) -> Relinking:
     """What changes in all notes and canvases when files are moved (old path → new path), several at once.
 
     `texts` are read in place of what is on disk (by path before the move). With `moved` the files lie at their new
-    places already, and only links that lead nowhere now are mended: the others may have been rewritten meanwhile."""
-    moves = {old: new for old, new in moves.items() if old != new}
+    places already, and only links that lead nowhere now are mended: the others may have been rewritten meanwhile. What
+    is to go `along` with them is at its old place still."""
+    going = dict(along or {}) if moved else {**moves, **(along or {})}
+    came = {new: old for old, new in moves.items() if old != new} if moved else {}
+    moves = {old: new for old, new in {**moves, **(along or {})}.items() if old != new}
     if not moves:
         return Relinking()
     files = list(vault.everything())
-    came = {new: old for old, new in moves.items()}
-    before = Paths(came.get(path, path) if moved else path for path in files)
-    after = Paths(files if moved else (moves.get(path, path) for path in files))
+    before = Paths(came.get(path, path) for path in files)
+    after = Paths(going.get(path, path) for path in files)
 
     def private(source: str, target: str) -> bool:
-        return place(source, inbox).scope == "captures" and place(target, inbox).scope == "vault"
+        here, there = place(source, inbox), place(target, inbox)
+        return here.scope == "captures" and (there.scope, there.workspace) != (here.scope, here.workspace)
 
     move = Move(moves, before, after, _relative(vault), private, only_broken=moved)
-    return _relinking(vault, files, move, _Look(vault, texts or {}, came if moved else {}))
+    return _relinking(vault, files, move, _Look(vault, texts or {}, came, going))
 
 
 def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> Relinking:
@@ -90,7 +94,7 @@ def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> R
             unread.append(path)
             continue
         old = look.came.get(path, path)
-        new = path if move.only_broken else move.moved.get(path, path)
+        new = look.going.get(path, path)
         text = decode(raw)
         mentions += ((path, said) for said in mentioned(path, text, names))
         if path.endswith(".base") or not (old != new or path.endswith(".canvas") or may_lead(text, leads)):
@@ -118,7 +122,8 @@ class _Look:
 
     vault: Vault
     texts: Mapping[str, bytes]
-    came: Mapping[str, str]
+    came: Mapping[str, str]  # of what lies at its new place already: where it was
+    going: Mapping[str, str]  # of what lies at its old place still: where it is to be
 
     def read(self, path: str) -> bytes:
         given = self.texts.get(self.came.get(path, path))

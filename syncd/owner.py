@@ -16,6 +16,8 @@ from index.query import request
 from index.rerank import reranked
 from syncd import (
     owner_audit,
+    owner_commits,
+    owner_consolidation,
     owner_exchange,
     owner_graph,
     owner_history,
@@ -75,7 +77,9 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
+        **owner_commits.operations(app.steward.commits),
         **owner_history.operations(app.steward.history, app.steward.undo),
+        **owner_consolidation.operations(app.steward.consolidation, app.desk, lambda: app.jobs.stopping),
         **owner_promote.operations(app.steward.promotions, app.steward.ground),
         **owner_review.operations(app.steward.review, app.steward.archive, app.steward.ground),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),

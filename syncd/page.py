@@ -87,10 +87,12 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
     for label, listed in (("skipped", _skipped(now)), ("to mend", _defects(now))):
         yield from _some(label, listed, few, "`memex status --all`")
     yield from _parts(now)
+    yield from _consolidation(now, at)
     yield from _some("loose ends", _loose(now), few, "`memex status --all`")
     yield from _jobs(now, at)
     yield from _keys(now)
     yield from _some("flagged", _flagged(now), few, "`memex status --all`")
+    yield from _some("kept local", _kept(now), few, "`memex status --all`")
 
 
 def _daemon(now: Mapping[str, Any], at: int) -> Iterator[Row]:
@@ -152,6 +154,15 @@ def _flagged(now: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _kept(now: Mapping[str, Any]) -> list[str]:
+    """What Memex wrote and does not commit, a line for each; what is flagged is told already."""
+    git = now.get("git")
+    kept = git.get("commits", {}).get("kept", ()) if isinstance(git, Mapping) else ()
+    flagged = {one["path"] for one in now.get("flagged", ())}
+    told = ((one["path"], "as it is flagged" if one["path"] in flagged else one["why"]) for one in kept)
+    return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in told]
+
+
 def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
     """The first `few` of a list, and where the rest is."""
     if not told:
@@ -201,7 +212,9 @@ def _git(told: Mapping[str, Any]) -> list[str]:
     at = f" on {told['branch']}" if told.get("branch") else ""
     at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
     hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
-    return [f"{told.get('state', '')}{at}", hooks, str(told.get("advice") or "")]
+    waiting = told.get("commits", {}).get("waiting")
+    commits = f"{_many(waiting, 'file')} to commit" if waiting else ""
+    return [f"{told.get('state', '')}{at}", commits, hooks, str(told.get("advice") or "")]
 
 
 def _watch(told: Mapping[str, Any]) -> list[str]:
@@ -244,6 +257,22 @@ def _names(told: Mapping[str, Any]) -> list[str]:
 
 def _graph(told: Mapping[str, Any]) -> list[str]:
     return [_many(told[key], key[:-1]) for key in ("nodes", "observations", "relations")] if told.get("nodes") else []
+
+
+def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+    """When the inbox was last looked through, and what waits for an answer."""
+    told = now.get("consolidation") or {}
+    words = [f"consolidation ran {span(at - told['at'])} ago"] if told.get("at") else []
+    if waiting := told.get("waiting"):
+        where = f" in {line(str(told['report']), 200)}" if told.get("report") else ""
+        words.append(f"{_many(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
+    if told.get("accepted"):
+        words.append(
+            f"{told['accepted']:,} accepted and not done yet"
+            + f": {line(str(told['problem']), 300)}" * bool(told.get("problem"))
+        )
+    if words:
+        yield "reports", ", ".join(words)
 
 
 def _loose(now: Mapping[str, Any]) -> list[str]:

@@ -125,9 +125,9 @@ def planned(
     said = marks(decode(raw))
     own, name = ground.settings.promote, record.path.rpartition("/")[2][:-3]
     where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=ground.inbox, to=to)
-    folder = _there(ground, where.folder)
+    folder = there_of(ground, where.folder)
     target = join(folder, f"{_named(ground, folder, called or where.stem, name, spoken)}.md")
-    stored = stored_along(ground, document, _there(ground, own.attachments or folder), spoken)
+    stored = stored_of(ground, document, there_of(ground, own.attachments or folder), spoken)
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
@@ -149,7 +149,7 @@ def _double(ground: Ground, document: Document) -> str:
     return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
 
 
-def _there(ground: Ground, folder: str) -> str:
+def there_of(ground: Ground, folder: str) -> str:
     """The folder as it is spelled on the disk, as far as it is there. Raises Problem when no note can be put there."""
     done = ""
     for part in folder.split("/") if folder else ():
@@ -179,7 +179,7 @@ def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Collectio
     raise AssertionError
 
 
-def stored_along(ground: Ground, document: Document, folder: str, spoken: Collection[str]) -> Stored | None:
+def stored_of(ground: Ground, document: Document, folder: str, spoken: Collection[str]) -> Stored | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
     if old is None or {one.path for one in ground.captures.index.of_file(old)} - {document.path}:

@@ -147,10 +147,20 @@ def shape(inner: str) -> list[tuple[str, str | None]] | None:
 
 
 def _events(inner: str) -> list[Any] | None:
+    found: list[Any] = []
+    depth = 0
     try:
-        return list(yaml.parse(inner, Loader=yaml.CSafeLoader)) if len(inner.encode()) <= LARGEST else None
+        if len(inner.encode()) > LARGEST:
+            return None
+        for event in yaml.parse(inner, Loader=yaml.CSafeLoader):
+            found.append(event)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                return None
     except (yaml.YAMLError, UnicodeEncodeError):
         return None
+    return found
 
 
 def as_text(value: Any) -> str | None:

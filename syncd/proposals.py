@@ -59,24 +59,32 @@ class Proposals:
 
     def offer(self, found: Iterable[Proposal]) -> list[str]:
         """Note what was found; the keys of those that wait for an answer, in their order."""
-        waiting: dict[str, None] = {}
         with self._ledger.writing():
-            for one in found:
-                subject, key = _json(one.subject), one.key
-                before = self._ledger.rows(
-                    "SELECT key, state FROM proposals WHERE key = ? OR (kind = ? AND subject = ? AND state = 'dismissed')",
-                    (key, one.kind, subject),
-                )
-                states = {state for _, state in before}
-                if states & {"carried", "dismissed"}:
-                    continue
-                if not before or "stale" in states:
+            waiting = self._waiting(found)
+            for key, (one, state) in waiting.items():
+                if state not in OPEN:
                     self._ledger.run(
                         "INSERT OR REPLACE INTO proposals VALUES (?, ?, ?, ?, 'open', '', '', ?)",
-                        (key, one.kind, subject, _json(dict(one.about)), self._now()),
+                        (key, one.kind, _json(one.subject), _json(dict(one.about)), self._now()),
                     )
-                waiting[key] = None
         return list(waiting)
+
+    def waiting(self, found: Iterable[Proposal]) -> list[str]:
+        """The keys that `offer` would answer; nothing is noted."""
+        return list(self._waiting(found))
+
+    def _waiting(self, found: Iterable[Proposal]) -> dict[str, tuple[Proposal, str]]:
+        """Those that are neither done nor dismissed, each with its state, "" = unknown so far."""
+        waiting: dict[str, tuple[Proposal, str]] = {}
+        for one in found:
+            key = one.key
+            before = self._ledger.rows(
+                "SELECT key, state FROM proposals WHERE key = ? OR (kind = ? AND subject = ? AND state = 'dismissed')",
+                (key, one.kind, _json(one.subject)),
+            )
+            if not {state for _, state in before} & {"carried", "dismissed"}:
+                waiting[key] = one, next((state for _, state in before), "")
+        return waiting
 
     def withdraw(self, kinds: Collection[str], kept: Collection[str]) -> None:
         """Of these kinds only what is `kept` still holds; the others that are open are stale."""
@@ -124,21 +132,15 @@ class Proposals:
         rows = self._ledger.rows("SELECT key, state, said FROM proposals WHERE state IN ('carried', 'stale')")
         return {key: Outcome(state == "carried", said) for key, state, said in rows}
 
-    def about(self, keys: Iterable[str]) -> dict[str, tuple[str, dict[str, Any]]]:
-        """The kind of each of these, and what it is about, by key."""
-        wanted = set(keys)
-        rows = self._ledger.rows("SELECT key, kind, about FROM proposals")
-        return {key: (kind, json.loads(about)) for key, kind, about in rows if key in wanted}
+    def open(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The kind of each that waits for an answer, and what it is about, by key."""
+        rows = self._ledger.rows("SELECT key, kind, about FROM proposals WHERE state = 'open'")
+        return {key: (kind, json.loads(about)) for key, kind, about in rows}
 
     def counts(self) -> dict[str, int]:
         """How many there are in each state."""
         rows = self._ledger.rows("SELECT state, count(*) FROM proposals GROUP BY state")
         return dict.fromkeys(STATES, 0) | dict(rows)
-
-    def reports(self) -> list[str]:
-        """The notes in which something waits for an answer, sorted."""
-        rows = self._ledger.rows("SELECT DISTINCT report FROM proposals WHERE state = 'open' AND report != ''")
-        return sorted(report for (report,) in rows)
 
     def _carried(self, key: str, kind: str, about: Mapping[str, Any]) -> Outcome | None:
         """What became of it; None when it is left for later."""

@@ -69,9 +69,13 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
 def edited(spots: Spots, old: str, new: str, move: Move, text: str = "") -> tuple[list[Edit], list[str]]:
     """What to change at these spots of a file that was at `old` and is at `new` now, and what could not be kept."""
     edits: list[Edit] = []
+    known: dict[tuple[str, bool], tuple[str, str] | None] = {}
     lost = [link.target for link in spots.unclear if _wanted(link, old, new, move, whole=False)]
     for spot in spots.found:
-        found = _wanted(spot.link, old, new, move, whole=spot.whole)
+        asked = (spot.link.target, spot.whole)
+        if asked not in known:
+            known[asked] = _wanted(spot.link, old, new, move, whole=spot.whole)
+        found = known[asked]
         if found is None:
             continue
         led, wanted = found

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 from index.errors import Conflict, Unavailable
 from syncd import moves
+from syncd.dotgit import common, looks, own, stat
 from syncd.moves import Marks
 from syncd.stale import stale
 from syncd.standing import Standing, advice, tied
@@ -103,7 +104,7 @@ class Repo:
         except error as failure:
             if "dubious ownership" in str(failure):
                 return replace(found, state="dubious")
-            whole = all((_common(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
+            whole = all((common(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
             return replace(found, state="broken" if whole else "unmade")
         found = replace(found, head=self.head(), branch=self.answer("symbolic-ref", "--short", "--quiet", "HEAD"))
         return self._tree(found, folder, unmerged=bool(unmerged))
@@ -129,7 +130,7 @@ class Repo:
         counts = self.answer("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
         ahead, behind = map(int, (counts or "0 0").split())
         remote = (self.answer("remote") or "").partition("\n")[0]
-        shallow = (_common(self._folder() or Path(self.vault)) / "shallow").exists()
+        shallow = (common(self._folder() or Path(self.vault)) / "shallow").exists()
         return replace(found, upstream=upstream, ahead=ahead, behind=behind, remote=remote, shallow=shallow)
 
     def _operation(self, folder: Path) -> str:
@@ -146,13 +147,13 @@ class Repo:
         folder = self._folder()
         if folder is None or shutil.which("git") is None:
             return Marks()
-        looks = _looks(folder)
-        if looks is None or self._marks[0] != looks:
+        seen = looks(folder)
+        if seen is None or self._marks[0] != seen:
             verify = ("--verify", "--quiet", "--end-of-options")
-            length = _stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
+            length = stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
             head, stash = (self.answer("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
             marks = Marks(head, stash, length[1] if length else 0)
-            self._marks = (looks, marks)
+            self._marks = (seen, marks)
         return self._marks[1]
 
     def glance(self, upstream: str = "") -> object:
@@ -161,8 +162,8 @@ class Repo:
         if folder is None:
             return None
         names = ("config", "FETCH_HEAD", "shallow", *([f"refs/remotes/{upstream}"] if upstream else []))
-        common = _common(folder)
-        return _looks(folder), self.busy(), _stat(folder / "index"), tuple(_stat(common / name) for name in names)
+        shared = common(folder)
+        return looks(folder), self.busy(), stat(folder / "index"), tuple(stat(shared / name) for name in names)
 
     def removed(self, since: str) -> set[str]:
         """The files that the commit `since`, in hex, has and HEAD has not; none when Git can't tell."""
@@ -258,7 +259,7 @@ class Repo:
     def common_folder(self) -> Path:
         """The folder of Git's own files that all work trees of the repository share."""
         folder = self._folder()
-        return Path(self.vault) if folder is None else _common(folder)
+        return Path(self.vault) if folder is None else common(folder)
 
     def own_folder(self) -> Path:
         """The folder of Git's own files of this work tree."""
@@ -308,15 +309,7 @@ class Repo:
             self._repo = None
 
     def _folder(self) -> Path | None:
-        """The folder of Git's own files, without asking Git: `.git`, or what a `.git` file points to."""
-        place = Path(self.vault, ".git")
-        if place.is_dir():
-            return place
-        try:
-            words = place.read_text(encoding="utf-8", errors="surrogateescape")
-        except OSError:
-            return None
-        return Path(self.vault, words.removeprefix("gitdir:").strip()) if words.startswith("gitdir:") else None
+        return own(Path(self.vault))
 
     def _bare(self) -> bool:
         return all(Path(self.vault, name).exists() for name in ("HEAD", "objects", "refs"))
@@ -357,36 +350,6 @@ def _git() -> ModuleType:
     import git  # noqa: PLC0415 - see above
 
     return git
-
-
-def _common(folder: Path) -> Path:
-    """The folder that a work tree's own one shares with the others of its repository."""
-    try:
-        return folder / (folder / "commondir").read_text(encoding="utf-8", errors="surrogateescape").strip()
-    except OSError:
-        return folder
-
-
-def _looks(folder: Path) -> object:
-    """Stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
-    common = _common(folder)
-    try:
-        words = (folder / "HEAD").read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return None
-    shared = ["packed-refs", "reftable/tables.list", "refs/stash", "logs/refs/stash"]
-    if words.startswith("ref: "):
-        shared.append(words.removeprefix("ref: ").strip())
-    own = [folder / name for name in ("HEAD", "logs/HEAD", "reftable/tables.list")]
-    return words, tuple(_stat(path) for path in (*own, *(common / name for name in shared)))
-
-
-def _stat(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _words(failure: Exception) -> str:

@@ -68,9 +68,9 @@ def sifted(
     blobs = {path: blob for path, blob in blobs.items() if blob.kind == "blob"}
     heads = {path: {""} for path in fit} | graft.digests(blobs)
     _lead(found, audit, fit, heads, approved)
-    doubtful = {path: blobs[path] for path in found.edited if path in blobs}
-    for path, digests in graft.digests(doubtful, filtered=True).items():
-        heads[path] |= digests
+    for path in found.edited:
+        if path in blobs:  # the file may be another than the blob, and Git's own all the same
+            heads[path].add(graft.filtered(path, blobs[path]))
     _lead(found, audit, {path: fit[path] for path in found.edited}, heads)
     if found.ours:
         _spare(found, graft, fit, vault)
@@ -103,21 +103,21 @@ def _lead(
 
 def _spare(found: Sifted, graft: Graft, now: Mapping[str, str], vault: Path) -> None:
     """Leave out what Git or a person has set apart."""
-    ignored = graft.ignored(found.ours)
+    modules = graft.modules() if os.path.lexists(vault / ".gitmodules") else set()
+    nested = {
+        path
+        for path in found.ours
+        if any(one in modules or os.path.lexists(vault / one / ".git") for one in above(path)[1:])
+    }
+    ignored = graft.ignored(found.ours.keys() - nested)
     staged = {path: oid for path, oid in graft.staged().items() if path in found.ours}
     holds = {path: {""} for path in staged}
     holds |= graft.digests({path: Blob(oid, "blob") for path, oid in staged.items() if oid.strip("0")})
-    modules = graft.modules() if os.path.lexists(vault / ".gitmodules") else set()
-    for path in list(found.ours):
-        if path in ignored:
-            found.kept[path] = IGNORED
-        elif path in staged and now[path] not in holds[path]:
-            found.kept[path] = STAGED
-        elif any(one in modules or os.path.lexists(vault / one / ".git") for one in above(path)[1:]):
-            found.kept[path] = NESTED
-        else:
-            continue
-        del found.ours[path]
+    otherwise = {path for path in staged if now[path] not in holds[path]}
+    for why, paths in ((STAGED, otherwise), (IGNORED, ignored), (NESTED, nested)):
+        for path in paths:
+            found.kept[path] = why
+            found.ours.pop(path, None)
 
 
 def _read(found: Sifted, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]) -> None:

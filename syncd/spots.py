@@ -183,7 +183,7 @@ def in_properties(text: str, start: int, end: int) -> Spots:
     inner = text[start:end]
     values = scalars(inner)
     for first, last, style, said in values or ():
-        unquoted = style is None and inner[first - 2 : first] == "[[" and inner[last : last + 2] == "]]"
+        unquoted = not style and inner[first - 2 : first] == "[[" and inner[last : last + 2] == "]]"
         span = (first - 2, last + 2) if unquoted else (first, last)  # a list in a list, but meant as a link
         if "[" in inner[slice(*span)]:
             _in_scalar(inner, span, style, said, spots)

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING
 
 from index.errors import MemexError
 from index.model import Record
-from syncd.archive import Archive
+from syncd import consolidating
+from syncd.archive import WAYS, Archive
+from syncd.carrying import KINDS, Carrying
 from syncd.commits import Commits
+from syncd.consolidation import Consolidation
+from syncd.dragged import Dragged
 from syncd.history import History
 from syncd.journal import Journal
 from syncd.marked import Marked
@@ -22,6 +26,7 @@ from syncd.promotable import Ground
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
 from syncd.review import Review
+from syncd.strays import Strays
 from syncd.undo import Undo
 from syncd.waiting import Waiting
 
@@ -38,11 +43,13 @@ class Steward:
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
     waiting: Waiting  # the captures that wait for a decision
-    review: Review  # the table of those, and suggestions for them
-    archive: Archive  # captures that were set aside
     ground: Ground  # the vault, as a promotion meets it
     promotions: Promotions
     marked: Marked  # the job that does what people have marked
+    consolidation: Consolidation  # what looks for what needs attention, and reports
+    review: Review  # the table of those, and suggestions for them
+    archive: Archive  # captures that were set aside
+    dragged: Dragged  # the job that finishes what people have dragged
 
 
 def steward(app: App) -> Steward:
@@ -62,19 +69,40 @@ def steward(app: App) -> Steward:
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
     commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
-    promotions = Promotions(ground, Journal(app.ledger, app.vault), app.repo, commits)
+    promotions = Promotions(ground, Journal(app.ledger, app.vault, ("promote", "unpromote", *WAYS)), app.repo, commits)
     merging = Merging(ground, promotions, proposals)
+    review = Review(ground, waiting, app.repo, app.ledger)
+    Carrying(
+        ground,
+        Journal(app.ledger, app.vault, KINDS),
+        app.repo,
+        commits,
+        nodes=lambda name: app.desk.workspace(name).nodes,
+        indexed=lambda paths: _indexed(app, paths),
+        owner=promotions.owner,
+    ).register(proposals)
     return Steward(
         commits=commits,
         history=history,
         undo=undo,
         proposals=proposals,
         waiting=waiting,
-        review=Review(ground, waiting, app.repo, app.ledger),
-        archive=Archive(ground, promotions, waiting, app.audit, app.repo),
         ground=ground,
         promotions=promotions,
+        dragged=Dragged(ground, promotions, Strays(ground, app.ledger, app.audit), app.repo),
         marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
+        consolidation=Consolidation(
+            ground,
+            app.ledger,
+            proposals,
+            app.repo,
+            look=lambda name: consolidating.look(app, name),
+            workspaces=app.desk.workspaces,
+            vertex=lambda name, node: app.desk.workspace(name).nodes.graph.get(node),
+            waiting=lambda: review.summary()["waiting"],
+        ),
+        review=review,
+        archive=Archive(ground, promotions, waiting, app.audit, app.repo),
     )
 
 

@@ -57,10 +57,18 @@ def samples(app: App) -> list[Sample]:
         for what in ("documents", "chunks")
         for scope in ("captures", "vault")
     ]
+    found += _commits(app)
     found += _encoder(app)
     found += _passes(app)
     background, now = app.health.background(), time.time_ns() // 1_000_000
     return [*found, *_jobs(background["jobs"]), *_queue(background["queue"], now), *_watch(background["watch"])]
+
+
+def _commits(app: App) -> Iterator[Sample]:
+    told = app.steward.commits.facts()
+    yield Sample("memex_commits", "Commits made of what Memex wrote.", app.steward.commits.made, "counter")
+    yield Sample("memex_commit_waiting_files", "Files that wait to be committed.", told["waiting"])
+    yield Sample("memex_commit_kept_files", "Files of ours that are kept out of Git's history.", len(told["kept"]))
 
 
 def _encoder(app: App) -> Iterator[Sample]:

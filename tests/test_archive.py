@@ -82,7 +82,7 @@ def test_links_to_it_are_kept_and_it_is_one_commit(world):
     assert "(Captures/Archive/default/Old%20idea.md)" in now
     assert len(world.git("rev-list", f"{before.strip()}..HEAD").split()) == 1
     told = world.git("log", "-1", "--format=%B")
-    assert told.startswith("Archive Old idea")
+    assert told.startswith("Dismiss Old idea")
     assert "Capture-Id: old-idea" in told
     assert "Approved-By: Ann <ann@example.org>" in told
     assert world.git("status", "--porcelain") == ""

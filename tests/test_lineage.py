@@ -159,7 +159,7 @@ HAND = Writer("hand", 7)
         pytest.param(
             ["a,,1", "b,1,2", "u2,2,1"], "1", True, Writer("agent", 1001, "ann", "update"), None, id="taken back"
         ),
-        pytest.param(["k,1,2"], "2", False, None, Writer("agent", 1001, "ann", "update"), id="pruned"),
+        pytest.param(["k,1,2"], "2", False, None, Writer("agent", 7, "ann", "update"), id="pruned"),
         pytest.param(
             ["a,1,2"], "2", False, None, Writer("agent", 1001, "ann", "update"), id="its first entries pruned"
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 
 import pytest
 
@@ -65,10 +66,10 @@ def test_what_is_old_goes_and_what_is_kept_again_stays(past, tmp_path):
 
 def test_it_stays_within_its_bound_and_the_oldest_goes_first(tmp_path):
     past = Past(tmp_path, days=30, most=400_000)
-    raws = [os.urandom(60_000) for _ in range(10)]
+    raws, begun = [os.urandom(60_000) for _ in range(10)], time.time() - 1000
     for at, raw in enumerate(raws):
         past.keep(raw)
-        os.utime(tmp_path / "past" / sha(raw), (2**31 + at, 2**31 + at))
+        os.utime(tmp_path / "past" / sha(raw), (begun + at, begun + at))
     held = [past.holds(sha(raw)) for raw in raws]
     assert held == sorted(held)
     assert 5 <= sum(held) <= 6

@@ -7,11 +7,13 @@ import subprocess
 import pytest
 
 from index.errors import Conflict, NotFound
-from syncd.duties import GitSettings, PromoteSettings
+from syncd.duties import PromoteSettings
+from syncd.marks import marks
 from syncd.note import properties, split
 from syncd.promotable import Taken
 from syncd.promotion import Problem, Rule
-from tests.world import World, until
+from syncd.ticks import answers
+from tests.world import World
 
 CAPTURE = (
     "---\nid: c1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\ncollection: documents\ntags: [herons]\n"
@@ -107,3 +109,325 @@ def test_unpromote_gives_every_byte_back(world, tmp_path):
     with pytest.raises(NotFound):
         promotions(world).unpromote("c1")
     assert promotions(world).promote("c1")["target"] == "Notes/Heron.md"
+
+
+def test_an_edited_note_comes_back_with_its_edits(world, tmp_path):
+    promotions(world).promote("c1", to="Birds")
+    note = world.vault / "Birds/Heron.md"
+    note.write_text(note.read_text().replace("stands in", "left") + "More, see [[Today]].\n")
+    world.write("Late.md", "[[Birds/Heron]]\n")
+    (world.vault / "Daily/Today.md").write_text("Saw [[Birds/Heron|one]] again.\n")
+    world.run()
+    done = promotions(world).unpromote("Birds/Heron.md")
+    back = (world.vault / done["target"]).read_text()
+    assert back.endswith("The heron left the reeds, see [[Pond]] and ![[Pond#Depth|deep]].\nMore, see [[Today]].\n")
+    assert properties(split(back)[0]) == properties(split(capture())[0])
+    assert (world.vault / "Late.md").read_text() == "[[Captures/default/Heron]]\n"
+    assert (world.vault / "Daily/Today.md").read_text() == "Saw [[Captures/default/Heron|one]] again.\n"
+    consistent(world, tmp_path)
+
+
+def test_a_note_that_was_moved_since_is_found_by_its_id(world):
+    promotions(world).promote("c1", to="Birds")
+    (world.vault / "Grey heron.md").write_bytes((world.vault / "Birds/Heron.md").read_bytes())
+    (world.vault / "Birds/Heron.md").unlink()
+    world.run()
+    assert promotions(world).unpromote("c1")["target"] == "Captures/default/Heron.md"
+    assert not (world.vault / "Grey heron.md").exists()
+
+
+def test_nothing_at_the_destination_is_overwritten(world):
+    world.write("Birds/heron.md", "mine\n")  # not even indexed, and spelled otherwise
+    with pytest.raises(Taken, match=r"Birds/heron\.md"):
+        promotions(world).promote("c1", to="birds")
+    assert (world.vault / "Birds/heron.md").read_text() == "mine\n"
+    assert (world.vault / "Captures/default/Heron.md").read_text() == capture()
+
+
+def test_a_name_that_another_note_has_elsewhere_is_not_given_twice(world):
+    world.write("Captures/default/Pond 2.md", "---\nid: p2\ntitle: Pond\n---\nanother pond\n")
+    world.run()
+    assert promotions(world).promote("p2")["target"] == "Notes/Pond 2.md"
+
+
+REFUSED = {
+    "Captures/default/1.md": ("---\nid: pond\n---\nx\n", "same `id`"),
+    "Captures/default/2.md": ("---\nid: x2\na: [\n---\nx\n", "can't be read"),
+    "Captures/default/3 (conflicted copy 2026-11-20).md": ("---\nid: x3\n---\nx\n", "sync program"),
+    "Captures/default/Entities/4.md": ("---\nid: x4\ntype: entity\n---\n", "node"),
+    "Captures/default/5.md": ("---\nid: x5\n---\nghp_a8Fk29dKq0Zx7Vb3Nm5Lp1Rt6Ys4Wc2Eh9Uj\n", "secret"),
+    "Captures/default/6.md": ("---\n{id: x6, promote: true}\n---\nx\n", "line by line"),
+    "Captures/default/7.md": ("---\nid: x7\npromote_to: ../out\n---\nx\n", "one name between slashes"),
+    "Captures/default/8.md": ("---\nid: x8\npromote_to: Captures/work\n---\nx\n", "inbox"),
+    "Captures/default/9.md": ("---\nid: x9\npromote_to: Areas/Pond.md\n---\nx\n", "name of a note"),
+    "Captures/default/10.md": ("---\nid: x10\npromote_to: Link\n---\nx\n", "link or a file"),
+    "Captures/default/11.md": ("---\nid: x11\npromote_to: Link/in\n---\nx\n", "can't be used"),
+}
+
+
+def test_what_can_not_be_promoted_stays_as_it_is(world, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (world.vault / "Link").symlink_to(tmp_path / "outside", target_is_directory=True)
+    for path, (text, _) in REFUSED.items():
+        world.write(path, text)
+    world.run()
+    before = files(world)
+    for path, (_, word) in REFUSED.items():
+        with pytest.raises(Problem, match=word):
+            promotions(world).promote(path)
+    assert files(world) == before
+    assert not list((tmp_path / "outside").iterdir())
+
+
+def stored(world):
+    world.write("Captures/default/Files/report.pdf", b"%PDF the bytes")
+    world.write(
+        "Captures/default/Files/report.pdf.md",
+        '---\nid: f1\ntype: file\nfile: "[[Captures/default/Files/report.pdf]]"\nfile_sha256: x\n---\nThe text.\n',
+    )
+    world.write("Refers.md", "![[report.pdf]] and [r](Captures/default/Files/report.pdf) and [[report.pdf.md]]\n")
+    world.run()
+
+
+def test_a_stored_file_goes_along_and_comes_back(world, tmp_path):
+    stored(world)
+    before = files(world)
+    done = promotions(world).promote("f1", to="Papers")
+    now = files(world)
+    assert done["target"] == "Papers/report.pdf.md"
+    assert now["Papers/report.pdf"] == b"%PDF the bytes"
+    assert not {"Captures/default/Files/report.pdf", "Captures/default/Files/report.pdf.md"} & now.keys()
+    assert b'file: "[[Papers/report.pdf]]"' in now["Papers/report.pdf.md"]
+    assert now["Refers.md"] == b"![[report.pdf]] and [r](Papers/report.pdf) and [[report.pdf.md]]\n"
+    assert "Papers/report.pdf" in world.git("show", "--name-only", "--format=", "HEAD")
+    promotions(world).unpromote("f1")
+    assert files(world) == before
+    consistent(world, tmp_path)
+
+
+def test_a_stored_file_that_another_note_needs_stays(world):
+    stored(world)
+    world.write(
+        "Captures/default/Files/again.md",
+        '---\nid: f2\ntype: file\nfile: "[[Captures/default/Files/report.pdf]]"\n---\nIts text.\n',
+    )
+    world.run()
+    promotions(world).promote("f1", to="Papers")
+    assert (world.vault / "Captures/default/Files/report.pdf").exists()
+    assert b"[[Captures/default/Files/report.pdf]]" in (world.vault / "Papers/report.pdf.md").read_bytes()
+
+
+def test_a_persons_unsaved_work_in_git_stays_out_of_the_commit(world):
+    today = world.vault / "Daily/Today.md"
+    today.write_text(today.read_text() + "a thought of mine\n")
+    world.write("Staged.md", "staged by hand\n")
+    world.git("add", "Staged.md")
+    world.run()
+    done = promotions(world).promote("c1", to="Birds")
+    assert done["left_out"] == ["Daily/Today.md"]
+    assert today.read_text() == "Saw [[Birds/Heron|one]] and [[Heron]].\na thought of mine\n"
+    assert "Daily/Today.md" not in world.git("show", "--name-only", "--format=", "HEAD")
+    assert world.git("status", "--porcelain").splitlines() == [" M Daily/Today.md", "A  Staged.md"]
+
+
+def test_a_vault_without_git_promotes_too(tmp_path):
+    world = World(tmp_path)
+    world.write("Captures/default/Heron.md", capture())
+    world.run()
+    done = promotions(world).promote("c1")
+    assert (done["target"], done["commit"]) == ("Notes/Heron.md", "")
+    promotions(world).unpromote("c1")
+    world.close()
+
+
+def test_rules_and_names_are_the_owners(tmp_path):
+    own = PromoteSettings(folder="Inbox/Sorted", name="{date} {title}", rules=(Rule("Birds", tag="herons"),))
+    world = World(tmp_path, promote=own)
+    world.write("Captures/default/Heron.md", capture())
+    world.write("Captures/default/Other.md", capture().replace("c1", "c2").replace("herons", "ducks"))
+    world.run()
+    assert promotions(world).promote("c1")["target"] == "Birds/2026-11-20 Heron.md"
+    assert promotions(world).promote("c2")["target"] == "Inbox/Sorted/2026-11-20 Other.md"
+    world.close()
+
+
+# Marks
+
+
+def marked(world):
+    world.app.steward.marked.run()
+
+
+def test_a_tick_is_carried_out_once_it_is_quiet(world, tmp_path):
+    world.write("Captures/default/Heron.md", capture("promote: true\npromote_to: Birds\n"))
+    world.run()
+    before = files(world)
+    marked(world)
+    assert "Birds/Heron.md" in files(world)
+    head = world.git("log", "-1", "--format=%B")
+    assert "Memex-Tool: mark" in head
+    assert "Approved-By: Ann <ann@example.org>" in head
+    assert world.git("status", "--porcelain") == ""
+    promotions(world).unpromote("c1")
+    back = {path: raw.replace(b"promote: true", b"promote: false") for path, raw in before.items()}
+    assert files(world) == back
+    marked(world)
+    assert files(world) == back, "the tick is off"
+    consistent(world, tmp_path)
+
+
+def test_nothing_is_done_while_git_or_somebody_is_at_work(world):
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.run()
+    merging = world.vault / ".git/MERGE_HEAD"
+    merging.write_text("0" * 40)
+    marked(world)
+    assert (world.vault / "Captures/default/Heron.md").exists()
+    merging.unlink()
+    marked(world)
+    assert (world.vault / "Notes/Heron.md").exists()
+
+
+def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world):
+    file = world.write("Captures/default/Heron.md", capture("promote: true\npromote_to: ../out\n"))
+    world.run()
+    marked(world)
+    text = file.read_text()
+    assert "one name between slashes" in (marks(text).promote_problem or "")
+    assert text.replace(next(line for line in text.splitlines(True) if "promote_problem" in line), "") == capture(
+        "promote: true\npromote_to: ../out\n"
+    )
+    facts = world.app.steward.marked.facts()
+    assert [one["path"] for one in facts["problems"]] == ["Captures/default/Heron.md"]
+    seq = world.app.audit.head.seq
+    world.run()
+    marked(world)
+    marked(world)
+    assert world.app.audit.head.seq == seq, "told once"
+    file.write_text(file.read_text().replace("../out", "Birds"))
+    world.run()
+    marked(world)
+    assert "promote_problem" not in (world.vault / "Birds/Heron.md").read_text()
+    assert world.app.steward.marked.facts()["problems"] == []
+
+
+def test_a_problem_goes_with_the_mark(world):
+    file = world.write("Captures/default/Heron.md", capture("promote: true\npromote_to: .x\n"))
+    world.run()
+    marked(world)
+    file.write_text(file.read_text().replace("promote: true", "promote: false"))
+    world.run()
+    marked(world)
+    assert file.read_text() == capture("promote: false\npromote_to: .x\n")
+
+
+def asked(world):
+    (note,) = (world.vault / "Captures/Reports").glob("Merge *.md")
+    return note
+
+
+def taken(world):
+    world.write("Notes/Heron.md", "An old note, ```` and all.\r\n")
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.run()
+    marked(world)
+    world.run()
+
+
+def tick(world, choice):
+    note = asked(world)
+    lines = [line for line in note.read_text().splitlines() if line.startswith("- [ ]")]
+    (line,) = [line for line in lines if choice in line]
+    note.write_text(note.read_text().replace(line, line.replace("[ ]", "[x]")))
+    proposals = world.app.steward.proposals
+    assert len(proposals.answered(answers([note.read_text()]))) == 1
+    (done,) = proposals.carry().values()
+    return done
+
+
+def test_a_taken_destination_is_asked_about_in_a_note(world):
+    before = files(world)
+    taken(world)
+    text = asked(world).read_text()
+    assert text.count("- [ ]") == 3
+    assert "`````diff" in text
+    assert "-An old note, ```` and all." in text
+    assert files(world)["Notes/Heron.md"] == b"An old note, ```` and all.\r\n"
+    problem = marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
+    assert problem == "Notes/Heron.md is there already, and is not overwritten; see [[Merge Heron]]"
+    marked(world)
+    world.run()
+    marked(world)
+    assert asked(world).read_text() == text, "asked once"
+    assert before.keys() < files(world).keys()
+
+
+def test_ticking_another_name_promotes_under_it(world, tmp_path):
+    taken(world)
+    done = tick(world, "Promote the capture as")
+    assert (done.done, done.said) == (True, "promoted as [[Notes/Heron 2|Heron 2]]")
+    assert (world.vault / "Notes/Heron 2.md").exists()
+    assert not (world.vault / "Captures/default/Heron.md").exists()
+    assert (
+        world.vault / "Daily/Today.md"
+    ).read_text() == "Saw [[Notes/Heron 2|one]] and [[Heron]].\n"  # which led to the other
+    consistent(world, tmp_path)
+
+
+def test_ticking_append_puts_the_text_behind_the_note_that_is_there(world, tmp_path):
+    taken(world)
+    assert tick(world, "Append").done
+    raw = (world.vault / "Notes/Heron.md").read_bytes()
+    assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()
+    assert not (world.vault / "Captures/default/Heron.md").exists()
+    assert (world.vault / "Daily/Today.md").read_text() == "Saw [[Notes/Heron|one]] and [[Heron]].\n"
+    consistent(world, tmp_path)
+
+
+def test_ticking_leave_takes_the_mark_off(world):
+    taken(world)
+    assert tick(world, "Leave").done
+    assert (world.vault / "Captures/default/Heron.md").read_text() == capture("promote: false\n")
+
+
+def test_what_was_changed_since_it_was_shown_is_not_merged(world):
+    taken(world)
+    (world.vault / "Notes/Heron.md").write_text("edited since\n")
+    done = tick(world, "Append")
+    assert (done.done, done.said) == (False, "Notes/Heron.md was changed since")
+    assert (world.vault / "Notes/Heron.md").read_text() == "edited since\n"
+    assert (world.vault / "Captures/default/Heron.md").exists()
+
+
+def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path):
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.git("add", "-A")
+    world.git("commit", "-qm", "ticked on the phone", "--date=2026-11-21T08:00:00Z")
+    worlds = []
+    for name in ("one", "two"):
+        subprocess.run(["git", "clone", "-q", str(world.vault), str(tmp_path / name / "vault")], check=True)
+        other = World(tmp_path / name)
+        other.run()
+        other.app.sync.ready.set()
+        other.app.steward.marked.run()
+        worlds.append(other)
+    one, two = map(files, worlds)
+    assert one == two
+    assert "Notes/Heron.md" in one
+    moment = world.git("log", "-1", "--format=%cI").strip()
+    assert properties(split(one["Notes/Heron.md"].decode())[0])["promoted_at"][:19] == moment[:19]
+    for other in worlds:
+        other.close()
+
+
+def test_a_change_that_comes_in_between_is_never_lost(world):
+    """An agent's write, or a person's, that comes after the plan was made: nothing of the promotion has come about then."""
+    own = promotions(world)
+    plan = own.planned(world.app.steward.ground.capture("c1"), to="Birds")
+    (world.vault / "Captures/default/Heron.md").write_text("a person's own words\n")
+    before = files(world)
+    (outcome,) = own.carry([plan])
+    assert isinstance(outcome, Conflict)
+    assert files(world) == before
+    with pytest.raises(Conflict):
+        own.planned(world.app.steward.ground.capture("c1"))

@@ -1,6 +1,7 @@
 """Where links lead, and how they go on leading there when files move."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,87 @@ def test_a_name_that_needs_quoting_is_quoted_where_it_stands():
 def test_links_of_a_note_that_moves_itself_are_kept_too():
     written, lost = moved("[[./Note]] [[../Note]] [[Note]] ![[pic.png]]", old="a/Home.md", new="b/Home.md")
     assert (written, lost) == ("[[../a/Note]] [[../Note]] [[Note]] ![[pic.png]]", [])
+
+
+def test_the_text_of_a_markdown_link_that_is_the_old_name_becomes_the_new_one():
+    text = "[Only here](deep/er/Only%20here.md) [Only here.md](deep/er/Only%20here.md) [other](deep/er/Only%20here.md) ![Only here](deep/er/Only%20here.md) [[deep/er/Only here|Only here]]"
+    written, _ = moved(text, **{"deep/er/Only here.md": "Kept/New.md"})
+    assert (
+        written
+        == "[New](Kept/New.md) [New.md](Kept/New.md) [other](Kept/New.md) ![Only here](Kept/New.md) [[Kept/New|Only here]]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[![[deep/er/Only here]]](deep/er/Only%20here.md)", "[![[K/Only here]]](K/Only%20here.md)"),
+        ("[[a] b](deep/er/Only%20here.md)", "[[a] b](K/Only%20here.md)"),
+        ("[[  deep/er/Only here  |x]]", "[[  K/Only here  |x]]"),
+        ("> [x](deep/er/Only%20here.md#A\n> 't')", "> [x](K/Only%20here.md#A\n> 't')"),
+        ("[x](deep\\/er/Only%20here.md)", "[x](K/Only%20here.md)"),
+        ("[x](deep/er/Only%20here.md%23A)", "[x](K/Only%20here.md%23A)"),
+        ("---\nup: [[deep/er/Only here]]\n---\n", "---\nup: [[K/Only here]]\n---\n"),
+        ('---\nup: "[[deep\\/er/Only\\x20here]]"\n---\n', '---\nup: "[[K/Only here]]"\n---\n'),
+        ("---\na: {b: ['[[deep/er/Only here]]']}\n---\n", "---\na: {b: ['[[K/Only here]]']}\n---\n"),
+        ("---\na: >\n  x [[deep/er/Only here]]\n  y\n---\n", "---\na: >\n  x [[K/Only here]]\n  y\n---\n"),
+        ('---\na: "[x](deep/er/Only%20here.md)"\n---\n', '---\na: "[x](K/Only%20here.md)"\n---\n'),
+        (
+            "\ufeff---\r\na: '[[deep/er/Only here]]'\r\n---\r\n\udcff",
+            "\ufeff---\r\na: '[[K/Only here]]'\r\n---\r\n\udcff",
+        ),
+        ("key:: [[deep/er/ONLY HERE]]", "key:: [[K/Only here]]"),
+    ],
+)
+def test_links_are_found_where_others_are_around_them(before, after):
+    assert moved(before, **{"deep/er/Only here.md": "K/Only here.md"}) == (after, [])
+
+
+@pytest.mark.parametrize("name", ["a#b", "a[[b", "a]]b", "a ", "a|b", "a\\"])
+def test_a_name_that_no_wikilink_can_hold_is_told_and_left(name):
+    text = "[[deep/er/Only here]]"
+    assert moved(text, **{"deep/er/Only here.md": f"K/{name}.md"}) == (text, ["deep/er/Only here"])
+
+
+def test_properties_that_can_not_be_read_are_left_and_told():
+    text = "---\na: '[[deep/er/Only here]]\n---\n"
+    assert moved(text, **{"deep/er/Only here.md": "K/X.md"}) == (text, ["deep/er/Only here"])
+
+
+def test_a_name_that_would_change_how_properties_are_built_is_not_put_there():
+    text = "---\na: see [[deep/er/Only here]]\nb: '[[deep/er/Only here]]'\n---\n[[deep/er/Only here]]"
+    written, lost = moved(text, **{"deep/er/Only here.md": "K/x: y.md"})
+    assert (written, lost) == (text.replace("---\n[[deep/er/Only here]]", "---\n[[K/x: y]]"), ["deep/er/Only here"] * 2)
+
+
+@pytest.mark.parametrize(
+    ("relative", "before", "after"),
+    [
+        (False, "[[Twin]]", "[[K/Twin]]"),
+        (True, "[[Twin]]", "[[../K/Twin]]"),
+        (False, "[[a/Home2]]", "[[K/Home2]]"),
+        (True, "[[./Home2]]", "[[../K/Home2]]"),
+    ],
+)
+def test_where_a_link_leaves_the_choice_the_setting_of_the_vault_is_followed(relative, before, after):
+    files = ["a/Twin.md", "b/Twin.md", "a/Home.md", "a/Home2.md"]
+    moves = {"a/Twin.md": "K/Twin.md", "a/Home2.md": "K/Home2.md"}
+    move = Move(moves, Paths(files), Paths(moves.get(path, path) for path in files), relative)
+    assert relinked(before, "a/Home.md", "a/Home.md", move) == (after, [])
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["[[", "[", "](", "[](", "[a](", "[[a|", "![", "\\(", "> ", "$a", "`a", "<!--", "%%", "[a]: ", "%23", "[x](a"],
+)
+def test_a_text_of_nothing_but_marks_is_read_in_linear_time(piece):
+    short, long = (piece * (size // len(piece)) for size in (20_000, 200_000))
+    times = []
+    for text in (short, long):
+        begun = time.process_time()
+        moved(text, **{"deep/er/Only here.md": "K/X.md"})
+        times.append(time.process_time() - begun)
+    assert times[1] < 60 * times[0] + 0.5
 
 
 NAMES = st.sampled_from(["Note", "note 2", "Ünder", "pic.png", "v1.2", "x(1)", "a'b", "100%", "日本"])

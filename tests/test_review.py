@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from syncd import review
 from syncd.base_table import base_table
 from syncd.duties import ReviewSettings
 from syncd.note import properties, split
-from syncd import review
 from syncd.suggest import Suggestions
 from tests.bases import Base, Note
 from tests.world import PROMPT, World

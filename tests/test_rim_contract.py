@@ -84,7 +84,9 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     assert hit["chunk_content"] in text
     assert 0 < hit["score"] <= 1
     whole = good(space, dialect, "get_thought", id=made["id"])
-    assert set(whole) == THOUGHT | {"id", "content", "content_hash", "version", "chunks"}
+    assert set(whole) == THOUGHT | {"id", "content", "content_hash", "version", "chunks", "created_by", "updated_by"}
+    surface = {"by": "agent", "key": space.name, "tool": "capture_thought", "at": whole["created_by"]["at"]}
+    assert (whole["created_by"], whole["updated_by"]) == (surface, None)
     assert whole["content"] == text
     assert whole["chunks"] == [{"ordinal": 0, "content": hit["chunk_content"]}]
     assert whole["metadata"] == hit["metadata"] == {"a": {"b": [1, None, "x"]}}

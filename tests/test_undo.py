@@ -272,3 +272,36 @@ def test_a_note_that_changes_at_the_very_moment_is_left_alone(world):
     made = taking.carried_out(steps, lambda *_: None)
     assert [step.reason for step in made.skipped] == [JUST_NOW]
     assert (world.vault / kept.path).read_text() == "mine"
+
+
+# Who wrote it, as agents are told
+
+
+def test_who_wrote_a_thought_is_told_and_nothing_of_another_workspace(world):
+    ours = capture(world, "one")
+    assert writers(world, ours) == (("agent", "claude", "capture_thought"), None)
+    update(world, ours.id, "two", key="codex")
+    assert writers(world, ours) == (("agent", "claude", "capture_thought"), ("agent", "codex", "kb_update_note"))
+    undo(world, ours.id)
+    assert writers(world, ours) == (("agent", "claude", "capture_thought"), None)
+    file = world.vault / ours.path
+    file.write_bytes(file.read_bytes() + b"mine")
+    world.run()
+    assert writers(world, ours)[1] == ("hand", "", "")
+    update(world, ours.id, "three", key="codex")
+    world.app.desk.create_workspace("work")
+    file.rename(world.vault / "Captures/work/one.md")
+    world.run()
+    assert writers(world, ours, "work") == (("hand", "", ""), ("hand", "", ""))
+
+
+def test_a_note_of_a_person_is_told_as_one(world):
+    world.write("Captures/default/mine.md", "mine")
+    world.run()
+    (record,) = space(world).recent()
+    assert writers(world, record) == (("hand", "", ""), None)
+
+
+def writers(world, record, name="default"):
+    there = space(world, name)
+    return tuple(one and (one.by, one.key, one.tool) for one in there.writers(there.record(record.id)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import audit, convert, graph, kb, retrieval, speed, suggest, week
+from tests.bench import audit, consolidate, convert, graph, kb, retrieval, speed, suggest, week
 from tests.bench.measure import ROOT, Row
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
@@ -31,6 +31,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
         "files": lambda: kb.files(work),
         "large": lambda: kb.large(work),
         "graph": lambda: graph.graph(work),
+        "consolidate": lambda: consolidate.consolidate(work),
         "suggest": lambda: suggest.suggest(work, data),
         "real": lambda: speed.real_vault(work, data),
         "100k": lambda: speed.at_100k(work),

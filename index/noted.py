@@ -1,0 +1,33 @@
+"""What the catalog knows of all documents of a workspace at once, as little of each as can be compared.
+
+Law, tested: the answers depend on the documents and not on the order in which they were written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from index.catalog import Catalog
+from index.identity import stem
+from index.model import Noted
+
+
+def noted(catalog: Catalog, workspace: str) -> list[Noted]:
+    """The documents of `workspace`, in order of their ids."""
+    rows = catalog.rows(
+        "select id, key, path, title, type, tags, source, created_at, updated_at, content_hash from records "
+        "where workspace = ? order by id",
+        workspace,
+    )
+    return [
+        Noted(id, key, path, title, type, tuple(json.loads(tags)), *rest)
+        for id, key, path, title, type, tags, *rest in rows
+    ]
+
+
+def links(catalog: Catalog, but: Sequence[str] = ()) -> set[str]:
+    """The names, as `stem` has them, to which notes link, but for links to themselves and notes below the folders `but`."""
+    rows = catalog.rows("select distinct path, target from links where target <> ''")
+    own = catalog.rows("select distinct path, link from memo_relations where link <> ''")
+    folders = tuple(f"{folder}/" for folder in but)
+    return {stem(to) for path, to in (*rows, *own) if stem(to) != stem(path) and not path.startswith(folders)}

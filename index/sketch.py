@@ -1,0 +1,181 @@
+"""What a text is made of, in a few numbers: enough to find, among tens of thousands, the texts that share words with it.
+
+A text is its words, stemmed roughly, and a sample of its runs of three words. Equal runs have equal numbers everywhere, and
+which are sampled depends on the run alone, so samples of two texts can be compared (Broder, "On the resemblance and
+containment of documents", 1997).
+
+Law, tested: what two texts share does not depend on the other texts, nor on the order of all."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.tags import bare
+
+RUN: Final = 3  # words
+SAMPLED: Final = 24  # runs of a text that are kept at least, if it has so many
+EVERY: Final = 8  # and one of so many beyond
+CROWD: Final = 24  # texts from which on a run is a form that people fill in, and brings nobody together
+RARE: Final = 12  # texts that a word may bring together
+PAIRS: Final = 2_000_000  # that are brought together by one kind of evidence; rarer words count first
+
+Words: TypeAlias = NDArray[np.uint32]
+Runs: TypeAlias = NDArray[np.uint64]
+Pairs: TypeAlias = NDArray[np.int64]  # [n, 2], the lower number first, in order
+
+_WORD = re.compile(r"[^\W_]+")
+_WIDE = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff々〆]+")
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """One text."""
+
+    words: Words  # in order, each once
+    runs: Runs  # a sample
+
+
+def stem(word: str) -> str:
+    """What most forms of a word begin with."""
+    return word[:6] if len(word) > 6 else word
+
+
+def pieces(text: str) -> list[str]:
+    """The words of a text, stemmed, in order; of scripts without blanks every two characters."""
+    found = []
+    for word in _WORD.findall(bare(text)):
+        if word.isascii() or not _WIDE.search(word):
+            found.append(stem(word))
+            continue
+        at = 0
+        for wide in _WIDE.finditer(word):
+            if wide.start() > at:
+                found.append(stem(word[at : wide.start()]))
+            run = wide[0]
+            found += [run[n : n + 2] for n in range(max(1, len(run) - 1))]
+            at = wide.end()
+        if at < len(word):
+            found.append(stem(word[at:]))
+    return found
+
+
+def sketch(text: str) -> Sketch:
+    """What `text` is made of."""
+    numbers = np.fromiter((zlib.crc32(word.encode("utf-8", "replace")) for word in pieces(text)), np.uint32)
+    return Sketch(np.unique(numbers), sampled(_runs(numbers)))
+
+
+def merged(parts: Sequence[Sketch]) -> Sketch:
+    """The sketch of a text that was read in parts."""
+    if len(parts) == 1:
+        return parts[0]
+    words = np.unique(np.concatenate([part.words for part in parts]))
+    return Sketch(words, sampled(np.concatenate([part.runs for part in parts])))
+
+
+def sampled(runs: Runs) -> Runs:
+    """Those of `runs` that stand for all."""
+    runs = np.unique(runs)
+    few = runs[: max(SAMPLED, int(np.searchsorted(runs, np.uint64(2**64 // EVERY))))]
+    return few.copy()  # else all stay in memory
+
+
+def _runs(numbers: Words) -> Runs:
+    if not len(numbers):
+        return np.empty(0, np.uint64)
+    wide = np.concatenate([numbers, np.zeros(max(0, RUN - len(numbers)), np.uint32)]).astype(np.uint64)
+    total = np.zeros(len(wide) - RUN + 1, np.uint64)
+    for place in range(RUN):
+        total = _mixed(total + wide[place : len(wide) - RUN + 1 + place] + np.uint64(place + 1))
+    return total
+
+
+def _mixed(values: Runs) -> Runs:
+    """Splitmix64's last steps, so that the least numbers are any."""
+    values = values * _MIX
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
+    """The texts of which one has at least this part of the other's sampled runs."""
+    sizes = np.array([len(one.runs) for one in sketches], np.int64)
+    owners = np.repeat(np.arange(len(sketches)), sizes)
+    values = np.concatenate([one.runs for one in sketches]) if sketches else np.empty(0, np.uint64)
+    pairs, counts = _together(values, owners, CROWD, np.ones(CROWD + 1, np.float32))
+    if not len(pairs):
+        return pairs
+    share = counts / np.maximum(1, np.minimum(sizes[pairs[:, 0]], sizes[pairs[:, 1]]))
+    return np.asarray(pairs[(share >= least) & ((counts >= 2) | (share == 1))])
+
+
+def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
+    """The texts that share rare words; `least`: how many, one that only two texts have counting 1."""
+    owners = np.repeat(np.arange(len(sketches)), [len(one.words) for one in sketches])
+    values = np.concatenate([one.words for one in sketches]) if sketches else np.empty(0, np.uint32)
+    worth = 1 / np.log2(np.maximum(2, np.arange(RARE + 1)))
+    pairs, weights = _together(values, owners, RARE, worth.astype(np.float32))
+    return np.asarray(pairs[weights >= least])
+
+
+def overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:
+    """Which part of the words of the one with fewer the other has too, by pair."""
+    sizes = np.array([len(one.words) for one in sketches], np.int64)
+    found = np.zeros(len(pairs), np.float32)
+    for n, (a, b) in enumerate(pairs.tolist()):
+        one, other = (a, b) if sizes[a] <= sizes[b] else (b, a)
+        if sizes[one]:
+            words, others = sketches[one].words, sketches[other].words
+            at = np.minimum(np.searchsorted(others, words), len(others) - 1)
+            found[n] = np.count_nonzero(others[at] == words) / sizes[one]
+    return found
+
+
+def ranked(pairs: Pairs, share: NDArray[np.float32], least: float) -> Pairs:
+    """The pairs that share at least this part, those that share most first."""
+    kept = share >= least
+    pairs, share = pairs[kept], share[kept]
+    return np.asarray(pairs[np.lexsort((pairs[:, 1], pairs[:, 0], -share))])
+
+
+def union(parts: Iterable[Pairs]) -> Pairs:
+    """All of these pairs, each once."""
+    known = [part for part in parts if len(part)]
+    return np.unique(np.concatenate(known), axis=0) if known else np.empty((0, 2), np.int64)
+
+
+def _together(
+    values: NDArray[np.uint32] | Runs, owners: NDArray[np.int64], most: int, worth: NDArray[np.float32]
+) -> tuple[Pairs, NDArray[np.float32]]:
+    """The pairs of owners that have a value in common that at most `most` have, and the worth of all these values.
+
+    Worth is by the number of owners of a value; owners have each value once."""
+    order = np.argsort(values, kind="stable")
+    values, owners = values[order], owners[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if len(values) else np.empty(0, int)
+    sizes = np.diff(np.append(starts, len(values)))
+    keys, weights, left = [], [], PAIRS
+    for size in range(2, most + 1):
+        groups = starts[sizes == size]
+        if not len(groups) or left <= 0:
+            continue
+        groups = groups[: max(1, left // (size * (size - 1) // 2))]
+        members = np.sort(owners[groups[:, None] + np.arange(size)], axis=1)
+        a, b = np.triu_indices(size, 1)
+        keys.append((members[:, a].astype(np.int64) << 32 | members[:, b]).ravel())
+        weights.append(np.full(len(keys[-1]), worth[size], np.float32))
+        left -= len(keys[-1])
+    if not keys:
+        return np.empty((0, 2), np.int64), np.empty(0, np.float32)
+    found, at = np.unique(np.concatenate(keys), return_inverse=True)
+    totals = np.bincount(at, np.concatenate(weights)).astype(np.float32)
+    return np.stack([found >> 32, found & 0xFFFFFFFF], axis=1), totals

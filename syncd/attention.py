@@ -1,0 +1,281 @@
+"""What of a workspace's captures needs attention: copies, what newer notes contradict, what nobody uses, tags to merge.
+
+Notes are compared where they share runs of words or rare words, or are near in meaning, the likeliest first and no more than
+`LOOKED_AT` pairs, so that the time is bounded whatever there is; what that left out is said.
+
+Laws, tested: the same values give the same findings in whatever order they come; a note that shares nothing with others
+changes no finding about them; a note is found to be one thing to another, not two."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from index import similar, sketch
+from index.model import Noted
+from index.similar import Matrix
+from index.sketch import Pairs, Sketch
+from syncd.claims import Claims
+from syncd.contrary import Against, Said, contrary
+from syncd.findings import Finding, Kind, Quote, key_of
+from syncd.secrets import redacted
+from syncd.synonyms import synonyms
+from syncd.twins import Twin, twin
+
+LIMIT: Final = 50  # of each list
+LOOKED_AT: Final = 20_000  # pairs of notes whose sentences are compared
+NEIGHBOURS: Final = 6  # notes nearest in meaning that each is compared with
+NEAR: Final = 0.6  # from this cosine on
+RUNS: Final = 0.25  # of the runs of three words of the shorter one
+RARE: Final = 1.6  # rare words, by how rare they are
+SHARED: Final = 0.3  # of the words of the shorter one, without which nothing else counts
+BATCH: Final = 256  # pairs whose texts are read at a time
+HELD: Final = 1_500  # notes whose claims are kept at hand
+SERIES: Final = 4  # notes that say the same of other figures: a log, of which each is true
+QUOTED: Final = 240  # characters of a sentence
+QUOTES: Final = 4  # of what only a copy says
+OLD_MS: Final = 180 * 86_400_000  # before a capture may be called unused
+
+# The texts of some captures, by their numbers; what is gone is left out. And: go on, or raise.
+Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
+GoOn: TypeAlias = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What comparing notes found, and how many pairs of those worth it were not looked at."""
+
+    duplicates: tuple[Finding, ...]
+    near: tuple[Finding, ...]
+    supersedes: tuple[Finding, ...]
+    left_out: int
+
+
+def likely(sketches: Sequence[Sketch], rows: Sequence[int], matrix: Matrix, go_on: GoOn) -> Pairs:
+    """The pairs of notes that are worth comparing, the likeliest first. `rows`: which note each row of `matrix` is."""
+    runs = sketch.sharing_runs(sketches, RUNS)
+    go_on()
+    words = sketch.sharing_words(sketches, RARE)
+    go_on()
+    found = sketch.union((runs, words, similar.close(matrix, rows, NEIGHBOURS, NEAR)))
+    go_on()
+    share = sketch.overlap(sketches, found)
+    return sketch.ranked(found, share, SHARED)
+
+
+def compared(
+    workspace: str,
+    captures: Sequence[Noted],
+    pairs: Pairs,
+    texts: Texts,
+    places: Mapping[str, int],
+    *,
+    go_on: GoOn = lambda: None,
+    looked_at: int = LOOKED_AT,
+) -> Compared:
+    """What the sentences of these pairs say of each other. `captures`: in order of their ids."""
+    looked = sorted(map(tuple, pairs[:looked_at].tolist()))
+    read = Read(captures, texts, Claims(places))
+    copies: list[tuple[int, int, Twin]] = []
+    against: list[tuple[int, int, tuple[Against, ...]]] = []
+    for start in range(0, len(looked), BATCH):
+        go_on()
+        some = looked[start : start + BATCH]
+        read.ahead({n for pair in some for n in pair})
+        for a, b in some:
+            older, newer = _in_order(a, b, captures)
+            one, other = read.said.get(older), read.said.get(newer)
+            if one is None or other is None:
+                continue
+            if sentences := contrary(one[1], other[1]):
+                if _later(captures[older], captures[newer]):
+                    against.append((older, newer, sentences))
+            elif found := twin(one, other):
+                copies.append((older, newer, found))
+    duplicates, near = _copies(workspace, captures, copies)
+    return Compared(duplicates, near, _superseded(workspace, captures, against), max(0, len(pairs) - looked_at))
+
+
+@dataclass(slots=True)
+class Read:
+    """The texts and claims of the notes that are looked at just now."""
+
+    captures: Sequence[Noted]
+    texts: Texts
+    claims: Claims
+    said: dict[int, tuple[str, Said]] = field(default_factory=dict)
+
+    def ahead(self, numbers: Collection[int]) -> None:
+        """Have these at hand, and forget others if they are too many."""
+        if len(self.said) > HELD:
+            self.said = {n: said for n, said in self.said.items() if n in numbers}
+        for n, text in sorted(self.texts(sorted(set(numbers) - self.said.keys())).items()):
+            self.said[n] = (text, Said.of(*self.claims.of(self.captures[n].title, text)))
+
+
+def _in_order(a: int, b: int, captures: Sequence[Noted]) -> tuple[int, int]:
+    """The older first."""
+    one, other = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
+    return one, other
+
+
+def _later(older: Noted, newer: Noted) -> bool:
+    """Whether there is no doubt which of two was said later: an old note that was edited since may be the truer one."""
+    changed = older.created_at if older.updated_at is None else older.updated_at
+    return older.created_at < newer.created_at and changed < (newer.updated_at or newer.created_at)
+
+
+def _copies(
+    workspace: str, captures: Sequence[Noted], copies: Sequence[tuple[int, int, Twin]]
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Each copy with the best of those that it could be merged into, none of them a copy itself."""
+    kept_of: dict[int, tuple[float, int, Twin]] = {}
+    for older, newer, found in copies:
+        kept, copy = (older, newer) if found.kept == 0 else (newer, older)
+        known = kept_of.get(copy)
+        if known is None or (-found.score, kept) < (-known[0], known[1]):
+            kept_of[copy] = (found.score, kept, found)
+    # Of a ring of copies, one stays: the one whose copies are surest is left.
+    chosen: dict[int, tuple[float, int, Twin]] = {}
+    for copy, (score, kept, found) in sorted(kept_of.items(), key=lambda item: (-item[1][0], item[0])):
+        if kept not in chosen and all(copy != other for _, other, _ in chosen.values()):
+            chosen[copy] = (score, kept, found)
+    whole: list[Finding] = []
+    near: list[Finding] = []
+    for copy, (score, kept, found) in chosen.items():
+        how = {
+            "equal": "word for word the same",
+            "edited": "the same but for small edits",
+            "part": "what the second says, the first says too",
+            "words": "the same in other words",
+        }[found.how]
+        more = f"; only the second says {quoted(found.lost[0])}" if found.lost else ""
+        quotes = tuple(Quote(captures[copy].id, quoted(text, QUOTED)) for text in found.lost[:QUOTES])
+        finding = _finding(
+            workspace, "merge-duplicates", [captures[kept], captures[copy]], score, f"{how}{more}", quotes
+        )
+        (whole if found.how == "equal" else near).append(finding)
+    return _best(whole), _best(near)
+
+
+def _superseded(
+    workspace: str, captures: Sequence[Noted], against: Sequence[tuple[int, int, tuple[Against, ...]]]
+) -> tuple[Finding, ...]:
+    """Each older note with the newest that says otherwise, unless they are entries of a log."""
+    logs = _series([(older, newer) for older, newer, _ in against])
+    newest: dict[int, tuple[int, tuple[Against, ...]]] = {}
+    for older, newer, found in against:
+        if older in logs and not any(one.changed for one in found):
+            continue
+        known = newest.get(older)
+        if known is None or (captures[newer].created_at, captures[newer].id) > (
+            captures[known[0]].created_at,
+            captures[known[0]].id,
+        ):
+            newest[older] = (newer, found)
+    findings = []
+    for older, (newer, found) in newest.items():
+        before, after = found[0].difference
+        reason = f"the newer says {quoted(after, 60)} where the older says {quoted(before, 60)}"
+        quotes = tuple(
+            quote
+            for one in found
+            for quote in (
+                Quote(captures[newer].id, quoted(one.newer, QUOTED)),
+                Quote(captures[older].id, quoted(one.older, QUOTED)),
+            )
+        )
+        both = [captures[newer], captures[older]]
+        findings.append(_finding(workspace, "supersede", both, found[0].score, reason, quotes))
+    return _best(findings)
+
+
+def _series(pairs: Sequence[tuple[int, int]]) -> set[int]:
+    """The notes of groups of `SERIES` and more that all stand against each other."""
+    group: dict[int, int] = {}
+
+    def top(n: int) -> int:
+        while group.setdefault(n, n) != n:
+            n = group[n]
+        return n
+
+    for one, other in pairs:
+        a, b = sorted((top(one), top(other)))
+        group[b] = a
+    members: dict[int, list[int]] = defaultdict(list)
+    for n in list(group):
+        members[top(n)].append(n)
+    return {n for own in members.values() if len(own) >= SERIES for n in own}
+
+
+def unused(
+    workspace: str,
+    captures: Sequence[Noted],
+    *,
+    linked: Collection[str],
+    found: Mapping[str, int],
+    now: int,
+    old_ms: int = OLD_MS,
+) -> tuple[Finding, ...]:
+    """Captures that are old, were never changed, and to which no note links; nor were they found since `now - old_ms`.
+
+    `linked`: the ids of those that a note links to; `found`: when a search last answered with each (epoch ms)."""
+    findings = []
+    for one in captures:
+        age = now - one.created_at
+        if age < old_ms or one.updated_at is not None or one.id in linked or one.type != "note":
+            continue
+        if now - found.get(one.id, one.created_at) < old_ms:
+            continue
+        days = age // 86_400_000
+        score = min(1.0, age / (4 * old_ms))
+        reason = f"nobody has changed or linked it in the {days} days since it was captured"
+        findings.append(_finding(workspace, "archive", [one], round(score, 3), reason))
+    return _best(findings)
+
+
+def vocabulary(workspace: str, captures: Sequence[Noted], places: Mapping[str, int]) -> tuple[Finding, ...]:
+    """The tags that are one."""
+    uses: dict[str, list[int]] = defaultdict(list)
+    for n, one in enumerate(captures):
+        for tag in one.tags:
+            uses[tag].append(n)
+    return tuple(
+        Finding(
+            kind="tag-merge",
+            key=key_of(workspace, "tag-merge", (), (one.kept, one.merged)),
+            workspace=workspace,
+            ids=(),
+            would=(one.kept, one.merged),
+            hashes=(),
+            score=one.score,
+            reason=one.reason,
+        )
+        for one in synonyms(uses, places)
+    )
+
+
+def quoted(text: str, most: int = 120) -> str:
+    """A text of a note as it may stand in a sentence: on one line, without secrets, cut."""
+    text = " ".join(redacted(text).split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _finding(  # noqa: PLR0917 - a value is filled in
+    workspace: str,
+    kind: Kind,
+    captures: Sequence[Noted],
+    score: float,
+    reason: str,
+    quotes: tuple[Quote, ...] = (),
+) -> Finding:
+    """A finding about `captures`, in the order of its kind."""
+    ids = tuple(one.id for one in captures)
+    hashes = tuple(one.content_hash for one in captures)
+    return Finding(kind, key_of(workspace, kind, ids, ()), workspace, ids, (), hashes, score, reason, quotes)
+
+
+def _best(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda one: (-one.score, one.key)))

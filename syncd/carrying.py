@@ -1,0 +1,287 @@
+"""Carry out what was proposed about captures and has been accepted: several files, all of them or none, in one commit.
+
+Laws, tested: what has changed since it was proposed is left alone, and said; a crash at any point is ended by the next call,
+and nothing is done twice; links to what moves lead there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.identity import fold
+from index.model import Document, Filter, Record
+from index.vertex import Edge
+from syncd.audit import Author, authored
+from syncd.commits import Commits
+from syncd.journal import Entry, Journal, Step, Way, written
+from syncd.marks import marks
+from syncd.message import message
+from syncd.moving import relinking
+from syncd.note import FrontmatterError, decode, encode
+from syncd.place import ARCHIVE
+from syncd.promotable import Ground
+from syncd.proposals import Proposals
+from syncd.repo import Repo
+from syncd.resolve import Paths
+from syncd.retag import retagged
+from syncd.uniting import merged, superseded
+
+if TYPE_CHECKING:
+    from syncd.nodes import Nodes
+
+KINDS: Final = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive")
+PAGE: Final = 500  # documents looked up at a time
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to become of each file, what is said of it once it is done, and the subject of its commit."""
+
+    steps: Sequence[Step]
+    said: str
+    subject: str
+    ids: Sequence[str] = ()
+
+
+class Carrying:
+    """Carries out the proposals of consolidation. Safe from any thread: one at a time."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        journal: Journal,
+        repo: Repo,
+        commits: Commits,
+        *,
+        nodes: Callable[[str], Nodes],
+        indexed: Callable[[Collection[str]], object],
+        owner: Callable[[], str],
+    ) -> None:
+        self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
+        self._nodes, self._indexed, self._owner = nodes, indexed, owner
+        self._lock = threading.RLock()
+
+    def register(self, proposals: Proposals) -> None:
+        """Have proposals of these kinds carried out here."""
+        for kind, planned in {
+            "supersede": self._supersede,
+            "merge-duplicates": self._merge,
+            "tag-merge": self._tags,
+            "archive": self._archive,
+        }.items():
+            proposals.on(kind, lambda given, kind=kind, planned=planned: self._carried(kind, given, planned))  # type: ignore[misc]  # mypy knows no defaults of lambdas
+        proposals.on("relate", lambda given: self._graph(given, self._relate))
+        proposals.on("summary", lambda given: self._graph(given, self._summary))
+
+    # The kinds, each planned from what the files say now
+
+    def _supersede(self, given: Mapping[str, Any]) -> Plan:
+        (newer, *_), (older, raw, _) = self._both(given)
+        link = self._link(newer.path, older.path)
+        after = self._edited(older, superseded, decode(raw), link)
+        steps = [written(older.path, raw, after)] if after != raw else []
+        return Plan(
+            steps,
+            f"{_name(older)} says that {_name(newer)} takes its place",
+            f"Mark {_name(older)} as superseded",
+            given["ids"],
+        )
+
+    def _merge(self, given: Mapping[str, Any]) -> Plan:
+        (kept, kept_raw, kept_note), (copy, copy_raw, copy_note) = self._both(given)
+        text = self._edited(kept, merged, decode(kept_raw), decode(copy_raw), (kept_note, copy_note))
+        aside = self._edited(copy, superseded, decode(copy_raw), self._link(kept.path, copy.path))
+        texts = {kept.path: text, copy.path: aside}
+        steps, place = self._archived(copy, copy_raw, texts, {kept.path: kept_raw})
+        said = f"{_name(kept)} stays, the other is at {place}"
+        return Plan(steps, said, f"Merge {_name(copy)} into {_name(kept)}", given["ids"])
+
+    def _archive(self, given: Mapping[str, Any]) -> Plan:
+        (one,) = self._known(given)
+        record, raw, _ = one
+        steps, place = self._archived(record, raw, {}, {})
+        return Plan(steps, f"it is at {place}", f"Archive {_name(record)}", given["ids"])
+
+    def _tags(self, given: Mapping[str, Any]) -> Plan:
+        into, tag = given["would"][:2]
+        steps, left = [], 0
+        for record in self._tagged(given["workspace"], tag):
+            _, raw, document = self._read(record)
+            try:
+                after = encode(retagged(decode(raw), document, tag, into))
+            except FrontmatterError:
+                left += 1
+                continue
+            if after != raw:
+                steps.append(written(record.path, raw, after))
+        if not steps:
+            raise Conflict(
+                "no capture has the tag any more, outside of headings" if not left else "no capture could be changed"
+            )
+        said = f"{_many(len(steps))} changed" + (
+            f"; {_many(left)} left, whose properties can't be changed by line" if left else ""
+        )
+        return Plan(steps, said, f"Write the tag {into} in place of {tag}")
+
+    def _relate(self, given: Mapping[str, Any]) -> str:
+        nodes = self._nodes(given["workspace"])
+        a, b = (self._node(nodes, given["workspace"], id) for id in given["ids"])
+        nodes.relate([Edge(a, b, given["would"][0])])
+        return f"{a} {given['would'][0]} {b}"
+
+    def _summary(self, given: Mapping[str, Any]) -> str:
+        nodes = self._nodes(given["workspace"])
+        (id,), (text,) = given["ids"], given["would"]
+        vertex = nodes.get(self._node(nodes, given["workspace"], id))
+        if vertex.summary != text:
+            if vertex.changed_at != given["changed_at"]:
+                raise Conflict("the node has changed since")
+            nodes.set_summary(vertex.name, text)
+        return "the summary is there"
+
+    # What they have in common
+
+    def _graph(self, given: Mapping[str, Any], work: Callable[[Mapping[str, Any]], str]) -> str:
+        with self._lock, authored(Author("daemon", "consolidation", request=given["key"])):
+            return work(given)
+
+    def _carried(self, kind: str, given: Mapping[str, Any], planned: Callable[[Mapping[str, Any]], Plan]) -> str:
+        """Go the way that `planned` says, or the rest of it."""
+        key = given["key"]
+        with self._lock, authored(Author("daemon", "consolidation", request=key)):
+            if busy := self._repo.busy():
+                raise Unavailable(f"Git is at work on the files ({busy}); it is done once that has ended")
+            for entry in self._journal.of(key):
+                if entry.state == "begun":
+                    self._resumed(entry)
+                if entry.state in ("begun", "done"):
+                    return str(json.loads(entry.about)["said"])
+            plan = planned(given)
+            about = {"said": plan.said, "subject": plan.subject, "ids": list(plan.ids)}
+            way = Way(kind, key, "", "", plan.steps, about)
+            entry = self._journal.begin(way, by=self._owner(), at=time.time_ns() // 1_000_000)
+            try:
+                self._journal.forward(plan.steps)
+            except BaseException:
+                self._taken_back(entry, plan.steps)
+                raise
+            self._ended(entry, plan.steps)
+            return plan.said
+
+    def _resumed(self, entry: Entry) -> None:
+        """End what a crash broke off: forward, unless somebody has changed one of the files."""
+        steps = self._journal.steps(entry.seq)
+        if self._journal.strange(steps):
+            self._taken_back(entry, steps)
+            raise Conflict("the notes were changed while it was being done, so it was taken back")
+        self._journal.forward(steps)
+        self._ended(entry, steps)
+
+    def _taken_back(self, entry: Entry, steps: Sequence[Step]) -> None:
+        left = self._journal.back(steps)
+        about = json.dumps(json.loads(entry.about) | {"left": left})
+        self._journal.note(entry.seq, "torn" if left else "undone", about=about)
+        self._indexed([step.path for step in steps])
+
+    def _ended(self, entry: Entry, steps: Sequence[Step]) -> None:
+        self._journal.note(entry.seq, "done")
+        self._indexed([step.path for step in steps])
+        about = json.loads(entry.about)
+        trailers = [
+            *(("Capture-Id", id) for id in about["ids"]),
+            ("Approved-By", entry.by),
+            ("Memex-Tool", "consolidation"),
+        ]
+        text = message(about["subject"], [step.path for step in steps if step.now], trailers)
+        changes = {step.path: step.after for step in steps}
+        with suppress(MemexError):  # it is committed later, with what else Memex wrote
+            made = self._commits.commit(changes, text, approved=changes.keys())
+            self._journal.note(entry.seq, "done", commit_id=made or "")
+
+    def _both(self, given: Mapping[str, Any]) -> tuple[tuple[Record, bytes, Document], tuple[Record, bytes, Document]]:
+        first, second = self._known(given)
+        return first, second
+
+    def _known(self, given: Mapping[str, Any]) -> list[tuple[Record, bytes, Document]]:
+        """The captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
+        found = []
+        for id, content in zip(given["ids"], given["hashes"], strict=True):
+            record = self._ground.captures.index.record(id, given["workspace"])
+            if record is None:
+                raise NotFound("a note that it is about is gone")
+            one = self._read(record)
+            if one[2].content_hash != content:
+                raise Conflict(f"{_name(record)} has changed since")
+            found.append(one)
+        return found
+
+    def _read(self, record: Record) -> tuple[Record, bytes, Document]:
+        raw, stat = self._ground.vault.read(record.path)
+        return record, raw, self._ground.parsed(raw, record.path, stat)
+
+    def _edited(self, record: Record, edit: Callable[..., str], *given: Any) -> bytes:
+        try:
+            return encode(edit(*given))
+        except FrontmatterError as error:
+            raise Conflict(f"the properties of {_name(record)} can't be changed by line: {error}") from error
+
+    def _archived(
+        self, record: Record, raw: bytes, texts: Mapping[str, bytes], before: Mapping[str, bytes]
+    ) -> tuple[list[Step], str]:
+        """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
+        if record.type != "note":
+            raise Conflict(f"{_name(record)} is no note by now")
+        if marks(decode(raw)).promote:
+            raise Conflict(f"{_name(record)} is to be promoted")
+        ground = self._ground
+        root = f"{ground.inbox}/{record.workspace}/"
+        stem = f"{ground.inbox}/{ARCHIVE}/{record.workspace}/{record.path.removeprefix(root)}"[: -len(".md")]
+        target, number = f"{stem}.md", 1
+        while ground.vault.holds(target):
+            number += 1
+            target = f"{stem} {number}.md"
+        found = relinking(ground.vault, {record.path: target}, texts=texts, inbox=ground.inbox)
+        after = dict(texts) | {path: new for path, (_, new) in found.changes.items()}
+        was = {path: old for path, (old, _) in found.changes.items()} | dict(before)
+        steps = [written(target, None, after.pop(record.path, raw))]
+        steps += [written(path, was[path], new) for path, new in sorted(after.items()) if was[path] != new]
+        return [*steps, written(record.path, raw, None)], target
+
+    def _tagged(self, workspace: str, tag: str) -> list[Record]:
+        index, found, cursor = self._ground.captures.index, list[Record](), None
+        while True:
+            page, cursor = index.latest(Filter(workspace=workspace, tags=(tag,)), PAGE, cursor)
+            found += page
+            if cursor is None:
+                return sorted(found, key=lambda one: one.path)
+
+    def _node(self, nodes: Nodes, workspace: str, id: str) -> str:
+        record = self._ground.captures.index.record(id, workspace)
+        vertex = nodes.graph.at(record.path) if record else None
+        if vertex is None:
+            raise NotFound("a node that it is about is gone")
+        return vertex.name
+
+    def _link(self, path: str, source: str) -> str:
+        """The shortest link that leads from one note to another."""
+        stem = path.rpartition("/")[2].removesuffix(".md")
+        named = [other for slot in (self._ground.captures, self._ground.notes) for other in slot.index.manifest]
+        near = Paths(other for other in named if fold(other).endswith(f"/{fold(stem)}.md"))
+        return stem if near.resolve(stem, source) == path else path.removesuffix(".md")
+
+
+def _name(record: Record) -> str:
+    return record.path.rpartition("/")[2].removesuffix(".md")
+
+
+def _many(count: int) -> str:
+    return f"{count:,} capture{'' if count == 1 else 's'}"

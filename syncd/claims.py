@@ -1,0 +1,335 @@
+"""What a text claims, sentence by sentence: the words that say what it is about, and the figures, dates and names of kinds.
+
+A claim is a sentence, or the part of one between semicolons. Its words are known by their stems, so that forms of a word are
+one; its values by what they are values of, so that days are not compared with euros.
+
+Law, tested: a claim's text stands in the note, but for markup, on one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from index import stops
+from index.prose import plain, spoken
+from index.sketch import stem
+from index.tags import bare
+from index.tokens import PIECE, Token, Tongue, tokens, tongue
+from syncd.cues import (
+    CHANGE,
+    ENGLISH,
+    INSTEAD,
+    KANJI_DIGITS,
+    MONTHS,
+    NEW,
+    NOT,
+    NUMBERS,
+    ONCE,
+    OPPOSITES,
+    OVER,
+    SIDES,
+    WEEKDAYS,
+)
+
+ValueKind: TypeAlias = Literal["date", "time", "day", "number", "code", "state", "side"]
+
+MOST: Final = 60  # claims of a text that are looked at
+LONGEST: Final = 400  # characters of one
+READ: Final = 12_000  # of a text
+DENIED: Final = 40  # characters behind a "not" that it is about
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_UNIT_WORDS: Final = _set(
+    """day days week weeks month months year years hour hours minute minutes second seconds min sec h s ms people person persons pieces
+    times euros euro dollars dollar cents km m cm mm kg g mg l ml wh kwh w kw v a ah k c gb mb kb tb hz mhz ghz cores core threads
+    tag tage tagen woche wochen monat monate monaten jahr jahre jahren stunde stunden minuten sekunden stück prozent uhr personen
+    jour jours semaine semaines mois an ans heure heures día días semana semanas mes meses año años hora horas dia dias mês ano anos
+    giorno giorni settimana settimane mese mesi anno anni ora ore minuti dag dagen weken maanden jaar uur"""
+)
+# What stands before a figure without being what it counts or numbers.
+_LOOSE: Final = _set(
+    """to at is are was of for about than over under by from until till per and or in on with the a an only exactly least most up
+    approximately around between within after before every each be as it has have takes costs
+    auf um bei bis von mit ist sind am im zum zur für ab seit mindestens höchstens etwa unter über liegt steht jetzt und oder je pro nur
+    à de en sur par est sont le la les un une dans pour depuis environ et ou moins plus du des au aux entre
+    es son el los las por para con desde hasta y o al del é são às os as no na ao da do em até dos das e il lo gli è sono per dal al alle
+    van op met tot"""
+)
+_MONTH: Final = "|".join(sorted(map(re.escape, MONTHS), key=lambda one: (-len(one), one)))
+_DAY: Final = "|".join(sorted(map(re.escape, WEEKDAYS), key=lambda one: (-len(one), one)))
+_WORDED: Final = "|".join(sorted(map(re.escape, NUMBERS), key=lambda one: (-len(one), one)))
+_VALUE: Final = re.compile(
+    rf"""(?P<iso>(?<!\d)\d{{4}}-\d\d-\d\d(?!\d))
+    |(?P<dmy>(?<![\w.,])\d{{1,2}}(?:st|nd|rd|th|\.|º|er)?\s?(?:de\s|of\s)?(?:{_MONTH})(?!\w)\.?(?:\s(?:de\s)?\d{{4}})?)
+    |(?P<mdy>(?<!\w)(?:{_MONTH})\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?![\w:]|[.,]\d)(?:,?\s\d{{4}})?)
+    |(?P<my>(?<!\w)(?:{_MONTH})\s(?:de\s)?\d{{4}}(?!\d))
+    |(?P<month>(?<!\w)(?:{_MONTH})(?!\w))
+    |(?P<cjk>(?:\d{{4}}年)?\d{{1,2}}月(?:\d{{1,2}}[日号])?|\d{{1,2}}월(?:\s?\d{{1,2}}일)?)
+    |(?P<dotted>(?<![\d.])\d{{1,2}}[./]\d{{1,2}}[./](?:\d{{4}}|\d\d)(?![\d.]))
+    |(?P<day>(?<!\w)(?:{_DAY})(?!\w)|(?:[每毎]?周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일)
+    |(?P<time>(?<![\d:])\d{{1,2}}:\d\d(?::\d\d)?(?![\d:])(?:\s?[ap]m\b)?|(?<![\w.])\d{{1,2}}\s?(?:[ap]m|Uhr|o'clock)\b|[\d一二三四五六七八九十]{{1,3}}[時点시](?:半|\d{{1,2}}分)?)
+    |(?P<phone>(?<![\w.,])\+?\d{{2,5}}[ /-]\d{{3,}}(?:[ -]\d{{2,}})+(?!\w)|\b\d{{3}}-\d{{4}}\b)
+    |(?P<number>(?<![A-Za-zÀ-ɏ\d._])[-−]?[$€£¥]?\d+(?:[.,'’ ]\d{{3}}(?!\d))*(?:[.,/:x×]\d+)*(?:[万億千百]\d*)*)(?P<unit>\s?(?:%|‰|°\s?[CFK]?|[€$£¥]|[µμ]\w{{1,3}}|\w+(?:/\w+)?)?)
+    |(?<=\w\s)(?P<letter>(?-i:[A-HJ-Z])(?![\w'’.+#]))
+    |(?P<worded>(?<!\w)(?:{_WORDED})(?!\w))""",
+    re.IGNORECASE | re.VERBOSE,
+)  # fmt: skip
+_CLAUSE: Final = re.compile(r"[;；]\s*")
+_WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_ROW: Final = re.compile(r"^\s*\|(?!\s*:?-+).*\|\s*$", re.MULTILINE)
+_HEADING: Final = re.compile(r"^\s{0,3}#{1,6}\s+(.*?)\s*#*\s*$", re.MULTILINE)
+_BLOCK: Final = re.compile(r"^\s*(?:`{3,}|~{3,}).*?(?:^\s*(?:`{3,}|~{3,})\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d_]).{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A figure, date or the like. Two of one kind and `sign` can be compared."""
+
+    kind: ValueKind
+    sign: str  # its unit, or the word before it
+    value: str
+    names: bool = False  # it tells which of several is meant, as in "station 3"
+    before: int = 0  # words of the claim before it, but for the one that it stands by
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing that a text says."""
+
+    text: str
+    words: Mapping[str, float]  # stem → how much it says of the topic, in their order
+    values: tuple[Value, ...]
+    negated: bool
+    denied: frozenset[str]  # what is, the words that stand by a "not"
+    changed: bool  # it tells that something is not as it was
+    instead: bool  # or that it takes the place of something
+    over: bool  # or that something is at its end
+    once: bool  # or what happened on one occasion
+    new: bool  # or it calls something new
+    shown: Mapping[str, str] = field(default_factory=dict)  # stem → as it is written
+
+    @property
+    def weight(self) -> float:
+        """How much its words say together."""
+        return sum(self.words.values())
+
+
+@dataclass(slots=True)
+class Claims:
+    """Reads what texts claim; a word that it has seen before is not looked at again."""
+
+    places: Mapping[str, int]  # how common English words are, the most frequent at 0
+    _seen: dict[tuple[str, bool, str], tuple[Token, ...]] = field(default_factory=dict)
+
+    def of(self, title: str, text: str) -> tuple[Claim, tuple[Claim, ...]]:
+        """What a note's title says, and what its text does."""
+        text = text[:READ]
+        spoke = tongue(f"{title}\n{text}", self.places)
+        said = dict.fromkeys(sentences(text))
+        claims = [self._claim(part, spoke) for sentence in said for part in _CLAUSE.split(sentence) if part.strip()]
+        return self._claim(plain(title)[:LONGEST], spoke), tuple(claims[:MOST])
+
+    def _claim(self, text: str, spoke: Tongue) -> Claim:
+        text = text.strip()[:LONGEST]
+        words: dict[str, float] = {}
+        shown: dict[str, str] = {}
+        values: list[Value] = []
+        at, last = 0, ("", False)  # the word before, and whether it has a capital
+        for found in _VALUE.finditer(text):
+            last = self._read(text[at : found.start()], spoke, words, shown, values) or last
+            gap = text[at : found.start()]
+            near = (
+                last
+                if gap.strip(" #№-:") and not gap.rstrip(" #№").endswith((",", ":", "=", "(", "（", "：", "，", "、"))
+                else ("", False)
+            )
+            end = _valued(found, near, words, values)
+            at = end
+            if end < found.end() or found["unit"]:
+                last = ("", False)
+        self._read(text[at:], spoke, words, shown, values)
+        own = spoke.language
+        nots = NOT.spans(text, own)
+        lower = {piece.lower() for piece in re.findall(r"[^\W_]+", text)} | set(_states(text))
+        for number, (one, other) in enumerate(OPPOSITES):
+            is_one, is_other = bool(lower & one), bool(lower & other)
+            if is_one != is_other:
+                values.append(Value("state", str(number), "0" if is_one else "1"))
+                for word in lower & (one | other):
+                    words.pop(stem(bare(word)), None)
+        for number, (one, other) in enumerate(SIDES):
+            if bool(lower & one) != bool(lower & other):
+                values.append(Value("side", str(number), "0" if lower & one else "1", True))
+        return Claim(
+            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), bool(CHANGE.count(text, own)), bool(INSTEAD.count(text, own)),
+            bool(OVER.count(text, own)), bool(ONCE.count(text, own)), bool(NEW.count(text, own)), shown,
+        )  # fmt: skip
+
+    def _read(
+        self, text: str, spoke: Tongue, words: dict[str, float], shown: dict[str, str], values: list[Value]
+    ) -> tuple[str, bool] | None:
+        """Take in the words between two values; the last of them, if there is one."""
+        last = None
+        for piece in PIECE.findall(text):
+            last = (piece.lower(), piece[:1].isupper())
+            if _MIXED.fullmatch(piece) and not _WIDE.search(piece):
+                shape = re.sub(r"\d+", "#", bare(piece))
+                values.append(Value("code", shape, bare(piece), True, len(words)))
+                continue
+            seen = (spoke.language, spoke.japanese, piece)
+            said = self._seen.get(seen)
+            if said is None:
+                said = self._seen[seen] = tuple(token for token in tokens(piece, spoke) if token and token.worth > 0)
+            for token in said:
+                key = stem(token.key)
+                words[key] = max(token.worth, words.get(key, 0.0))
+                shown.setdefault(key, token.text)
+        return last
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text in order, rows of tables and headings among them; code is left out."""
+    text = _BLOCK.sub("\n", text)
+    rows = [
+        plain(" ".join(cell.strip() for cell in row[0].strip().strip("|").split("|"))) for row in _ROW.finditer(text)
+    ]
+    text = _ROW.sub("", _HEADING.sub(r"\1.\n", text))
+    yield from spoken(text)
+    yield from filter(None, rows)
+
+
+def _denied(
+    text: str, nots: list[tuple[int, int]], words: Mapping[str, float], shown: Mapping[str, str]
+) -> frozenset[str]:
+    """The words behind each "not" or, at an end, before it."""
+    found: set[str] = set()
+    for start, end in nots:
+        behind, before = (bare(part) for part in (text[end : end + DENIED], text[max(0, start - DENIED) : start]))
+        near = {word for word in words if bare(shown[word])[:6] in behind}
+        found |= near or {word for word in words if bare(shown[word])[:6] in before}
+    return frozenset(found)
+
+
+def _states(text: str) -> Iterator[str]:
+    if _WIDE.search(text):
+        for one, other in OPPOSITES:
+            yield from (word for word in one | other if not word.isascii() and word in text)
+
+
+def _valued(found: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
+    """Add the value that was found; where to go on reading."""
+    kind, text, count = found.lastgroup or "", bare(found[0]), len(words)
+    if kind == "unit":
+        kind = "number"
+    match kind:
+        case "iso" | "dmy" | "mdy" | "my" | "cjk" | "dotted":
+            values.append(Value("date", "", _date(text), before=count))
+        case "month":
+            if found[0][0].isupper() or (len(text) > 4 and text != "march"):
+                values.append(Value("date", "", _date(text), before=count))
+            else:
+                return found.start() + 1 if len(found[0]) == 1 else found.end()
+        case "day":
+            number = WEEKDAYS.get(found[0].lower()) or _weekday(found[0])
+            values.append(Value("day", "", str(number), before=count))
+        case "time":
+            values.append(Value("time", "", _time(text), before=count))
+        case "phone":
+            values.append(Value("number", "phone", re.sub(r"\D", "", text), before=count))
+        case "letter":
+            if near[0] and near[0] not in _LOOSE:
+                values.append(Value("code", f"{stem(bare(near[0]))} #", text, True, max(0, count - 1)))
+        case "worded":
+            return _worded(found, values, count)
+        case _:
+            return _figure(found, near, words, values)
+    return found.end()
+
+
+def _worded(found: re.Match[str], values: list[Value], count: int) -> int:
+    """A number in letters counts if what it counts stands behind it."""
+    behind = re.match(
+        r"\s+(?:(?:an?|of|an?|una?|une|einen?|eine[rs]?|di|de)\s+)?([^\W\d_]{2,})", found.string[found.end() :]
+    )
+    if behind and (word := behind[1].lower()) not in _LOOSE and (word in _UNIT_WORDS or word not in stops.ENGLISH):
+        values.append(Value("number", _unit(word), NUMBERS[found[0].lower()], before=count))
+    return found.end()
+
+
+def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
+    number = re.sub(r"(?<=\d)[,'’ ](?=\d{3}(?!\d))", "", found["number"]).replace("−", "-").replace(",", ".").lower()
+    unit = found["unit"].strip().lower()
+    word, capital = near
+    money = next((c for c in number if c in "$€£¥"), "")
+    number = number.strip("$€£¥")
+    if money or not unit or not unit[0].isalpha():
+        behind, end = _unit(money or unit), found.end() if unit else found.end("number")
+    elif _WIDE.match(unit):
+        behind, end = unit[:2], found.end("number")
+    elif found["unit"][:1].isspace() and not _counts(unit):
+        behind, end = "", found.end("number")
+    else:
+        behind, end = _unit(unit), found.end()
+    stands = bool(word) and word not in _LOOSE
+    whole = number.lstrip("-").replace(".", "", 2).isdigit()
+    if (
+        stands
+        and whole
+        and (not behind or (capital and unit not in _UNIT_WORDS and unit[:1].isalpha() and found["unit"][:1].isspace()))
+    ):
+        values.append(Value("number", f"{stem(bare(word))} #", number, True, max(0, len(words) - 1)))
+        return found.end("number")
+    if not behind and re.fullmatch(r"(?:19|20)\d\d", number):
+        values.append(Value("date", "", number, before=len(words)))
+    else:
+        values.append(Value("number", behind or f"{next(reversed(words), '')} =", number, before=len(words)))
+    return end
+
+
+def _counts(word: str) -> bool:
+    """Whether a word behind a figure is what it counts."""
+    return word in _UNIT_WORDS or (
+        word not in _LOOSE and word not in stops.ENGLISH and len(word) > 1 and not NOT.count(word, ENGLISH)
+    )
+
+
+def _unit(word: str) -> str:
+    return stem(bare(word).rstrip("s")) if word[:1].isalpha() and len(word) > 3 else bare(word)
+
+
+def _date(text: str) -> str:
+    """A date in figures, as far as it is told: equal for equal dates, however they are written."""
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        return "{1}-{2} {0}".format(*map(int, text.split("-")))
+    if parts := re.fullmatch(r"(\d{1,2})[./](\d{1,2})[./](\d{2,4})", text):
+        return f"{int(parts[2])}-{int(parts[1])} {parts[3]}"
+    if parts := re.match(r"(?:\d{4}年)?(\d{1,2})[月월](?:\s?(\d{1,2})[日号일])?", text):
+        return f"{int(parts[1])}-{int(parts[2] or 0)}"
+    name = next((word for word in re.findall(r"[^\W\d_]+", text) if word in _BARE_MONTHS), "")
+    year = next(iter(re.findall(r"\d{4}", text)), "")
+    day = next(iter(re.findall(r"(?<!\d)\d{1,2}(?!\d)", text)), "0")
+    return f"{_BARE_MONTHS.get(name, 0)}-{int(day)} {year}".strip()
+
+
+def _time(text: str) -> str:
+    digits = re.findall(r"\d+", text) or [str(sum(KANJI_DIGITS.get(c, 0) for c in text))]
+    hour = int(digits[0]) + (12 if "pm" in text and int(digits[0]) < 12 else 0)
+    rest = digits[1] if len(digits) > 1 else "30" if "半" in text else "00"
+    return f"{hour}:{rest}" + (f":{digits[2]}" if len(digits) > 2 else "")
+
+
+def _weekday(text: str) -> int:
+    for days in ("月火水木金土日", "월화수목금토일"):
+        if text[0] in days:
+            return days.index(text[0]) + 1
+    return "一二三四五六日".find(text[-1].replace("天", "日")) + 1
+
+
+_BARE_MONTHS: Final = {bare(name): number for name, number in MONTHS.items()}

@@ -1,0 +1,264 @@
+"""The consolidation of a vault: what needs attention becomes a report with boxes, and what is ticked there is carried out.
+
+Laws, tested: a second run writes nothing; a report that a person has touched is never written over, but for the lines that say
+what was done; nothing is done that was not ticked, and nothing twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from index.errors import Conflict, MemexError, NotFound
+from index.vertex import Vertex
+from syncd.audit import Author, authored
+from syncd.carrying import KINDS
+from syncd.findings import Findings
+from syncd.ledger import Ledger
+from syncd.note import decode, encode
+from syncd.offers import Offer, offers, sheet, whole
+from syncd.place import REPORTS
+from syncd.promotable import Ground
+from syncd.proposals import Proposals
+from syncd.repo import Repo
+from syncd.report import Entry, Sheet, board, report
+from syncd.ticks import Outcome, answers, settled
+from syncd.uniting import added
+
+Progress = Callable[[int, int, str], object]
+FACT: Final = "consolidation"  # in the ledger's table `tended`
+TABLE: Final = "Review.base"
+AUTHOR: Final = Author("daemon", "consolidation")
+
+log = logging.getLogger(__name__)
+
+
+class Consolidation:
+    """What looks through the inbox and reports. Safe from any thread: one run, or one look at the boxes, at a time."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        ledger: Ledger,
+        proposals: Proposals,
+        repo: Repo,
+        *,
+        look: Callable[[str], Findings[Any]],
+        workspaces: Callable[[], Sequence[str]],
+        vertex: Callable[[str, str], Vertex | None],
+        waiting: Callable[[], int],
+    ) -> None:
+        self._ground, self._ledger, self._proposals, self._repo = ground, ledger, proposals, repo
+        self._look, self._workspaces, self._vertex, self._waiting = look, workspaces, vertex, waiting
+        self._lock = threading.RLock()
+        self._seen: dict[str, object] = {}  # path of a report → how it was when its boxes were last read
+
+    @property
+    def folder(self) -> str:
+        """Where reports lie."""
+        return f"{self._ground.inbox}/{REPORTS}"
+
+    def run(
+        self,
+        stopping: threading.Event,
+        *,
+        workspace: str | None = None,
+        dry: bool = False,
+        progress: Progress = lambda *_: None,
+    ) -> dict[str, Any]:
+        """Carry out what was ticked, look through all workspaces, and report if there is something new.
+
+        With `dry`, and of one `workspace` alone, nothing is written, and the report is told as text."""
+        dry = dry or workspace is not None
+        with self._lock, authored(AUTHOR):
+            carried = {} if dry else self.tick(stopping)
+            names = [workspace] if workspace else list(self._workspaces())
+            found: list[Findings[Any]] = []
+            for number, name in enumerate(names):
+                progress(number, len(names), name)
+                found.append(self._look(name))
+            progress(len(names), len(names), "reporting")
+            offered = [list(offers(one, *self._asked(one))) for one in found]
+            every = [one.proposal for group in offered for one in group]
+            keys = self._proposals.waiting(every) if dry else self._proposals.offer(every)
+            if not dry:
+                self._withdraw(found, keys)
+            sheets = [self._sheet(one, group, set(keys)) for one, group in zip(found, offered, strict=True)]
+            told: dict[str, Any] = {
+                "workspaces": [_counted(one) for one in found],
+                "proposals": len(keys),
+                "new": len(self._proposals.unplaced(keys)),
+                "report": None,
+                "carried": [{"done": one.done, "said": one.said} for one in carried.values()],
+            }
+            if dry:
+                return told | {"text": report(_day(), sheets, waiting=self._waiting())}
+            if told["new"]:
+                told["report"] = self._written(sheets, keys)
+            self._remember(self._facts() | {"at": time.time_ns() // 1_000_000})
+            return told
+
+    def tick(self, stopping: threading.Event | None = None) -> dict[str, Outcome]:
+        """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""
+        with self._lock, authored(AUTHOR):
+            if self._repo.busy() or not self._ground.vault.present():
+                return {}
+            changed = self._changed()
+            self._proposals.answered(answers(decode(raw) for raw, _ in changed.values()))
+            done = self._proposals.carry(stopping)
+            if done:
+                self._seen.clear()  # a proposal may stand in several
+                changed |= self._changed()
+            if changed:
+                self._settle(changed)
+            return done
+
+    def facts(self) -> dict[str, Any]:
+        """What its owner is told."""
+        known, counts = self._facts(), self._proposals.counts()
+        return {
+            "at": known.get("at"),
+            "waiting": counts["open"],
+            "accepted": counts["accepted"],
+            "report": known.get("report", ""),
+            "problem": self._proposals.problem,
+        }
+
+    # Boxes
+
+    def _changed(self) -> dict[str, tuple[bytes, object]]:
+        """The reports that are quiet and not as they were when they were last read, with their bytes."""
+        vault = self._ground.vault
+        found: dict[str, tuple[bytes, object]] = {}
+        listed = vault.listing(self.folder).files
+        self._seen = {path: stat for path, stat in self._seen.items() if path in listed}
+        for path, stat in listed.items():
+            age_s = time.time() - stat.mtime_ns / 1e9
+            if self._seen.get(path) == stat or 0 <= age_s < self._ground.settings.sync.adopt_s:
+                continue
+            with suppress(MemexError):  # gone, or being written: at the next look
+                found[path] = vault.read(path)
+                self._seen[path] = found[path][1]
+        return found
+
+    def _settle(self, reports: Mapping[str, tuple[bytes, object]]) -> None:
+        """Write into the reports what became of their proposals."""
+        outcomes = self._proposals.outcomes()
+        for path, (raw, _) in reports.items():
+            text = settled(decode(raw), outcomes, _day())
+            if (after := encode(text)) != raw:
+                try:
+                    self._ground.vault.replace(path, after, digest=_sha(raw))
+                except (Conflict, NotFound):  # a person is at it
+                    self._seen.pop(path, None)
+                self._ground.sync.hint([path])
+
+    # The report
+
+    def _asked(self, found: Findings[Any]) -> tuple[Callable[[str], Vertex | None], Callable[[str], str | None]]:
+        index, name = self._ground.captures.index, found.workspace
+
+        def path(id: str) -> str | None:
+            record = index.record(id, name)
+            return record.path if record else None
+
+        return lambda node: self._vertex(name, node), path
+
+    def _withdraw(self, found: Sequence[Findings[Any]], keys: Iterable[str]) -> None:
+        """What was looked for and is not there any more need not be answered."""
+        looked = {(one.workspace, kind) for one in found for kind in KINDS if whole(one, kind)}
+        open_ = self._proposals.open()
+        kept = {key for key, (kind, about) in open_.items() if (about.get("workspace"), kind) not in looked}
+        self._proposals.withdraw(KINDS, kept | set(keys))
+
+    def _sheet(self, found: Findings[Any], offered: Sequence[Offer], keys: set[str]) -> Sheet:
+        shown = [self._whole(one.entry) for one in offered if one.proposal.key in keys]
+        return sheet(found, shown, *self._asked(found))
+
+    def _whole(self, entry: Entry) -> Entry:
+        """The entry with the text that a note would be given."""
+        if entry.kind != "merge-duplicates":
+            return entry
+        with suppress(MemexError):
+            kept, other = (decode(self._ground.vault.read(path)[0]) for path in entry.paths)
+            return replace(entry, adds=added(kept, other))
+        return entry
+
+    def _written(self, sheets: Sequence[Sheet], keys: Sequence[str]) -> str:
+        """Write the report, in place of that of the day if nobody has touched it; its path."""
+        vault, day, drawn = self._ground.vault, _day(), board(sheets)
+        known: dict[str, list[str]] = self._facts().get("files", {})
+        for number in range(1, 1_000):
+            more = f" {number}" if number > 1 else ""
+            path, canvas = f"{self.folder}/{day} Consolidation{more}.md", f"{self.folder}/{day} Clusters{more}.canvas"
+            held = {one: self._held(one) for one in (path, canvas)}
+            if all(raw is None or _sha(raw) in known.get(one, ()) for one, raw in held.items()):
+                break
+        table = f"{self._ground.inbox}/{TABLE}"
+        text = report(
+            day,
+            sheets,
+            canvas=canvas if drawn else "",
+            table=table if vault.stat(table) else "",
+            waiting=self._waiting(),
+        )
+        wanted = {canvas: drawn.encode("utf-8", "replace") if drawn else None, path: text.encode("utf-8", "replace")}
+        # Before they are written: whoever finds them after a crash knows whose they are.
+        files = {one: [_sha(raw) for raw in (held[one], new) if raw is not None] for one, new in wanted.items()}
+        self._remember(self._facts() | {"files": files, "report": path})
+        for one, raw in wanted.items():
+            self._put(one, held[one], raw)
+        self._proposals.placed(keys, path)
+        self._ground.sync.hint([path])
+        return path
+
+    def _held(self, path: str) -> bytes | None:
+        try:
+            return self._ground.vault.read(path)[0]
+        except NotFound:
+            return None
+
+    def _put(self, path: str, before: bytes | None, after: bytes | None) -> None:
+        if before == after:
+            return
+        if before is None and after is not None:
+            self._ground.vault.create(path, after)
+        elif before is not None and after is None:
+            self._ground.vault.remove(path, digest=_sha(before))
+        elif before is not None and after is not None:
+            self._ground.vault.replace(path, after, digest=_sha(before))
+
+    # What is remembered
+
+    def _facts(self) -> dict[str, Any]:
+        rows = self._ledger.rows("SELECT value FROM tended WHERE name = ?", (FACT,))
+        return dict(json.loads(rows[0][0])) if rows else {}
+
+    def _remember(self, facts: Mapping[str, Any]) -> None:
+        with self._ledger.writing():
+            self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (FACT, json.dumps(facts)))
+
+
+def _counted(found: Findings[Any]) -> dict[str, Any]:
+    graph = {key: found.graph.of[key] for key in ("stale_summaries", "orphaned_nodes")}
+    return {
+        "workspace": found.workspace,
+        "documents": found.documents,
+        **found.of,
+        **graph,
+        "degraded": list(found.degraded),
+    }
+
+
+def _day() -> str:
+    return time.strftime("%Y-%m-%d")
+
+
+def _sha(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()

@@ -1,0 +1,252 @@
+"""Whether a newer note says something else of the same thing: which sentence of it stands against which of the older one.
+
+There is no model that understands them. Two claims are about one thing when they share most of their words; they are
+contrary when, beside these, a figure, date, state or name differs that only one of them can have right. Claims about two
+things of a kind share words as well, so whatever names which one is meant, in the claim or in the title, must be equal.
+
+Laws, tested: a note is never contrary to itself; what is found of two notes depends on nothing but them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from syncd.claims import Claim, Value
+from syncd.cues import MOMENT
+
+ALIKE: Final = 0.6  # of the words of the claim with fewer the other has, by what they say
+SUPPORT: Final = 1.3  # what the words say at least that both have
+PARALLEL: Final = 0.2  # of what both say, each may say else
+CHANGED: Final = 0.85  # the same where the newer one tells that something changed
+NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
+CODE: Final = 0.7  # what a name made of letters and figures says
+ANCHOR: Final = 1.0  # what an equal sentence in both says of their being about one thing
+SHOWN: Final = 3  # pairs of sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a note claims."""
+
+    title: Claim
+    claims: tuple[Claim, ...]
+    words: frozenset[str]  # of all of it
+    named: bool  # its title is more than the beginning of its text
+
+    @classmethod
+    def of(cls, title: Claim, claims: tuple[Claim, ...]) -> Said:
+        """A note with this title and these claims."""
+        words = frozenset(title.words).union(*(claim.words for claim in claims))
+        first = claims[0].text if claims else ""
+        return cls(title, claims, words, not _plain(first).startswith(_plain(title.text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A claim of the older note, the one of the newer note that stands against it, and in what they differ."""
+
+    older: str
+    newer: str
+    difference: tuple[str, str]  # what each says in the other's place
+    score: float
+    changed: bool  # the newer one tells that something changed
+
+
+def contrary(older: Said, newer: Said) -> tuple[Against, ...]:
+    """The claims of two notes that stand against each other, the surest first."""
+    named = titles(older, newer)
+    if named == "apart":
+        return ()
+    same = {claim.text for claim in older.claims} & {claim.text for claim in newer.claims}
+    anchored = any(len(claim.words) >= 2 for claim in older.claims if claim.text in same)
+    title = {
+        word: worth for word, worth in older.title.words.items() if word in newer.title.words or word in newer.words
+    }
+    title |= {word: worth for word, worth in newer.title.words.items() if word in older.words}
+    found: dict[str, Against] = {}
+    for one, other in _facing(older, newer, same):
+        against = _against(one, other, older, newer, title, anchored=anchored, loose=named == "loose")
+        if against and (against.older not in found or found[against.older].score < against.score):
+            found[against.older] = against
+    return tuple(sorted(found.values(), key=lambda one: (-one.score, one.older, one.newer))[:SHOWN])
+
+
+def _facing(older: Said, newer: Said, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
+    """The claims of both that share words."""
+    holders: dict[str, list[int]] = defaultdict(list)
+    for n, claim in enumerate(newer.claims):
+        if claim.text not in same:
+            for word in claim.words:
+                holders[word].append(n)
+    for claim in older.claims:
+        if claim.text in same:
+            continue
+        shared: dict[int, float] = defaultdict(float)
+        for word, worth in claim.words.items():
+            for n in holders.get(word, ()):
+                shared[n] += worth
+        for n in sorted(shared):
+            if shared[n] >= 0.4 * min(claim.weight, newer.claims[n].weight):
+                yield claim, newer.claims[n]
+
+
+def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
+    """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
+    if not older.named or not newer.named:
+        return ""
+    one, other = older.title, newer.title
+    for value in one.values:
+        for its in other.values:
+            if (
+                (value.kind, value.sign) == (its.kind, its.sign)
+                and value.value != its.value
+                and value not in other.values
+            ):
+                return "apart"
+    moments = [{found[0].lower() for found in MOMENT.finditer(title.text)} for title in (one, other)]
+    if moments[0] != moments[1] and (all(moments) or not other.changed):
+        return "apart"
+    own = [word for word in one.words if word not in newer.words]
+    its_own = [word for word in other.words if word not in older.words]
+    return "loose" if own and its_own else ""
+
+
+def _against(
+    one: Claim,
+    other: Claim,
+    older: Said,
+    newer: Said,
+    title: Mapping[str, float],
+    *,
+    anchored: bool,
+    loose: bool,
+) -> Against | None:
+    shared = {word: worth for word, worth in one.words.items() if word in other.words}
+    both = sum(shared.values()) + CODE * len(set(_codes(one)) & set(_codes(other)))
+    support = both + sum(worth for word, worth in title.items() if word not in shared) + ANCHOR * anchored
+    changed = other.changed or newer.title.changed or (newer.title.new and not older.title.new)
+    if support < SUPPORT or not shared or (one.once and other.once and not other.changed):
+        return None
+    if loose and not (anchored or (changed and both >= 2 * SUPPORT * 0.7)):
+        return None
+    alike = both / max(both, min(one.weight, other.weight))
+    own = _own(one, other, newer.words)
+    its_own = _own(other, one, older.words)
+    parallel = min(sum(own.values()), sum(its_own.values())) / both
+    bearing = parallel <= (CHANGED if changed else PARALLEL)
+    differing = _differing(one, other)
+    difference = _conflict(differing, shared, changed=changed)
+    if differing and not difference:
+        return None  # two of a kind, or two moments
+    if alike < ALIKE:
+        difference = None
+    if not (difference and bearing):
+        difference = _turned(one, other, both, alike, bearing=bearing, differing=bool(differing)) or (
+            _renamed((one, other), shared, own, its_own, both) if changed and not differing else None
+        )
+    if difference is None:
+        return None
+    score = 0.45 + 0.2 * min(1.0, alike) + 0.15 * changed + 0.1 * min(1.0, support / 4) + 0.1 * (1 - min(1.0, parallel))
+    return Against(one.text, other.text, difference, round(min(1.0, score), 3), changed)
+
+
+def _own(one: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
+    """What a claim speaks of and the other note does not; names made of letters and figures too, unless alike in form."""
+    forms = {value.sign for value in other.values if value.kind == "code"}
+    return {word: worth for word, worth in one.words.items() if word not in known} | {
+        value.value: CODE for value in one.values if value.kind == "code" and value.sign not in forms
+    }
+
+
+def _differing(one: Claim, other: Claim) -> list[tuple[Value, Value]]:
+    """The values of both that can be compared and are not the same."""
+    found = []
+    kinds = dict.fromkeys((value.kind, value.sign) for value in one.values)
+    for kind, sign in kinds:
+        ours = [value for value in one.values if (value.kind, value.sign) == (kind, sign)]
+        theirs = [value for value in other.values if (value.kind, value.sign) == (kind, sign)]
+        left = [value for value in ours if not any(_equal(value, its) for its in theirs)]
+        right = [its for its in theirs if not any(_equal(value, its) for value in ours)]
+        if left and right:
+            found.append((left[0], right[0]))
+    return found
+
+
+def _equal(one: Value, other: Value) -> bool:
+    if one.kind == "date":  # a year that one of them leaves out
+        (a, _, year), (b, _, its_year) = one.value.partition(" "), other.value.partition(" ")
+        return a == b and (year == its_year or not year or not its_year)
+    return one.value == other.value
+
+
+def _conflict(
+    differing: list[tuple[Value, Value]], shared: Mapping[str, float], *, changed: bool
+) -> tuple[str, str] | None:
+    """What differs, if it is all about one thing."""
+    if not differing:
+        return None
+    names = [pair for pair in differing if pair[0].names]
+    if any(pair[0].kind == "side" for pair in differing):
+        return None
+    if names and (len(differing) > 1 or not (names[0][0].before and names[0][1].before)):
+        return None
+    if names and names[0][0].before <= 1 and len(shared) < 2:
+        return None
+    kinds = {pair[0].kind for pair in differing}
+    if kinds & {"date", "day"} and kinds - {"date", "day", "time"} and not changed:
+        return None  # two moments, each with its figures
+    before, after = differing[0]
+    return _written(before), _written(after)
+
+
+def _turned(
+    one: Claim, other: Claim, both: float, alike: float, *, bearing: bool, differing: bool
+) -> tuple[str, str] | None:
+    """One says what the other denies, or that it is over."""
+    if differing or both < 0.6 * SUPPORT:
+        return None
+    denies, denied = (one, other) if one.negated else (other, one)
+    if one.negated != other.negated and alike >= 0.75 and bearing and denies.denied & denied.words.keys():
+        return ("not", "so") if one.negated else ("so", "not so")
+    if other.over and not one.over and both >= ALIKE * other.weight:
+        return ("so", "over")
+    if other.instead and not one.instead and both >= 0.8 * one.weight:
+        return ("so", "something else instead")
+    return None
+
+
+def _renamed(
+    claims: tuple[Claim, Claim],
+    shared: Mapping[str, float],
+    own: Mapping[str, float],
+    its_own: Mapping[str, float],
+    both: float,
+) -> tuple[str, str] | None:
+    """Another name stands in the place of one, where the newer note tells that something changed."""
+    one, other = claims
+    if not own or not its_own or next(iter(one.words)) not in shared:
+        return None
+    ends = (list(one.words)[-1] in own or not own.keys() <= one.words.keys()) and both >= 0.45 * one.weight
+    if not ends and both < NAMED * one.weight:
+        return None
+    return " ".join(one.shown.get(word, word) for word in own), " ".join(
+        other.shown.get(word, word) for word in its_own
+    )
+
+
+def _codes(claim: Claim) -> Iterator[str]:
+    return (value.value for value in claim.values if value.kind == "code")
+
+
+def _written(value: Value) -> str:
+    """A value as a person reads it."""
+    if value.kind == "state":
+        return "one state" if value.value == "0" else "its opposite"
+    return value.value if value.names or value.sign.endswith("=") else f"{value.value} {value.sign}".strip()
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\W+", " ", text).casefold().strip()

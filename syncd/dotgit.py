@@ -1,0 +1,50 @@
+"""Look into the folder of Git's own files without asking Git: where it is, and whether anything there has moved.
+
+Law: nothing is written there, and what can't be read counts as not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def own(work_tree: Path) -> Path | None:
+    """The folder of a work tree's own files: `.git`, or what a `.git` file points to; None without one."""
+    place = work_tree / ".git"
+    if place.is_dir():
+        return place
+    try:
+        words = place.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    return work_tree / words.removeprefix("gitdir:").strip() if words.startswith("gitdir:") else None
+
+
+def common(folder: Path) -> Path:
+    """The folder that a work tree's own one shares with the others of its repository."""
+    try:
+        return folder / (folder / "commondir").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    except OSError:
+        return folder
+
+
+def looks(folder: Path) -> object:
+    """Stats that change whenever HEAD or the stash moves; None when HEAD can't be read."""
+    there = common(folder)
+    try:
+        words = (folder / "HEAD").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    shared = ["packed-refs", "reftable/tables.list", "refs/stash", "logs/refs/stash"]
+    if words.startswith("ref: "):
+        shared.append(words.removeprefix("ref: ").strip())
+    here = [folder / name for name in ("HEAD", "logs/HEAD", "reftable/tables.list")]
+    return words, tuple(stat(path) for path in (*here, *(there / name for name in shared)))
+
+
+def stat(path: Path) -> tuple[int, int, int] | None:
+    """What changes of a file when it is written; None when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,175 @@
+"""Finish what a person began by moving a note into the inbox, out of it or within, whatever program moved it.
+
+Laws, tested: a capture that was dragged into the vault proper is promoted, and can be taken back; of links only those that
+lead nowhere now and led to a moved file before are mended; a note that somebody copied, and one that is still being
+worked on, is left alone. Two machines that see the same drag write the same bytes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from index.errors import MemexError
+from index.model import Document
+from syncd.audit import Author, authored
+from syncd.edits import TORN
+from syncd.journal import Step, Way, moved, sha256, written
+from syncd.marked import written_at
+from syncd.moving import Relinking, relinking
+from syncd.note import FrontmatterError, decode, edit, encode, properties, split
+from syncd.place import place
+from syncd.promotable import Ground, Stored, stored_of, there_of, told
+from syncd.promote import Promotions
+from syncd.promotion import INBOX_ONLY, PROMOTED_AT, inside, promoted
+from syncd.repo import Repo
+from syncd.strays import Stray, Strays
+
+log = logging.getLogger(__name__)
+
+AUTHOR: Final = Author("daemon", "drag")
+
+
+@dataclass(frozen=True, slots=True)
+class Drag:
+    """A moved note as it is, and as it is to be, its links aside."""
+
+    stray: Stray
+    document: Document  # as what it was before
+    raw: bytes
+    text: bytes
+    out: bool  # it was a capture, and is a note of the vault proper
+    stored: Stored | None = None  # the file that is to go along
+    followed: Mapping[str, str] | None = None  # the file that was dragged along
+
+
+class Dragged:
+    """The job that finishes drags."""
+
+    def __init__(self, ground: Ground, promotions: Promotions, strays: Strays, repo: Repo) -> None:
+        self._ground, self._promotions, self._strays, self._repo = ground, promotions, strays, repo
+        self.finished = 0  # since the start
+
+    def run(self) -> None:
+        """Finish what is quiet."""
+        if not self._ground.sync.ready.is_set():
+            return
+        with authored(AUTHOR):
+            try:
+                strays = self._strays.look()
+                if strays and not self._busy() and all(self._quiet(stray) for stray in strays):
+                    # together, as they may lead to each other
+                    self._finish([drag for stray in strays if (drag := self._drag(stray))])
+            except MemexError as error:
+                log.info("a drag waits: %s", error.message)
+
+    # What is to be done
+
+    def _busy(self) -> bool:
+        busy = self._repo.busy()
+        return bool(busy) and not busy.endswith(".lock")
+
+    def _quiet(self, stray: Stray) -> bool:
+        """Whether nobody is at work on it: it was moved a while ago, as Obsidian may still ask whether to mend links."""
+        aged = time.time() - stray.since / 1000 >= self._ground.settings.sync.adopt_s
+        return aged and self._rested(stray.new)
+
+    def _rested(self, path: str) -> bool:
+        stat = self._ground.vault.stat(path)
+        return stat is not None and not 0 <= time.time() - stat.mtime_ns / 1e9 < self._ground.settings.sync.adopt_s
+
+    def _drag(self, stray: Stray) -> Drag | None:
+        """What is to become of a note. None when nothing is, or nothing can be just now."""
+        ground = self._ground
+        raw, stat = ground.vault.read(stray.new)
+        document = ground.parsed(raw, stray.old, stat)
+        if document.claimed_id != stray.id or any(defect.name in TORN for defect in document.defects):
+            return None
+        was, is_ = (place(path, ground.inbox).scope == "captures" for path in (stray.old, stray.new))
+        out = was and not inside(stray.new, ground.inbox)
+        try:
+            text = self._edited(decode(raw), stray, out=out, back=is_ and not was)
+        except FrontmatterError as error:
+            log.info("the properties of a dragged note are left as they are: %s", error)
+            text, out = raw, False
+        stored, followed = self._file(document, stray) if out else (None, None)
+        return Drag(stray, document, raw, text, out, stored, followed)
+
+    def _edited(self, text: str, stray: Stray, *, out: bool, back: bool) -> bytes:
+        said = {key.casefold() for key in properties(split(text)[0])}
+        if out and (PROMOTED_AT not in said or said & set(INBOX_ONLY)):
+            return encode(promoted(text, written_at(self._ground, self._repo, stray.new)))
+        if back and PROMOTED_AT in said:
+            return encode(edit(text, {PROMOTED_AT: None}))
+        return encode(text)
+
+    def _file(self, document: Document, stray: Stray) -> tuple[Stored | None, dict[str, str] | None]:
+        """The stored file of a note: to go along if it stayed behind, or where it was dragged to."""
+        ground = self._ground
+        if document.file is None:
+            return None, None
+        if ground.vault.stat(document.file) is not None:
+            folder = there_of(ground, ground.settings.promote.attachments or stray.new.rpartition("/")[0])
+            return stored_of(ground, document, folder, ()), None
+        name, digest = document.file.rpartition("/")[2], document.metadata.get("file_sha256")
+        found = [path for path in ground.vault.beside() if path.rpartition("/")[2] == name]
+        same = [path for path in found if ground.vault.measured(path).digest == digest]
+        return None, {document.file: same[0]} if len(same) == 1 else None
+
+    # How it is done
+
+    def _finish(self, drags: Sequence[Drag]) -> None:
+        done = {drag.stray.old: drag.stray.new for drag in drags}
+        for drag in drags:
+            done |= drag.followed or {}
+        along = {drag.stored.old: drag.stored.new for drag in drags if drag.stored}
+        texts = {drag.stray.old: drag.text for drag in drags}
+        found = relinking(self._ground.vault, done, texts=texts, inbox=self._ground.inbox, moved=True, along=along)
+        own = {drag.stray.new for drag in drags}
+        others = {path: pair for path, pair in found.changes.items() if path not in own}
+        if not all(self._rested(path) for path in others):
+            return  # somebody is at work on a note that is to be mended
+        for drag in sorted(drags, key=lambda drag: not drag.out):
+            text = found.changes.get(drag.stray.new, (b"", drag.text))[1]
+            if drag.out and (text != drag.raw or drag.stored or others):
+                self._promotions.settle(_way(drag, text, others, found), by=self._by(drag))
+                self.finished += 1
+                others = {}
+            elif text != drag.raw:
+                self._write(drag.stray.new, drag.raw, text)
+            self._strays.settled([drag.stray.id])
+        for path, (before, after) in others.items():
+            self._write(path, before, after)
+
+    def _by(self, drag: Drag) -> str:
+        """Who dragged it, if Git brought it; "" = whoever owns this vault."""
+        path, at = drag.stray.new, self._ground.vault.stat(drag.stray.new)
+        if at is None or not self._repo.brought(path, drag.raw, at.mtime_ns // 1_000_000_000):
+            return ""
+        told = self._repo.answer("log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n")
+        return (told or "").strip()
+
+    def _write(self, path: str, before: bytes, after: bytes) -> None:
+        self._ground.vault.replace(path, after, digest=sha256(before))
+        self._ground.sync.hint([path])
+
+
+def _way(drag: Drag, text: bytes, others: Mapping[str, tuple[bytes, bytes]], found: Relinking) -> Way:
+    """What is left to do of a promotion whose note lies at its place already."""
+    stray, document = drag.stray, drag.document
+    # The journal keeps what the capture said: its file has gone, and nothing that fails brings it back.
+    steps = [written(stray.new, drag.raw, text), Step(stray.old, "", "", before=drag.raw)]
+    steps[1:1] = [written(path, *pair) for path, pair in sorted(others.items())]
+    if drag.stored:
+        copied, gone = moved(drag.stored.old, drag.stored.new, drag.stored.digest)
+        steps = [copied, *steps, gone]
+    about: dict[str, Any] = {
+        "title": document.title,
+        "origin": document.source or "",
+        "tool": "drag",
+        "chosen": "you",
+        **told(found, sorted(others)),
+    }
+    return Way("promote", stray.id, stray.old, stray.new, steps, about)

@@ -1,0 +1,56 @@
+"""Which captures of a workspace are about one thing, and what that is in a few words.
+
+Law, tested: a group is named by words that its captures share, or not at all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from index.model import Noted
+from index.similar import Matrix
+from index.terms import Reader, label
+from syncd import alike
+from syncd.findings import Group
+
+SMALLEST: Final = 3  # captures of a group: two that are alike are told as a pair, if there is anything to tell
+
+Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
+
+
+def groups(
+    captures: Sequence[Noted],
+    rows: Sequence[int],
+    matrix: Matrix,
+    texts: Texts,
+    places: Mapping[str, int],
+    *,
+    limit: int,
+) -> tuple[list[Group], int]:
+    """The `limit` largest groups, and how many there are. `rows`: which capture each row of `matrix` is."""
+    found = [group for group in alike.part(rows, matrix).clusters() if len(group) >= SMALLEST]
+    shown = [sorted(group) for group in found[:limit]]
+    members = sorted({n for group in shown for n in group})
+    reader, told = Reader(places), texts(members)
+    said = {n: (captures[n].title, told.get(n, "")) for n in members}
+    terms = {n: reader.terms(*(said[n][0], said[n][1:]))[1] for n in members}
+    spoken: dict[str, list[int]] = defaultdict(list)
+    for n in members:
+        for key in terms[n]:
+            spoken[key].append(n)
+    return [
+        Group(
+            number,
+            tuple(captures[n].id for n in group),
+            label(
+                [terms[n] for n in group],
+                spoken,
+                len(members),
+                tags=[captures[n].tags for n in group],
+                phrases=[reader.phrases(said[n]) for n in group],
+                reader=reader,
+            ),
+        )
+        for number, group in enumerate(shown, 1)
+    ], len(found)

@@ -1,0 +1,33 @@
+"""The owner's operation on commits: what Memex wrote is committed now, or it is told what would be.
+
+Law: the owner's own edits are no part of it, whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from index.errors import Conflict
+from syncd.commits import Commits
+
+Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
+
+
+def operations(commits: Commits) -> dict[str, Operation]:
+    """What the owner may ask, by name."""
+
+    def commit(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
+        if given.get("dry_run"):
+            made, found = commits.look()
+            return {"commits": [asdict(one) for one in made], "kept": _kept(found.kept), "edited": sorted(found.edited)}
+        done = commits.flushed()
+        if commits.problem and not done:
+            raise Conflict(commits.problem)
+        return {"commits": [asdict(one) for one in done], "kept": _kept(commits.kept), "edited": sorted(commits.edited)}
+
+    return {"commit": commit}
+
+
+def _kept(kept: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"path": path, "why": why} for path, why in sorted(kept.items())]

@@ -1,0 +1,216 @@
+"""The report of a consolidation as a note for people: what may be done, why, and a box for each; and a canvas of clusters.
+
+Laws, tested: the same values give the same bytes; text of notes stands there as data (`quoting`), and a box is only ever ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from index.vertex import Edge
+from syncd.drawing import Board, Card, Picture, boards, mermaid
+from syncd.quoting import fenced, link, shown
+from syncd.ticks import item
+
+DRAWN: Final = 40  # proposals in the overview, so fewer than a hundred notes
+LISTED: Final = 20  # notes without relations, and notes of a cluster, that are named
+CLUSTERS: Final = 12  # of a workspace
+CARDS: Final = 24  # of a cluster, on the canvas
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A proposal as it is shown; `paths` are the notes it is about, `would` what else it would do, by kind."""
+
+    key: str
+    kind: str
+    workspace: str
+    paths: tuple[str, ...]
+    would: tuple[str, ...]
+    reason: str
+    quotes: tuple[tuple[str, str], ...] = ()  # the path of a note, and a sentence of it
+    adds: str = ""  # the text that a note would be given
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What there is to say of one workspace."""
+
+    workspace: str
+    entries: tuple[Entry, ...]
+    clusters: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a label, and the paths of the notes
+    orphans: tuple[str, ...] = ()
+    more: Mapping[str, int] | None = None  # by kind: proposals that are shown once these are answered
+    degraded: tuple[str, ...] = ()
+
+
+# Heading, and what a tick does, by kind, in the order in which they are shown.
+_KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "supersede": (
+        "Newer notes on the same thing",
+        "The older note says in a property which one takes its place, and is ranked behind it.",
+    ),
+    "merge-duplicates": (
+        "Duplicates",
+        "The older note stays and is given what only the other has. The other goes to the archive, and links to it stay whole.",
+    ),
+    "tag-merge": (
+        "Tags that mean the same",
+        "One tag is written in place of the other in all captures of the workspace.",
+    ),
+    "relate": (
+        "Relations that may be missing",
+        "The relation is written into the first note; rename it there as you like.",
+    ),
+    "summary": ("Summaries", "The summary is written into the note; change it there as you like."),
+    "archive": ("Captures that nobody uses", "The capture goes to the archive, and links to it stay whole."),
+}
+_ARROWS: Final[Mapping[str, str]] = {
+    "supersede": "takes the place of",
+    "merge-duplicates": "says the same as",
+    "relate": "may be related to",
+}
+
+
+def report(day: str, sheets: Sequence[Sheet], *, canvas: str = "", table: str = "", waiting: int = 0) -> str:
+    """The note. `canvas` and `table` are the paths of the canvas of clusters and of the table of waiting captures, if there are."""
+    entries = [entry for sheet in sheets for entry in sheet.entries]
+    lines = [f"# Consolidation {day}", "", *_head(entries, waiting, table)]
+    lines += _warned(sheets)
+    lines += _overview(entries)
+    several = len(sheets) > 1
+    for kind in [*_KINDS, *sorted({entry.kind for entry in entries} - _KINDS.keys())]:
+        lines += _section(kind, [entry for entry in entries if entry.kind == kind], sheets, several=several)
+    lines += _clusters(sheets, canvas, several=several)
+    lines += _orphans(sheets, several=several)
+    return "\n".join(lines) + "\n"
+
+
+def board(sheets: Sequence[Sheet]) -> str | None:
+    """The canvas of clusters; None without a cluster."""
+    found = [
+        Board(f"{sheet.workspace}: {label}" if len(sheets) > 1 else label, paths[:CARDS])
+        for sheet in sheets
+        for label, paths in sheet.clusters[:CLUSTERS]
+    ]
+    return boards(found) if found else None
+
+
+def _head(entries: Sequence[Entry], waiting: int, table: str) -> Iterator[str]:
+    count = len(entries)
+    yield f"> [!summary] {_many(count, 'proposal')} {'waits' if count == 1 else 'wait'} for your answer"
+    yield "> Tick a box, and it is done a moment later; put a `-` into it, and you are not asked again. What you leave"
+    yield "> alone stays as it is. Everything that is done is a commit, so Git can take it back."
+    if waiting:
+        where = f": {link(table)}" if table else ""
+        yield f"> {_many(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} to be promoted or dismissed{where}"
+    yield ""
+
+
+def _warned(sheets: Iterable[Sheet]) -> Iterator[str]:
+    told = [f"{shown(sheet.workspace)}: {shown(one, 300)}" for sheet in sheets for one in sheet.degraded]
+    if told:
+        yield "> [!warning] Not all could be looked at"
+        yield from (f"> - {one}" for one in told)
+        yield ""
+
+
+def _overview(entries: Sequence[Entry]) -> list[str]:
+    """The proposals about two notes, drawn."""
+    pairs = [entry for entry in entries if entry.kind in _ARROWS and len(entry.paths) == 2][:DRAWN]
+    if not pairs:
+        return []
+    paths = list(dict.fromkeys(path for entry in pairs for path in entry.paths))
+    names = _names(paths)
+    arrows = []
+    for entry in pairs:
+        ends = entry.paths if entry.kind != "merge-duplicates" else entry.paths[::-1]
+        arrows.append(Edge(names[ends[0]], names[ends[1]], _ARROWS[entry.kind]))
+    drawn = mermaid(Picture("Overview", tuple(Card(names[path], "", path) for path in paths), tuple(arrows)))
+    return ["## Overview", "", *drawn.splitlines(), ""]
+
+
+def _names(paths: Sequence[str]) -> dict[str, str]:
+    """What each note is called in the drawing: its name, or its path where two have that name."""
+    stems = {path: path.removesuffix(".md").rpartition("/")[2] for path in paths}
+    named = list(stems.values())
+    return {path: stem if named.count(stem) == 1 else path for path, stem in stems.items()}
+
+
+def _section(kind: str, entries: Sequence[Entry], sheets: Sequence[Sheet], *, several: bool) -> Iterator[str]:
+    more = sum((sheet.more or {}).get(kind, 0) for sheet in sheets)
+    if not entries and not more:
+        return
+    heading, does = _KINDS.get(kind, (shown(kind.replace("-", " ").capitalize()), ""))
+    yield from (f"## {heading}", "")
+    if does:
+        yield from ("> [!info]- What a tick does", f"> {does}", "")
+    for entry in entries:
+        where = f"{shown(entry.workspace)}: " if several else ""
+        yield item(where + _says(entry), entry.key)
+        yield f"\t- {shown(entry.reason, 300)}"
+        yield from (f"\t- {link(path)}: “{shown(text, 240)}”" for path, text in entry.quotes)
+        if entry.adds:
+            yield "\t- It would be given:"
+            yield from (f"\t\t{line}".rstrip() for line in fenced(entry.adds))
+    if more:
+        yield from ("", f"… and {more:,} more, once these are answered.")
+    yield ""
+
+
+def _says(entry: Entry) -> str:
+    """What a tick would do, in a sentence."""
+    links = [link(path) for path in entry.paths]
+    told = [shown(text, 400) for text in entry.would]
+    match entry.kind, links, told:
+        case "supersede", [newer, older], _:
+            says = f"Mark {older} as superseded by {newer}"
+        case "merge-duplicates", [kept, copy], _:
+            says = f"Keep {kept}, give it what only {copy} has, and put that one into the archive"
+        case "tag-merge", _, [into, tag, *_]:
+            says = f"Write the tag “{into}” in place of “{tag}”"
+        case "relate", [a, b], [type, *_]:
+            says = f"Relate {a} to {b} as “{type}”"
+        case "summary", [node], [text, *_]:
+            says = f"Give {node} this summary: “{text}”"
+        case "archive", [capture], _:
+            says = f"Put {capture} into the archive"
+        case _:
+            says = " and ".join([shown(entry.kind.replace("-", " ").capitalize()), *links])
+    return says
+
+
+def _clusters(sheets: Sequence[Sheet], canvas: str, *, several: bool) -> Iterator[str]:
+    found = [(sheet, *cluster) for sheet in sheets for cluster in sheet.clusters[:CLUSTERS]]
+    if not found:
+        return
+    yield from ("## Clusters", "")
+    if canvas:
+        yield from (f"Drawn on {link(canvas)}.", "")
+    for sheet, label, paths in found:
+        where = f"{shown(sheet.workspace)}: " if several else ""
+        yield f"> [!example]- {where}{shown(label)} ({len(paths):,})"
+        yield f"> {_linked(paths)}"
+        yield ""
+
+
+def _orphans(sheets: Sequence[Sheet], *, several: bool) -> Iterator[str]:
+    found = [sheet for sheet in sheets if sheet.orphans]
+    if not found:
+        return
+    yield from ("## Nodes without a relation", "")
+    for sheet in found:
+        where = f" in {shown(sheet.workspace)}" if several else ""
+        yield f"> [!note]- {_many(len(sheet.orphans), 'node')}{where}"
+        yield f"> {_linked(sheet.orphans)}"
+        yield ""
+
+
+def _linked(paths: Sequence[str]) -> str:
+    left = f" · … and {len(paths) - LISTED:,} more" if len(paths) > LISTED else ""
+    return " · ".join(link(path) for path in paths[:LISTED]) + left
+
+
+def _many(count: int, one: str) -> str:
+    return f"{count:,} {one if count == 1 else one + 's'}"

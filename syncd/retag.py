@@ -1,0 +1,125 @@
+"""One tag written in place of another in a note: in its property and in its text, each where it stands.
+
+Laws, tested: no byte changes but those of the tag, a list item that would be there twice, and the stamp of the change. Tags in
+headings stay, as links lead to headings; so does what is no tag: code, addresses, comments of YAML, other properties."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, Final
+
+from index.identity import fold
+from index.model import Document
+from syncd.collections import texts
+from syncd.inline import is_tag
+from syncd.items import revised
+from syncd.markdown import outline
+from syncd.note import FrontmatterError, edit, properties, rewritten, split
+from syncd.properties import fences, scan
+
+_WORD: Final = re.compile(r"(?<![^\s,\[\"'])(#?)([^\s,\[\]\"'#]+)(?![^\s,\]\"'])")
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+# What stands between the brackets or line ends of a property: text in quotes, a comment, anything else.
+_PIECES: Final = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^']|'')*+'|(?<!\S)#[^\r\n]*+|[^\"'#]++|[\"'#]")
+
+
+def retagged(text: str, document: Document, old: str, new: str) -> str:
+    """`text` with the tag `new` (and what is nested below it) in place of `old`. Raises FrontmatterError."""
+
+    def renamed(tag: str) -> str:
+        head, rest = tag[: len(old)], tag[len(old) :]
+        return new + rest if fold(head) == fold(old) and (not rest or rest[0] == "/") else tag
+
+    if not is_tag(new):
+        raise FrontmatterError(f"{new!r} is no tag")
+    done = _in_property(text, renamed)
+    if document.type == "note":  # the text of a node is its facts', and that of a file its author's
+        done = rewritten(done, _in_text(split(done)[1], renamed))
+    if done == text:
+        return text
+    return edit(done, {"version": document.version + 1})
+
+
+def _in_text(body: str, renamed: Callable[[str], str]) -> str:
+    found = outline(body)
+    headings = {heading.line for heading in found.headings}
+    ends = [end.end() for end in _LINE_END.finditer(body)]
+    done: list[str] = []
+    at = 0
+    for place, tag in sorted(zip(found.tag_places, found.tags, strict=True)):
+        line = bisect_right(ends, place)
+        if place < at or line in headings or (own := renamed(tag)) == tag:
+            continue
+        done += [body[at : place + 1], own]
+        at = place + 1 + len(tag)
+    return "".join([*done, body[at:]])
+
+
+def _in_property(text: str, renamed: Callable[[str], str]) -> str:
+    start, end, _ = fences(text)
+    found = scan(text[start:end]) if start else None
+    key = next((name for name in (found.keys or {} if found else {}) if name.casefold() == "tags"), None)
+    if found is None or key is None:
+        return text
+    value = found.values[key]
+    wanted = _renamed(value, renamed)
+    if wanted == value:
+        return text
+    keys = found.keys or {}
+    first = text.index(":", start + keys[key].end) + 1
+    behind = min((one.start for one in keys.values() if one.start > keys[key].start), default=end - start)
+    written = text[:first] + _words(text[first : start + behind], renamed) + text[start + behind :]
+    if _says(written) != {**found.values, key: wanted}:
+        written = edit(text, {key: wanted})
+    return _once(written, key, wanted)
+
+
+def _renamed(value: Any, renamed: Callable[[str], str]) -> Any:
+    """The value of the property with its tags renamed, in the form that it has."""
+    if isinstance(value, list):
+        return [_renamed(one, renamed) if isinstance(one, str) and len(texts(one)) == 1 else one for one in value]
+    return _word_by_word(value, renamed) if isinstance(value, str) else value
+
+
+def _word_by_word(text: str, renamed: Callable[[str], str]) -> str:
+    return _WORD.sub(lambda found: found[1] + renamed(found[2]), text)
+
+
+def _words(span: str, renamed: Callable[[str], str]) -> str:
+    """The lines of the property with its tags renamed; comments stay."""
+    return _PIECES.sub(lambda piece: piece[0] if piece[0][0] == "#" else _word_by_word(piece[0], renamed), span)
+
+
+def _once(text: str, key: str, values: Any) -> str:
+    """`text` without the tags of the list that are there already."""
+    if not isinstance(values, list):
+        return text
+    seen: set[str] = set()
+    twice = [at for at, one in enumerate(values) if isinstance(one, str) and _again(one, seen)]
+    if not twice:
+        return text
+    kept = [one for at, one in enumerate(values) if at not in twice]
+    written = revised(text, key, dict.fromkeys(twice)) if _listed(text, key) else edit(text, {key: kept})
+    return written if _says(written).get(key) == kept else edit(text, {key: kept})
+
+
+def _again(tag: str, seen: set[str]) -> bool:
+    name = fold(tag.strip().removeprefix("#"))
+    there = name in seen
+    seen.add(name)
+    return there
+
+
+def _listed(text: str, key: str) -> bool:
+    """Whether the property has a line for each item."""
+    start, end, _ = fences(text)
+    return (scan(text[start:end]).keys or {})[key].value is None
+
+
+def _says(text: str) -> dict[str, Any]:
+    try:
+        return properties(split(text)[0])
+    except FrontmatterError:
+        return {}

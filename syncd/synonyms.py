@@ -1,0 +1,173 @@
+"""Which tags of a workspace are one tag in two spellings: variants, short forms, typos, and the loose end of a nested tag.
+
+Few and sure: tags that only mean much the same are left alone, for merging them loses what told them apart.
+
+Law, tested: the same tags give the same answer in any order; a tag becomes at most one other, which is used more."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final, TypeAlias
+
+from index.tags import SHORT, bare, key_of, words_of
+
+LONG: Final = 7  # letters of a word in which one wrong letter is a typo
+TYPED: Final = 2, 0.25  # uses of a typo at most, and of its share of the right one's
+INFLECTED: Final = ("n", "en", "s", "es", "x")  # what may end a word that is not English
+TOGETHER: Final = 3, 0.6  # documents that have both tags, and their share of the rarer one's, for a loose end
+EQUAL: Final = 5, 0.85  # documents of each, and how many of all have both, for tags that are always given together
+MANY: Final = 16  # tags of a document from which on it says nothing of which belong together
+
+Uses: TypeAlias = Mapping[str, Sequence[int]]  # the documents that have each tag
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """One tag that is another, and why."""
+
+    kept: str
+    merged: str
+    score: float
+    reason: str
+
+
+def synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
+    """The tags that are one, the surest first. `places`: how common English words are."""
+    rank = {tag: (-len(set(uses[tag])), -len(tag), tag) for tag in uses}
+    best: dict[str, tuple[float, str, str]] = {}
+    for one, other, score, why in sorted(set(_pairs(uses, places))):
+        kept, merged = sorted((one, other), key=rank.__getitem__)
+        known = best.get(merged)
+        if known is None or (-score, rank[kept]) < (-known[0], rank[known[1]]):
+            best[merged] = (score, kept, why)
+    found = [
+        Synonym(kept, merged, score, f"{why}; {_count(uses[kept])} {kept}, {_count(uses[merged])} {merged}")
+        for merged, (score, kept, why) in best.items()
+    ]
+    return sorted(found, key=lambda one: (-one.score, -len(uses[one.merged]), one.kept, one.merged))
+
+
+def _count(documents: Sequence[int]) -> str:
+    count = len(set(documents))
+    return "1 capture has" if count == 1 else f"{count} captures have"
+
+
+def _pairs(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
+    yield from _alike(uses, lambda tag: bare(tag).replace("_", "-"), 1.0, "only capitals, accents or hyphens differ")
+    yield from _alike(uses, _key, 0.95, "they are forms of the same words")
+    yield from _alike(uses, _unordered, 0.85, "they have the same words in another order")
+    yield from _shortened(uses)
+    yield from _inflected(uses, places)
+    yield from _typed(uses, places)
+    yield from _together(uses)
+
+
+def _alike(uses: Uses, key: Callable[[str], str], score: float, why: str) -> Iterator[tuple[str, str, float, str]]:
+    groups: dict[str, list[str]] = defaultdict(list)
+    for tag in uses:
+        if known := key(tag):
+            groups[known].append(tag)
+    for group in groups.values():
+        first = min(group, key=lambda tag: (-len(set(uses[tag])), -len(tag), tag))
+        for tag in group:
+            if tag != first:
+                spelt = {part for one in (tag, first) for part in bare(one).split("-")}
+                short = sorted(part for part in spelt if part in SHORT and SHORT[part] not in part)
+                yield first, tag, score, f"{short[0]} is short for {SHORT[short[0]]}" if short else why
+
+
+def _key(tag: str) -> str:
+    return "/".join(key_of(part) for part in tag.split("/"))
+
+
+def _unordered(tag: str) -> str:
+    words = words_of(tag)
+    return " ".join(sorted(words)) if len(words) > 1 and "/" not in tag else ""
+
+
+def _shortened(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
+    """`rrf` is reciprocal-rank-fusion, and `k8s` kubernetes."""
+    known: dict[str, list[str]] = defaultdict(list)
+    for tag in uses:
+        known[bare(tag)].append(tag)
+    for tag in uses:
+        name = bare(tag)
+        words = [word for word in name.replace("_", "-").split("-") if word]
+        if len(words) >= 3 and "/" not in name:
+            for short in known.get("".join(word[0] for word in words), ()):
+                yield tag, short, 0.8, f"{short} are the first letters of {tag}"
+        if len(name) >= 6 and name.isalpha():
+            for short in known.get(f"{name[0]}{len(name) - 2}{name[-1]}", ()):
+                yield tag, short, 0.9, f"{short} is {tag} with its {len(name) - 2} middle letters counted"
+
+
+def _inflected(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
+    """`reise` and `reisen`; of English words the plural alone, which their keys share."""
+    known = {bare(tag): tag for tag in sorted(uses)}
+    for name, tag in known.items():
+        if len(name) < 5 or not name.isalpha():
+            continue
+        for ending in INFLECTED:
+            other = known.get(name + ending)
+            if other and other != tag and not (name in places and name + ending in places):
+                yield tag, other, 0.75, "they are forms of one word"
+
+
+def _typed(uses: Uses, places: Mapping[str, int]) -> Iterator[tuple[str, str, float, str]]:
+    """Two tags of which one has a letter more, less, other or in the place of its neighbour, and is hardly used."""
+    groups: dict[str, set[str]] = defaultdict(set)
+    for tag in uses:
+        name = bare(tag)
+        if len(name) >= LONG and not any(c.isdigit() for c in name):
+            for place in range(1, len(name)):
+                groups[name[:place] + name[place + 1 :]].add(tag)
+            groups[name].add(tag)
+    seen: set[tuple[str, str]] = set()
+    for group in groups.values():
+        for pair in combinations(sorted(group), 2):
+            if pair in seen:
+                continue
+            seen.add(pair)
+            right, wrong = sorted(pair, key=lambda tag: (-len(set(uses[tag])), tag))
+            few, many = len(set(uses[wrong])), len(set(uses[right]))
+            if few > TYPED[0] or few > TYPED[1] * many or not _near(bare(right), bare(wrong)):
+                continue
+            odd = [word for word in _words(wrong) if word not in _words(right)]
+            if all(len(word) >= LONG and word not in places for word in odd):
+                yield right, wrong, 0.8, f"{wrong} is one letter from {right}"
+
+
+def _words(tag: str) -> list[str]:
+    return [word for part in bare(tag).split("/") for word in part.replace("_", "-").split("-")]
+
+
+def _near(one: str, other: str) -> bool:
+    """Whether one change makes the one the other, and not at its end, where forms of words differ."""
+    short, long = sorted((one, other), key=len)
+    at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return at < len(short) and short[at:] == long[at + 1 :]
+    turned = long[:at] + long[at + 1 : at + 2] + long[at : at + 1] + long[at + 2 :]
+    return turned == short or (at < len(short) - 1 and short[at + 1 :] == long[at + 1 :])
+
+
+def _together(uses: Uses) -> Iterator[tuple[str, str, float, str]]:
+    """`heron` beside `project/heron`, and tags that share a word and are always given together."""
+    tagged: dict[int, list[str]] = defaultdict(list)
+    for tag in sorted(uses):
+        for document in set(uses[tag]):
+            tagged[document].append(tag)
+    counts = Counter(pair for tags in tagged.values() if len(tags) < MANY for pair in combinations(tags, 2))
+    for (one, other), both in counts.items():
+        sizes = len(set(uses[one])), len(set(uses[other]))
+        long, loose = sorted((one, other), key=lambda tag: -tag.count("/"))
+        if "/" in long and _key(long.rpartition("/")[2]) == _key(loose) and "/" not in loose:
+            if both >= TOGETHER[0] and both >= TOGETHER[1] * len(set(uses[loose])):
+                yield long, loose, 0.6, f"{loose} is given together with {long}, of which it is the end"
+        elif min(sizes) >= EQUAL[0] and both >= EQUAL[1] * (sum(sizes) - both):
+            shared = set(words_of(one)) & set(words_of(other))
+            if shared and "/" not in one + other:
+                yield one, other, 0.55, f"they share a word, and {both} captures have both"

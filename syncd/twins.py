@@ -1,0 +1,93 @@
+"""Whether two notes say the same: word for word, with small edits, in another order, in part, or in other words.
+
+Laws, tested: a note is a twin of itself; two notes of which each tells a figure, date or name of a kind that the other
+has otherwise are none."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from index.sketch import RUN, pieces
+from syncd.claims import Claim
+from syncd.contrary import Said, titles
+
+LEAST: Final = 2.0  # what the words of a note say together: shorter ones are not compared
+RUNS: Final = 0.5  # of the runs of three words of the shorter one, the other has, where it was edited
+WORDS: Final = 0.75  # of what its words say the other says, where it is told in other words
+BOTH: Final = 0.6  # and of both together
+LOST: Final = 0.12  # of what the copy says the kept one may lack
+_BLANK: Final = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """How two notes are the same: "equal" in their words, "edited", "part" of the other, or told in other "words"."""
+
+    how: Literal["equal", "edited", "part", "words"]
+    kept: int  # 0 or 1: which of the two says all of it
+    score: float
+    lost: tuple[str, ...]  # sentences that only the other has
+
+
+def normal(text: str) -> str:
+    """A text in its letters and figures alone."""
+    return _BLANK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
+    """Whether two notes, the older first, say the same; each with its text."""
+    (text, said), (its_text, its_said) = one, other
+    ours, theirs = _words(said), _words(its_said)
+    sizes = sum(ours.values()), sum(theirs.values())
+    named = titles(said, its_said)
+    if named == "apart" or min(sizes) < LEAST * (1.5 if named else 1):
+        return None  # too little to tell, the less so under titles that tell two things
+    if normal(text) == normal(its_text):
+        return Twin("equal", 0, 1.0, ())
+    runs, its_runs = _runs(text), _runs(its_text)
+    in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
+    shared = sum(worth for word, worth in ours.items() if word in theirs)
+    in_words = shared / min(sizes)
+    both = 2 * shared / sum(sizes)
+    if in_words < WORDS or (in_runs < RUNS and both < BOTH):
+        return None
+    kept = 0 if sizes[0] >= sizes[1] else 1
+    copy, whole = (its_said, said) if kept == 0 else (said, its_said)
+    if not _holds(whole, copy) or (_parity(said) != _parity(its_said) and min(sizes) < 2 * LEAST):
+        return None
+    lost = tuple(claim.text for claim in copy.claims if _new(claim, whole))
+    how: Literal["edited", "part", "words"] = (
+        "words" if in_runs < RUNS else "part" if min(sizes) < 0.75 * max(sizes) else "edited"
+    )
+    return Twin(how, kept, round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3), lost)
+
+
+def _words(said: Said) -> dict[str, float]:
+    """What the text of a note speaks of; of one without a text, its title."""
+    claims = said.claims or (said.title,)
+    return {word: worth for claim in claims for word, worth in claim.words.items()}
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = pieces(text)
+    return {tuple(words[n : n + RUN]) for n in range(max(1, len(words) - RUN + 1))}
+
+
+def _holds(whole: Said, copy: Said) -> bool:
+    """Whether all figures, dates and names of kinds that the copy tells are in the whole."""
+    told = {(value.kind, value.value) for claim in (whole.title, *whole.claims) for value in claim.values}
+    own = {(value.kind, value.value) for claim in copy.claims for value in claim.values if value.kind != "side"}
+    return own <= told
+
+
+def _parity(said: Said) -> bool:
+    return sum(claim.negated for claim in said.claims) % 2 == 1
+
+
+def _new(claim: Claim, whole: Said) -> bool:
+    """Whether a claim says much that the whole does not."""
+    lacking = sum(worth for word, worth in claim.words.items() if word not in whole.words)
+    return lacking > max(LOST, 0.25 * claim.weight)

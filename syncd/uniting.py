@@ -1,0 +1,89 @@
+"""One note made of two that say the same: the kept one, with what only the other has; and what says which one takes a place.
+
+Law, tested: every byte of the kept note that is not a property which changes stays, and no paragraph, tag, property or
+relation of the other is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from index.identity import fold
+from index.model import Document
+from syncd.capture import iso
+from syncd.collections import names_one, texts
+from syncd.items import revised
+from syncd.markdown import outline
+from syncd.note import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
+
+_LEFT = frozenset({"unclosed-fence", "unclosed-comment"})  # defects of a text behind which nothing can be added
+
+
+def added(kept: str, other: str) -> str:
+    """The blocks of `other`'s body that `kept`'s body does not hold; white space and letter case don't count."""
+    mine = outline(split(kept)[1])
+    there = _plain(mine.text)
+    found = outline(split(other)[1])
+    blocks = [(block.kind, found.text[block.start : block.end]) for block in found.blocks]
+    new = [(kind, text) for kind, text in blocks if _plain(text) not in there]
+    while new and new[-1][0] == "heading":
+        new.pop()  # of a section that is there already
+    return "\n\n".join(text for _, text in new)
+
+
+def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
+    """The text of the kept note; `documents` are both notes. Raises FrontmatterError when its properties can't be changed."""
+    before, body = kept, split(kept)[1]
+    mine, theirs = (
+        {key.casefold(): (key, value) for key, value in properties(split(text)[0]).items()} for text in (kept, other)
+    )
+    changes: dict[str, PropertyValue] = {
+        key: value
+        for name, (key, value) in theirs.items()
+        if not reserved(key) and name not in mine and value is not None
+    }
+    for name in ("summary", "title", "source"):
+        if name in theirs and mine.get(name, ("", None))[1] is None:
+            changes[name] = theirs[name][1]
+    for name in ("tags", "relations"):
+        if lacking := _lacking(name, mine.get(name, ("", None))[1], theirs.get(name, ("", None))[1]):
+            kept = _with(kept, name, lacking)
+    text = added(kept, other)
+    if text:
+        if any(defect.name in _LEFT for defect in outline(body).defects):
+            raise FrontmatterError("its text ends in code or a comment that is not closed")
+        newline = "\r\n" if "\r\n" in body else "\n"
+        body = body.rstrip("\r\n") + newline * 2 + text.replace("\r\n", "\n").replace("\n", newline) + newline
+    a, b = documents
+    kept = edit(kept, changes)
+    if kept == before and not text:
+        return before
+    stamps: dict[str, PropertyValue] = {"version": max(a.version, b.version) + 1}
+    last = max(one.created_at if one.updated_at is None else one.updated_at for one in documents)
+    if a.updated_at is None or a.updated_at < last:
+        stamps["updated_at"] = iso(last)
+    return rewritten(edit(kept, stamps), body)
+
+
+def superseded(text: str, link: str) -> str:
+    """`text` that says which note takes its place. Raises FrontmatterError."""
+    return edit(text, {"superseded_by": f"[[{link}]]"})
+
+
+def _plain(text: str) -> str:
+    return " ".join(fold(text).split())
+
+
+def _lacking(name: str, mine: Any, theirs: Any) -> list[Any]:
+    """The items of a list property that only the other note has."""
+    if name == "tags":
+        own = {fold(tag) for tag in texts(mine)}
+        return [tag for tag in texts(theirs) if fold(tag) not in own and not names_one(tag)]
+    held = mine if isinstance(mine, list) else []
+    return [one for one in theirs if one not in held] if isinstance(theirs, list) else []
+
+
+def _with(text: str, name: str, more: list[Any]) -> str:
+    value = next((v for key, v in properties(split(text)[0]).items() if key.casefold() == name), None)
+    if value is None or isinstance(value, list):
+        return revised(text, name, {}, more)
+    return edit(text, {name: [*texts(value), *more]})

@@ -1,0 +1,184 @@
+"""What consolidation finds of what was planted, and what it costs: `python -m tests.bench --only consolidate`.
+
+The notes of the demo vault are put into a workspace, and among them pairs that were written by hand (`planted/`):
+contradictions, pairs that are alike and both true, copies in other words; and copies made by code. Every other pair is for
+tuning, the rest is held out, and `later*.txt` was written when the detector was finished. Whatever is proposed and was not
+planted counts as wrong."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from index.encoders.familiar import places
+from syncd import consolidating
+from syncd.app import App
+from syncd.config import Settings, VaultSettings
+from syncd.findings import Finding, Findings
+from syncd.synonyms import synonyms
+from tests.bench.measure import Row
+from tests.bench.speed import fresh
+from tests.bench.vaults import DEMO
+
+PLANTED = Path(__file__).parent / "planted"
+BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+_HEAD = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two notes, the older first, each with title and text."""
+
+    about: str
+    older: tuple[str, str]
+    newer: tuple[str, str]
+
+
+def pairs(name: str) -> list[Pair]:
+    """The pairs of a file."""
+    found = []
+    for block in (PLANTED / f"{name}.txt").read_text("utf-8").split("=== ")[1:]:
+        about, _, body = block.partition("\n")
+        older, newer = (part.strip().partition("\n") for part in body.split("\n---\n"))
+        found.append(Pair(about, (older[0][2:], older[2].strip()), (newer[0][2:], newer[2].strip())))
+    return found
+
+
+def part(found: list[Pair], half: str) -> list[Pair]:
+    """Every other one, or the rest; of what was written later all."""
+    return found if half == "later" else found[half != "dev" :: 2]
+
+
+def notes() -> list[tuple[str, str]]:
+    """Titles and texts of the demo vault's notes."""
+    return [(file.stem, _HEAD.sub("", file.read_text("utf-8"))) for file in sorted(DEMO.rglob("*.md"))]
+
+
+def copies(half: str) -> list[Pair]:
+    """Notes of the demo vault as an agent might capture them once more."""
+    dice, found = random.Random(half), []
+    long = [(title, text) for title, text in notes() if len(text) > 400 and "```" not in text]
+    ways = (_again, _shuffled, _cut, _reworded, _framed)
+    for n, (title, text) in enumerate(dice.sample(long, 10)):
+        way = ways[n % len(ways)]
+        found.append(Pair(f"{way.__name__} copy", (title, text), (f"{title} (captured)", way(text, dice))))
+    return found
+
+
+def _again(text: str, _: random.Random) -> str:
+    return text.replace("**", "").replace("- ", "* ")
+
+
+def _shuffled(text: str, dice: random.Random) -> str:
+    parts = text.strip().split("\n\n")
+    dice.shuffle(parts)
+    return "\n\n".join(parts)
+
+
+def _cut(text: str, _: random.Random) -> str:
+    return text[: len(text) * 2 // 3].rpartition("\n")[0]
+
+
+def _reworded(text: str, dice: random.Random) -> str:
+    words = text.split(" ")
+    return " ".join(word for word in words if not word.isalpha() or dice.random() > 0.06)
+
+
+def _framed(text: str, _: random.Random) -> str:
+    return f"Here is what I found in your notes:\n\n{text}\n\nLet me know if you need more."
+
+
+def plant(folder: Path, half: str) -> dict[str, set[frozenset[str]]]:
+    """Write a workspace; the pairs of ids that are to be found, by what is wrong with them."""
+    wanted: dict[str, set[frozenset[str]]] = {"supersede": set(), "merge-duplicates": set()}
+    prefix = "later-" if half == "later" else ""
+    sets = {
+        "supersede": part(pairs(f"{prefix}contradictions"), half),
+        "": part(pairs(f"{prefix}apart"), half),
+        "merge-duplicates": [*part(pairs(f"{prefix}again"), half), *copies(half)],
+    }
+    for n, (title, text) in enumerate(notes()):
+        write(folder, f"demo-{n}", title, text, BEGIN + timedelta(days=n, hours=5))
+    taken = {title for title, _ in notes()}
+    for kind, planted in sets.items():
+        for n, pair in enumerate(planted):
+            ids = [f"{kind or 'apart'}-{n}-{age}" for age in ("older", "newer")]
+            known = pair.older[0] in taken
+            if known:
+                ids[0] = f"demo-{[title for title, _ in notes()].index(pair.older[0])}"
+            else:
+                write(folder, ids[0], *pair.older, BEGIN + timedelta(days=n * 3, minutes=n))
+            write(folder, ids[1], *pair.newer, BEGIN + timedelta(days=n * 3 + 40 + known * 100, minutes=n))
+            if kind:
+                wanted[kind].add(frozenset(ids))
+    return wanted
+
+
+def write(folder: Path, id: str, title: str, text: str, at: datetime) -> None:
+    """A capture, in a folder of its own, as titles may be the same."""
+    name = re.sub(r'[\\/:*?"<>|#^\[\]]', " ", title)
+    path = folder / id / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"---\nid: {id}\ncreated_at: {at:%Y-%m-%dT%H:%M:%S.000Z}\n---\n{text}\n", "utf-8")
+
+
+def judged(work: Path, half: str, *, tell: bool = False) -> Iterator[Row]:
+    """What is found of what was planted."""
+    vault, state = fresh(work, f"consolidate-{half}")
+    wanted = plant(vault / "Captures/default", half)
+    with App(Settings(vault=VaultSettings(path=vault), state=state)) as app:
+        app.sync.run(accept=True)
+        found = consolidating.look(app, "default", limit=10_000)
+    for kind, proposals in (("supersede", found.supersedes), ("merge-duplicates", found.duplicates + found.near)):
+        yield scored(f"{kind}, {half}", proposals, wanted[kind], found, tell=tell)
+
+
+def scored(
+    name: str, proposals: tuple[Finding, ...], wanted: set[frozenset[str]], found: Findings, *, tell: bool
+) -> Row:
+    """Precision and recall."""
+    proposed = {frozenset(one.ids): one for one in proposals}
+    right = wanted & proposed.keys()
+    if tell:
+        for ids in sorted(wanted - right, key=sorted):
+            sys.stderr.write(f"  missed: {sorted(ids)}\n")
+        for ids in sorted(proposed.keys() - wanted, key=sorted):
+            one = proposed[ids]
+            told = " / ".join(f"{id} {found.named[id].title}" for id in one.ids)
+            sys.stderr.write(f"  wrong: {told}: {one.score} {one.reason} {[quote.text for quote in one.quotes]}\n")
+    precision, recall = len(right) / max(1, len(proposed)), len(right) / len(wanted)
+    figure = f"precision {precision:.2f} ({len(right)} of {len(proposed)}), recall {recall:.2f} ({len(right)} of {len(wanted)})"
+    return Row(name, "precision >= 0.9", figure, precision >= 0.9, f"{found.documents} notes")
+
+
+def tags(half: str) -> Row:
+    """What is found of the tags that are one."""
+    uses: dict[str, list[int]] = {}
+    wanted, number = set[frozenset[str]](), 0
+    name = "later-tags" if half == "later" else "tags"
+    for block in (PLANTED / f"{name}.txt").read_text("utf-8").split("= ")[1:]:
+        about, *lines = block.strip().splitlines()
+        for line in lines if half == "later" else lines[half != "dev" :: 2]:
+            pair = []
+            for told in line.split(" | "):
+                tag, _, count = told.rpartition(" ")
+                uses.setdefault(tag, []).extend(range(number, number := number + int(count)))
+                pair.append(tag)
+            if "written twice" in about:
+                wanted.add(frozenset(pair))
+    proposed = {frozenset((one.kept, one.merged)) for one in synonyms(uses, places())}
+    right = len(wanted & proposed)
+    figure = f"precision {right / max(1, len(proposed)):.2f} ({right} of {len(proposed)}), recall {right / len(wanted):.2f} ({right} of {len(wanted)})"
+    return Row(f"tag-merge, {half}", "precision >= 0.9", figure, right >= 0.9 * len(proposed), f"{len(uses)} tags")
+
+
+def consolidate(work: Path) -> Iterator[Row]:
+    """All of it."""
+    for half in ("dev", "held"):
+        yield from judged(work, half)
+        yield tags(half)

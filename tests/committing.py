@@ -1,0 +1,109 @@
+"""A vault under Git, and the parts that commit what Memex writes into it, without the rest of an App."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+from syncd.audit import Audit, Author, authored
+from syncd.audited import Audited
+from syncd.commits import Commits
+from syncd.duties import GitSettings
+from syncd.ledger import Ledger
+from syncd.repo import Repo
+
+CODE = Author("mcp", "capture_thought", "k1", "claude-code")
+CHAT = Author("rest", "capture_thought", "k2", "chat")
+DAEMON = Author("daemon", "enrichment")
+
+
+def git(folder: Path, *words: str, check: bool = True, **more: str) -> str:
+    """What Git tells a person who works in `folder`."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "LC_ALL": "C.UTF-8",
+        **more,
+    }
+    who = ("-c", "user.name=Person", "-c", "user.email=p@example.org")
+    ran = subprocess.run(["git", "-C", str(folder), *who, *words], env=environ, check=check, capture_output=True)
+    return ran.stdout.decode("utf-8", "surrogateescape")
+
+
+class Rig:
+    """One vault and who commits in it; `person` edits files behind its back, `agent` through the log."""
+
+    def __init__(self, folder: Path, *options: str, begin: bool = True, **settings: object) -> None:
+        self.vault, self.state = folder / "my $HOME vault", folder / "state"
+        (self.vault / "Captures/default").mkdir(parents=True, exist_ok=True)
+        self.state.mkdir(mode=0o700, exist_ok=True)
+        self.settings = GitSettings(**{"quiet_s": 0.0, **settings})  # type: ignore[arg-type]
+        if not (self.vault / ".git").exists():
+            git(self.vault, "init", "-q", "-b", "main", *options)
+            if begin:
+                self.person("Note.md", "mine\n")
+                git(self.vault, "add", "-A")
+                git(self.vault, "commit", "-qm", "begin")
+        self.open()
+
+    def open(self) -> None:
+        """Begin, as a daemon does at its start."""
+        self.ledger = Ledger.open(self.state / "ledger.db")
+        self.audit = Audit(self.ledger, self.state)
+        self.files = Audited(self.vault, self.audit, inbox="Captures")
+        self.repo = Repo(self.vault)
+        self.commits = Commits(
+            self.repo, self.files, self.audit, self.ledger, self.settings, state=self.state, inbox="Captures"
+        )
+
+    def close(self) -> None:
+        """End."""
+        self.repo.close()
+        self.files.close()
+        self.audit.close()
+        self.ledger.close()
+
+    def agent(self, path: str, text: str | bytes | None, author: Author = CODE) -> None:
+        """Write a file as a tool does: make it, change it, or take it away (None)."""
+        raw = text.encode() if isinstance(text, str) else text
+        with authored(author):
+            if raw is None:
+                self.files.remove(path)
+            elif self.files.stat(path) is None:
+                self.files.create(path, raw)
+            else:
+                digest = hashlib.sha256(self.files.read(path)[0]).hexdigest()
+                self.files.replace(path, raw, digest=digest)
+
+    def person(self, path: str, text: str | bytes | None) -> None:
+        """Write a file as an editor does."""
+        file = self.vault / path
+        if text is None:
+            file.unlink()
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def git(self, *words: str, **more: object) -> str:
+        """What Git tells the person."""
+        return git(self.vault, *words, **more)  # type: ignore[arg-type]
+
+    def pending(self) -> tuple[str, str]:
+        """What the person has changed and staged."""
+        return self.git("diff"), self.git("diff", "--cached")
+
+    def subjects(self) -> list[str]:
+        """The commits there are, the oldest first."""
+        return self.git("log", "--reverse", "--format=%s").splitlines()
+
+    def held(self, path: str) -> bytes | None:
+        """What HEAD has at a path."""
+        told = subprocess.run(
+            ["git", "-C", str(self.vault), "cat-file", "-p", f"HEAD:{path}"], capture_output=True, check=False
+        )
+        return None if told.returncode else told.stdout
+
+    def status(self) -> list[str]:
+        """What `git status` lists."""
+        return self.git("status", "--porcelain", "--untracked-files=all").splitlines()

@@ -1,0 +1,100 @@
+"""Captures on a real vault, and what consolidation may find of them, for tests of what is done about it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from index.model import Record
+from syncd.consolidate import Report
+from syncd.findings import Finding, Findings, key_of
+from tests.world import World
+
+
+class Inbox:
+    """A vault under Git with captures in a workspace; what is found there is said by the test."""
+
+    def __init__(self, folder: Any, **sections: Any) -> None:
+        self.world = World(folder, **sections)
+        self.found: dict[str, Findings[Any]] = {}
+        self.world.git("init", "-q", "-b", "main")
+        self.world.git("config", "user.name", "Ada")
+        self.world.git("config", "user.email", "ada@example.org")
+        self.world.write(".gitignore", ".trash\n")
+        self.world.git("add", "-A")
+        self.world.git("commit", "-q", "-m", "begin")
+        self.say()
+        self._numbers = itertools.count()
+
+    @property
+    def app(self) -> Any:
+        return self.world.app
+
+    def say(self, *findings: Finding, workspace: str = "default", **more: Any) -> None:
+        """Let consolidation find these in the workspace, and nothing else."""
+        named = {id: self.record(id) for one in findings for id in one.ids if one.kind != "relate"}
+        lists: dict[str, Any] = {
+            name: tuple(one for one in findings if one.kind == kind)
+            for name, kind in (
+                ("duplicates", "merge-duplicates"),
+                ("supersedes", "supersede"),
+                ("relations", "relate"),
+                ("unused", "archive"),
+                ("synonyms", "tag-merge"),
+            )
+        } | {"near": (), "clusters": ()}
+        graph: Report[Any] = Report((), (), (), (), None, {"stale_summaries": 0, "orphaned_nodes": 0})
+        self.found[workspace] = Findings(
+            workspace=workspace, documents=9, graph=graph, named=named, of={}, **(lists | more)
+        )
+        self.app.steward.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
+
+    def reopen(self) -> None:
+        """A restart."""
+        self.world.reopen()
+        self.app.steward.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
+
+    def record(self, id: str) -> Record:
+        found = self.app.shelf.slots["captures"].index.record(id)
+        assert found is not None, id
+        return found
+
+    def capture(self, content: str, workspace: str = "default", **metadata: Any) -> Record:
+        if workspace not in self.app.desk.workspaces():
+            self.app.desk.create_workspace(workspace)
+        return self.app.desk.workspace(workspace).capture(content, metadata=metadata).record
+
+    def finding(self, kind: Any, *ids: str, would: tuple[str, ...] = (), reason: str = "They say so.") -> Finding:
+        workspace = self.record(ids[0]).workspace if ids else "default"
+        hashes = tuple(self.record(id).content_hash if kind != "relate" else "" for id in ids)
+        return Finding(kind, key_of(workspace, kind, ids, would), workspace, ids, would, hashes, 0.9, reason)
+
+    def run(self, **given: Any) -> dict[str, Any]:
+        return self.app.operations["consolidate"](given, lambda _: None)
+
+    def look(self) -> dict[str, str]:
+        """One look at the boxes; what was done, or why not, by key."""
+        done = self.app.steward.consolidation.tick()
+        return {key: one.said if one.done else f"not: {one.said}" for key, one in done.items()}
+
+    def reports(self) -> list[str]:
+        return sorted(
+            str(file.relative_to(self.world.vault)) for file in (self.world.vault / "Captures/Reports").glob("*.md")
+        )
+
+    def read(self, path: str) -> str:
+        return (self.world.vault / path).read_bytes().decode()
+
+    def tick(self, path: str, words: str, mark: str = "x") -> str:
+        """Put a mark into the box whose line holds `words`, as a person does; its key."""
+        file = self.world.vault / path
+        lines = file.read_bytes().decode().splitlines(keepends=True)
+        (at,) = [number for number, line in enumerate(lines) if words in line and line.lstrip().startswith("- [ ]")]
+        lines[at] = lines[at].replace("- [ ]", f"- [{mark}]")
+        file.write_bytes("".join(lines).encode())
+        return lines[at].rpartition("^p-")[2].strip()
+
+
+def _nothing(name: str) -> Findings[Any]:
+    graph: Report[Any] = Report((), (), (), (), None, {"stale_summaries": 0, "orphaned_nodes": 0})
+    return Findings(name, 0, (), (), (), (), (), (), (), graph, {}, {})

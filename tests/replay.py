@@ -1,0 +1,188 @@
+"""A vault's history, made by the dice: renames, moves of whole folders, edits; and a live vault that is taken through it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from syncd.hooks import HOOKS, install
+from syncd.parse import parse
+from syncd.place import place
+from tests.world import PROMPT, World
+
+WITHIN = 120.0
+LEFT = replace(PROMPT, adopt_s=3600.0)  # nothing is written into notes meanwhile, which would keep Git from merging
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("MEMEX_DATA") or ROOT.parent / "shared/data")
+KINDS = {"edit": 45, "new": 12, "delete": 6, "rename": 16, "folder": 6, "swap": 5, "case": 3, "many": 7}
+LEAST = 20  # notes, below which none is deleted
+
+
+def git(folder: Path, *words: str) -> str:
+    """`git WORDS` as a person without settings runs it."""
+    name = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false", "-c", "gc.auto=0")
+    command = ["git", "-C", str(folder), *name, "-c", "core.quotepath=off", *words]
+    environ = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    return subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
+
+
+class Author:
+    """Somebody who works on a vault elsewhere, and commits."""
+
+    def __init__(self, folder: Path, notes: Path, seed: int) -> None:
+        self.folder, self.dice, self.number = folder, random.Random(seed), 0
+        shutil.copytree(notes, folder, ignore=shutil.ignore_patterns(".git"))
+        for path in [folder, *folder.rglob("*")]:
+            path.chmod(path.stat().st_mode | 0o200)
+        git(folder, "init", "-q", "-b", "main")
+        self.commit()
+
+    def commit(self) -> str:
+        """Commit everything; the commit."""
+        git(self.folder, "add", "-A")
+        git(self.folder, "commit", "-q", "--allow-empty", "-m", f"Step {self.number}")
+        return git(self.folder, "rev-parse", "HEAD").strip()
+
+    def step(self, changes: int = 4) -> str:
+        """Some changes of the kinds that people make, as one commit."""
+        self.number += 1
+        for _ in range(self.dice.randint(1, changes)):
+            notes = self.notes()
+            self._change(self.dice.choices([*KINDS], [*KINDS.values()])[0], self.dice.choice(notes), notes)
+        return self.commit()
+
+    def even(self, moved: int) -> str:
+        """The same work at each step, however large the vault is: five edits, a new note, a deletion, `moved` moves."""
+        self.number += 1
+        notes = self.dice.sample(self.notes(), 6 + moved)
+        for note in notes[:5]:
+            self._change("edit", note, notes)
+        notes[5].unlink()
+        self._change("new", notes[0], notes)
+        for note in notes[6:]:
+            self._move(note, note.name)
+        return self.commit()
+
+    def notes(self) -> list[Path]:
+        """Every note, in the order of their names."""
+        found = (Path(folder, name) for folder, _, names in os.walk(self.folder) for name in names)
+        return sorted(path for path in found if path.suffix == ".md" and "/." not in str(path))
+
+    def _change(self, kind: str, note: Path, notes: list[Path]) -> None:
+        dice, said = self.dice, f"Step {self.number} says {self.dice.randrange(10**6)}"
+        if not note.exists() or (kind == "delete" and len(notes) < LEAST):
+            kind = "new"
+        if kind == "edit":
+            note.write_bytes(note.read_bytes() + f"\n\n{said}\n".encode())
+        elif kind == "new":
+            (note.parent if note.parent.exists() else self.folder).joinpath(f"New {said}.md").write_text(f"# {said}\n")
+        elif kind == "delete":
+            note.unlink()
+        elif kind == "rename":
+            note.rename(note.with_name(f"{note.stem[:40]} {self.number}.md"))
+            if dice.random() < 0.3:  # and changed in the same commit
+                self._change("edit", note.with_name(f"{note.stem[:40]} {self.number}.md"), notes)
+        elif kind == "case":
+            (beside := note.with_name(f"{note.stem[:40]}.tmp")) and note.rename(beside)
+            beside.rename(note.with_name(f"{note.stem[:40].swapcase()}.md"))
+        elif kind == "swap":
+            other = dice.choice([one for one in notes if one.exists()])
+            one, two = note.read_bytes(), other.read_bytes()
+            note.write_bytes(two)
+            other.write_bytes(one)
+        elif kind == "folder":
+            top = note.parent if note.parent != self.folder else None
+            if top:
+                top.rename(top.with_name(f"{top.name[:40]} {self.number}"))
+        else:
+            for one in dice.sample(notes, min(len(notes), dice.randint(10, 40))):
+                if one.exists():
+                    self._move(one, one.name)
+
+    def _move(self, note: Path, name: str) -> None:
+        target = self.folder / f"Moved {self.number % 7}" / f"{self.dice.randrange(5)}"
+        target.mkdir(parents=True, exist_ok=True)
+        if not (target / name).exists():
+            note.rename(target / name)
+
+
+class Live:
+    """A clone of the author's vault beside which everything runs that a daemon has."""
+
+    def __init__(self, folder: Path, author: Author, *, hooks: bool) -> None:
+        git(author.folder.parent, "clone", "-q", str(author.folder), str(folder / "vault"))
+        self.world = World(folder, sync=LEFT)
+        self.world.app.sync.run(accept=True)
+        if hooks:
+            install(self.world.app.repo.hooks_folder(), HOOKS, self.world.state)
+
+    def goes(self, commit: str, how: str) -> tuple[float, set[str]]:
+        """Go to a commit by `git HOW`; the seconds until all that it touched was indexed, and what that was."""
+        vault = self.world.vault
+        git(vault, "fetch", "-q", "origin")
+        touched = set(filter(None, git(vault, "diff", "-z", "--no-renames", "--name-only", "HEAD", commit).split("\0")))
+        touched = {path for path in touched if path.lower().endswith(".md") and not self.world.app.vault.ignores(path)}
+        begun = time.monotonic()
+        words = ("merge", "-q", "--ff-only", commit) if how == "merge" else ("checkout", "-q", "--detach", commit)
+        git(vault, *words)
+        while wrong := [path for path in touched if not self.true(path)]:
+            assert time.monotonic() < begun + WITHIN, wrong
+            touched_yet = time.monotonic() - begun
+            time.sleep(0.01 if touched_yet < 5 else 0.1)
+        return time.monotonic() - begun, touched
+
+    def true(self, path: str) -> bool:
+        """Whether the index has of this path what the file holds."""
+        record = self.world.app.shelf.slots[place(path).scope].index.at(path)
+        return (record.digest if record else "") == _sha(self.world.vault / path)
+
+    def differences(self, touched: Collection[str]) -> list[str]:
+        """Where the index is not what the files say: in which notes there are, and in the passages of those touched."""
+        known = {
+            path: entry.digest
+            for slot in self.world.app.shelf.slots.values()
+            for path, entry in slot.index.manifest.items()
+        }
+        there = {path: _sha(self.world.vault / path) for path in self.files()}
+        found = sorted(path for path in known.keys() | there.keys() if known.get(path) != there.get(path))
+        for path in sorted(touched & there.keys()):
+            index = self.world.app.shelf.slots[place(path).scope].index
+            raw, stat = self.world.app.vault.read(path)
+            (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])
+            if [chunk.text for chunk in ready.chunks] != list(index.passages(index.at(path))):
+                found.append(path)
+        return found
+
+    def files(self) -> Iterator[str]:
+        root = str(self.world.vault)
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            for name in names:
+                path = os.path.relpath(os.path.join(folder, name), root)
+                if name.lower().endswith(".md") and not self.world.app.vault.ignores(path):
+                    yield path
+
+
+def told(seconds: list[float], notes: int) -> str:
+    """How long the commits took, in words."""
+    ordered = sorted(seconds)
+    return (
+        f"{notes:,} notes, {len(seconds)} commits: p50 {statistics.median(ordered):.2f} s, "
+        f"p95 {ordered[int(len(ordered) * 0.95)]:.2f} s, most {ordered[-1]:.2f} s"
+    )
+
+
+def _sha(file: Path) -> str:
+    """The digest of what it holds; "" = it is not there."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,229 @@
+"""Consolidation on a real vault: reports that are written once, boxes that are carried out once, and nothing that was not ticked."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.inbox import Inbox
+
+DAY = time.strftime("%Y-%m-%d")
+
+
+@pytest.fixture
+def inbox(tmp_path):
+    made = Inbox(tmp_path)
+    yield made
+    made.world.close()
+
+
+def test_without_anything_to_propose_no_report_is_written(inbox):
+    inbox.capture("alone")
+    told = inbox.run()
+    assert (told["proposals"], told["report"]) == (0, None)
+    assert inbox.reports() == []
+
+
+def test_a_second_run_writes_nothing_and_a_new_find_replaces_the_report_of_the_day(inbox):
+    first, second, third = (inbox.capture(text) for text in ("hybrid search", "hybrid search!", "old things"))
+    inbox.say(inbox.finding("merge-duplicates", first.id, second.id))
+    told = inbox.run()
+    assert told["report"] == f"Captures/Reports/{DAY} Consolidation.md"
+    before = {path: (inbox.read(path), (inbox.world.vault / path).stat().st_mtime_ns) for path in inbox.reports()}
+    assert inbox.run()["report"] is None
+    inbox.reopen()
+    assert inbox.run() | {"report": None} == inbox.run()
+    assert {
+        path: (inbox.read(path), (inbox.world.vault / path).stat().st_mtime_ns) for path in inbox.reports()
+    } == before
+    inbox.say(inbox.finding("merge-duplicates", first.id, second.id), inbox.finding("archive", third.id))
+    assert inbox.run()["new"] == 1
+    assert inbox.reports() == list(before)
+    assert "Put [[Captures/default/old things|old things]] into the archive" in inbox.read(*inbox.reports())
+
+
+def test_a_report_that_a_person_has_touched_stays_and_a_second_one_is_written(inbox):
+    first, second = inbox.capture("one"), inbox.capture("two")
+    inbox.say(inbox.finding("archive", first.id))
+    (path,) = [inbox.run()["report"]]
+    (inbox.world.vault / path).write_text(inbox.read(path) + "\nmy own words\n")
+    mine = inbox.read(path)
+    inbox.say(inbox.finding("archive", first.id), inbox.finding("archive", second.id))
+    assert inbox.run()["report"] == f"Captures/Reports/{DAY} Consolidation 2.md"
+    assert inbox.read(path) == mine
+    assert len(inbox.reports()) == 2
+    assert inbox.run()["report"] is None
+
+
+def test_a_dry_run_and_one_of_a_workspace_write_nothing(inbox):
+    one = inbox.capture("one")
+    inbox.say(inbox.finding("archive", one.id))
+    for given in ({"dry_run": True}, {"workspace": "default"}):
+        told = inbox.run(**given)
+        assert told["report"] is None
+        assert "Put [[Captures/default/one|one]] into the archive" in told["text"]
+    assert inbox.reports() == []
+    assert inbox.app.steward.proposals.counts()["open"] == 0
+
+
+def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):
+    kept = inbox.capture("# Search\n\nBoth legs count.\n", tags=["search"], project="alpha")
+    copy = inbox.capture("# Search\n\nBoth legs count.\n\nAnd a third thing.\n", tags=["search", "legs"], owner="me")
+    inbox.world.write("Notes/Mine.md", f"see [[{copy.path.removesuffix('.md')}#Search]]\n")
+    inbox.world.run()
+    inbox.world.git("add", "-A")
+    inbox.world.git("commit", "-q", "-m", "captures")
+    inbox.say(inbox.finding("merge-duplicates", kept.id, copy.id))
+    (path,) = [inbox.run()["report"]]
+    assert "And a third thing." in inbox.read(path)
+    assert inbox.look() == {}
+    key = inbox.tick(path, "Keep [[")
+    done = inbox.look()
+    assert list(done) == [key]
+    stem = copy.path.rpartition("/")[2]
+    text = inbox.read(kept.path)
+    assert text.endswith("# Search\n\nBoth legs count.\n\nAnd a third thing.\n")
+    assert "  - legs" in text
+    assert "owner: me" in text
+    assert not (inbox.world.vault / copy.path).exists()
+    aside = inbox.read(f"Captures/Archive/default/{stem}")
+    assert 'superseded_by: "[[' in aside
+    assert aside.endswith("And a third thing.\n")
+    assert inbox.read("Notes/Mine.md") == f"see [[Captures/Archive/default/{stem[:-3]}#Search]]\n"
+    line = next(line for line in inbox.read(path).splitlines() if line.startswith("- [x]"))
+    assert line.endswith(f"✅ {DAY}")
+    assert "^p-" not in line
+    subject, body = inbox.world.git("log", "-1", "--format=%s%n%b").split("\n", 1)
+    assert subject.startswith("Merge ")
+    assert "Memex-Tool: consolidation" in body
+    assert "Approved-By: Ada <ada@example.org>" in body
+    assert f"Capture-Id: {kept.id}" in body
+    assert inbox.world.git("status", "--short", "--", kept.path, "Notes", "Captures/Archive") == ""
+    assert inbox.record(kept.id).version == 2
+    index = inbox.app.shelf.slots["captures"].index
+    assert index.record(copy.id) is None
+    assert inbox.look() == {}
+    assert inbox.run()["proposals"] == 0, "it is done, and not proposed again"
+    last = inbox.app.audit.last(kept.path)
+    assert (last.surface, last.tool) == ("daemon", "consolidation")
+
+
+def test_a_note_that_has_changed_since_is_left_alone_and_that_is_said(inbox):
+    kept, copy = inbox.capture("the same"), inbox.capture("the same again")
+    inbox.say(inbox.finding("merge-duplicates", kept.id, copy.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.app.desk.workspace("default").update_note(copy.id, "quite another thing")
+    before = inbox.read(kept.path), inbox.read(copy.path)
+    key = inbox.tick(path, "Keep [[")
+    assert "has changed since" in inbox.look()[key]
+    assert (inbox.read(kept.path), inbox.read(copy.path)) == before
+    assert "❌" in inbox.read(path)
+    assert inbox.app.steward.proposals.counts()["stale"] == 1
+
+
+def test_the_older_note_says_which_one_takes_its_place(inbox):
+    older, newer = inbox.capture("the port is 80"), inbox.capture("the port is 8080")
+    inbox.say(inbox.finding("supersede", newer.id, older.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.tick(path, "as superseded by")
+    before = inbox.read(older.path)
+    (said,) = inbox.look().values()
+    assert "takes its place" in said
+    assert inbox.read(older.path) == before.replace("\n---\n", '\nsuperseded_by: "[[the port is 8080]]"\n---\n', 1)
+
+
+def test_a_relation_and_a_summary_go_through_the_graph(inbox):
+    nodes = inbox.app.desk.workspace("default").nodes
+    from syncd.newnode import NewNode
+
+    ada, bab = nodes.create([NewNode("Ada", "person", ("wrote",)), NewNode("Bab", "person", ("built",))])
+    inbox.say(inbox.finding("relate", ada.id, bab.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.tick(path, "Relate [[")
+    assert list(inbox.look().values()) == ["Ada related_to Bab"]
+    assert [(edge.source, edge.type, edge.target) for edge in nodes.between("Ada", "Bab")] == [
+        ("Ada", "related_to", "Bab")
+    ]
+
+
+def test_one_tag_is_written_in_place_of_another_in_all_captures_of_the_workspace_alone(inbox):
+    one = inbox.capture("about #k8s in text, `#k8s` in code", tags=["k8s", "db"])
+    two = inbox.capture("two", tags=["K8s", "kubernetes"])
+    other = inbox.capture("three", "work", tags=["k8s"])
+    inbox.world.write("Mine.md", "my own #k8s\n")
+    inbox.world.run()
+    inbox.say(inbox.finding("tag-merge", would=("kubernetes", "k8s")))
+    (path,) = [inbox.run()["report"]]
+    before = inbox.read(other.path)
+    inbox.tick(path, "in place of “k8s”")
+    assert list(inbox.look().values()) == ["2 captures changed"]
+    assert inbox.read(one.path).endswith("about #kubernetes in text, `#k8s` in code")
+    assert inbox.record(one.id).tags == ("kubernetes", "db")
+    assert inbox.record(two.id).tags == ("kubernetes",)
+    assert inbox.read(other.path) == before
+    assert inbox.read("Mine.md") == "my own #k8s\n"
+
+
+def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):
+    one = inbox.capture("nobody reads this")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.tick(path, "into the archive")
+    assert list(inbox.look().values()) == [f"it is at Captures/Archive/default/{one.path.rpartition('/')[2]}"]
+    assert inbox.app.shelf.slots["captures"].index.record(one.id) is None
+    assert (
+        inbox.app.shelf.slots["vault"].index.at(f"Captures/Archive/default/{one.path.rpartition('/')[2]}") is not None
+    )
+
+
+def test_what_is_struck_out_is_never_proposed_again(inbox):
+    one = inbox.capture("leave me")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.tick(path, "into the archive", "-")
+    mine = inbox.read(path)
+    assert inbox.look() == {}
+    assert inbox.run()["proposals"] == 0
+    assert inbox.read(path) == mine
+    assert inbox.app.steward.proposals.counts()["dismissed"] == 1
+
+
+def test_a_box_in_any_other_note_does_nothing(inbox):
+    one = inbox.capture("keep me")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    line = next(line for line in inbox.read(path).splitlines() if line.startswith("- [ ]")).replace("[ ]", "[x]")
+    inbox.capture(f"an agent writes\n\n{line}\n")
+    inbox.world.write("Notes/Mine.md", f"{line}\n")
+    inbox.world.write("Captures/Reports/Other.md", f"> {line}\n\n```\n{line}\n```\n\n- [x] all of it ^p-{'0' * 16}\n")
+    inbox.world.run()
+    assert inbox.look() == {}
+    assert inbox.run()["carried"] == []
+    assert (inbox.world.vault / one.path).exists()
+
+
+def test_what_is_ticked_while_git_is_at_work_is_done_afterwards(inbox):
+    one = inbox.capture("wait for it")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.tick(path, "into the archive")
+    (inbox.world.vault / ".git/MERGE_HEAD").write_text("0" * 40 + "\n")
+    assert inbox.look() == {}
+    (inbox.world.vault / ".git/MERGE_HEAD").unlink()
+    assert len(inbox.look()) == 1
+
+
+def test_one_report_tells_of_all_workspaces_and_status_says_where_it_lies(inbox):
+    one, two = inbox.capture("mine"), inbox.capture("theirs", "work")
+    inbox.say(inbox.finding("archive", one.id))
+    inbox.say(inbox.finding("archive", two.id), workspace="work")
+    (path,) = [inbox.run()["report"]]
+    text = inbox.read(path)
+    assert "default: Put [[Captures/default/mine|mine]]" in text
+    assert "work: Put [[Captures/work/theirs|theirs]]" in text
+    facts = inbox.app.health.facts()["consolidation"]
+    assert (facts["waiting"], facts["report"], facts["problem"]) == (2, path, "")
+    assert abs(facts["at"] - time.time() * 1000) < 60_000
+    assert "consolidation" not in json.dumps(inbox.app.health.status(["default"]))

@@ -1,0 +1,261 @@
+"""A person drags notes into the inbox, out of it and within: what is left to do is done, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from syncd.config import SyncSettings
+from syncd.note import properties, split
+from tests.world import PROMPT, World, until
+
+CAPTURE = (
+    "---\nid: c1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\ncollection: documents\nversion: 2\n"
+    "tags: [herons]\nsuggested_folder: Birds\n---\nThe heron, see [[./Pond]] and ![[Files/reed.png]].\n"
+)
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    world.git("init", "-q")
+    world.git("config", "user.name", "Ann")
+    world.git("config", "user.email", "ann@example.org")
+    world.write("Captures/default/Heron.md", CAPTURE)
+    world.write("Captures/default/Pond.md", "---\nid: c2\n---\n[[Captures/default/Heron]] and [[Heron]]\n")
+    world.write("Captures/default/Files/reed.png", b"\x89PNG")
+    world.write("Daily/Today.md", "Saw [[Captures/default/Heron|one]] and [[Heron]], `[[Captures/default/Heron]]`.\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "before")
+    world.app.sync.ready.set()
+    look(world)
+    yield world
+    world.close()
+
+
+def drag(world, old, new, *, run=True):
+    target = world.vault / new
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(world.vault / old, target)
+    if run:
+        look(world)
+
+
+def look(world):
+    world.run()
+    world.app.steward.dragged.run()
+
+
+def text(world, path):
+    return (world.vault / path).read_text("utf-8")
+
+
+def files(world):
+    found = (file for file in world.vault.rglob("*") if file.is_file() and ".git" not in file.parts)
+    return {str(file.relative_to(world.vault)): file.read_bytes() for file in found}
+
+
+def test_a_capture_that_was_dragged_out_is_promoted(world, tmp_path):
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
+    said = properties(split(text(world, "Birds/Heron.md"))[0])
+    assert list(said) == ["id", "created_at", "source", "tags", "promoted_at"]
+    assert text(world, "Birds/Heron.md").endswith("see [[./Pond]] and ![[Files/reed.png]].\n"), "which still lead there"
+    assert text(world, "Daily/Today.md") == "Saw [[Birds/Heron|one]] and [[Heron]], `[[Captures/default/Heron]]`.\n"
+    assert text(world, "Captures/default/Pond.md").endswith("[[Heron]] and [[Heron]]\n"), "no folder of the vault"
+    assert world.app.sync.run(accept=True).changes == 0
+    assert world.dump() == world.rebuilt(tmp_path / "other")
+    before = files(world)
+    look(world)
+    assert files(world) == before
+
+
+def test_it_is_one_commit_that_says_who_and_what(world):
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
+    message = world.git("log", "-1", "--format=%B")
+    assert "Capture-Id: c1" in message
+    assert "Approved-By: Ann <ann@example.org>" in message
+    assert "Memex-Tool: drag" in message
+    assert set(world.git("show", "--format=", "--name-only", "--no-renames").split("\n")) - {""} == {
+        "Birds/Heron.md", "Captures/default/Heron.md", "Captures/default/Pond.md", "Daily/Today.md",
+    }  # fmt: skip
+    assert world.git("status", "--porcelain") == ""
+
+
+def test_a_drag_is_taken_back_as_a_promotion_is(world):
+    before = files(world)
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
+    world.app.steward.promotions.unpromote("c1")
+    assert files(world) == before
+    look(world)
+    assert files(world) == before
+
+
+def test_links_that_obsidian_has_mended_are_left(world):
+    today = "Saw [[Birds/Heron|one]] and [[Heron]], [[Nowhere/Heron]].\n"
+    world.write("Daily/Today.md", today)
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
+    assert text(world, "Daily/Today.md") == today
+
+
+def test_a_copy_is_no_promotion(world):
+    shutil.copy(world.vault / "Captures/default/Heron.md", world.vault / "Heron copy.md")
+    look(world)
+    before = files(world)
+    look(world)
+    assert files(world) == before
+    assert text(world, "Heron copy.md") == CAPTURE
+
+
+def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
+    shutil.copy(world.vault / "Captures/default/Heron.md", world.vault / "Heron copy.md")
+    look(world)
+    from syncd.audit import Author, authored
+
+    with authored(Author("mcp", "kb_delete")):
+        world.app.vault.remove("Captures/default/Heron.md")
+    look(world)
+    look(world)
+    assert text(world, "Heron copy.md") == CAPTURE
+
+
+def test_what_was_dragged_while_nobody_looked_is_found(world):
+    world.app.close()
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
+    world.app = world._open()
+    world.app.sync.ready.set()
+    look(world)
+    assert "promoted_at" in text(world, "Birds/Heron.md")
+
+
+def test_what_was_dragged_while_the_index_was_lost_is_found_by_the_audit_log(world):
+    with_id = world.write("Captures/default/New.md", "by hand\n")
+    look(world)
+    assert "id: " in with_id.read_text(), "the daemon wrote it, so the log knows it"
+    world.app.close()
+    shutil.rmtree(world.state / "index")
+    drag(world, "Captures/default/New.md", "Birds/New.md", run=False)
+    world.app = world._open()
+    world.app.sync.ready.set()
+    look(world)
+    assert "promoted_at" in text(world, "Birds/New.md")
+
+
+def test_a_drag_that_git_brought_says_who_did_it_and_when(world):
+    other = world.vault.parent / "other"
+    world.git("clone", "-q", str(world.vault), str(other))
+    (other / "Birds").mkdir()
+    shutil.move(other / "Captures/default/Heron.md", other / "Birds/Heron.md")
+    world.git("-C", str(other), "add", "-A")
+    world.git("-C", str(other), "-c", "user.name=Bea", "-c", "user.email=bea@example.org", "commit", "-qm", "drag",
+              "--date=2026-01-02T03:04:05Z")  # fmt: skip
+    at = world.git("-C", str(other), "log", "-1", "--format=%ct").strip()
+    world.git("pull", "-q", "--ff-only", str(other))
+    look(world)
+    look(world)
+    said = properties(split(text(world, "Birds/Heron.md"))[0])
+    from syncd.capture import iso
+
+    assert said["promoted_at"] == iso(int(at) * 1000)
+    assert "Approved-By: Bea <bea@example.org>" in world.git("log", "-1", "--format=%B")
+
+
+def test_a_drag_waits_until_it_is_quiet_and_git_is_done(tmp_path):
+    world = World(
+        tmp_path, sync=SyncSettings(**{**{f: getattr(PROMPT, f) for f in PROMPT.__slots__}, "adopt_s": 3600.0})
+    )
+    world.write("Captures/default/Heron.md", CAPTURE)
+    world.run()
+    world.app.sync.ready.set()
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
+    assert text(world, "Birds/Heron.md") == CAPTURE
+    world.close()
+
+
+def test_a_drag_waits_for_an_unfinished_merge(world):
+    (world.vault / ".git/MERGE_HEAD").write_text(world.git("rev-parse", "HEAD"))
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
+    assert text(world, "Birds/Heron.md") == CAPTURE
+    (world.vault / ".git/MERGE_HEAD").unlink()
+    look(world)
+    assert "promoted_at" in text(world, "Birds/Heron.md")
+
+
+def test_a_folder_of_captures_that_lead_to_each_other_is_dragged_out(world):
+    world.write("Captures/default/trip/A.md", "---\nid: a\nversion: 1\n---\n[[Captures/default/trip/B]] [[Heron]]\n")
+    world.write("Captures/default/trip/B.md", "---\nid: b\nversion: 1\n---\n[[./A]]\n")
+    look(world)
+    drag(world, "Captures/default/trip", "Trips/2026")
+    assert text(world, "Trips/2026/A.md").endswith("---\n[[Trips/2026/B]] [[Heron]]\n")
+    assert text(world, "Trips/2026/B.md").endswith("---\n[[./A]]\n")
+    assert all("promoted_at" in text(world, f"Trips/2026/{name}.md") for name in "AB")
+    world.app.steward.promotions.unpromote("a")
+    assert text(world, "Captures/default/trip/A.md").startswith("---\nid: a\nversion: 1\n---\n")
+    assert "promoted_at" in text(world, "Trips/2026/B.md")
+
+
+def test_a_note_that_is_dragged_into_the_inbox_is_a_capture_and_no_promoted_note_any_more(world):
+    world.write("Birds/Owl.md", "---\nid: o1\npromoted_at: 2026-01-01T00:00:00Z\n---\nwhoo\n")
+    world.write("Daily/Owls.md", "[[Birds/Owl]]\n")
+    look(world)
+    drag(world, "Birds/Owl.md", "Captures/default/Owl.md")
+    assert text(world, "Captures/default/Owl.md") == "---\nid: o1\n---\nwhoo\n"
+    assert text(world, "Daily/Owls.md") == "[[Captures/default/Owl]]\n"
+    assert world.app.desk.workspace("default").get("o1")
+
+
+def test_within_the_inbox_links_follow_and_no_workspace_learns_of_another(world):
+    (world.vault / "Captures/work").mkdir()
+    drag(world, "Captures/default/Heron.md", "Captures/work/Heron.md")
+    assert text(world, "Captures/work/Heron.md") == CAPTURE
+    assert text(world, "Daily/Today.md").startswith("Saw [[Captures/work/Heron|one]]")
+    assert text(world, "Captures/default/Pond.md").endswith("[[Heron]] and [[Heron]]\n")
+
+
+def test_set_aside_by_hand_is_no_promotion(world):
+    drag(world, "Captures/default/Heron.md", "Captures/Archive/default/Heron.md")
+    assert text(world, "Captures/Archive/default/Heron.md") == CAPTURE
+    assert text(world, "Daily/Today.md").startswith("Saw [[Captures/Archive/default/Heron|one]]")
+
+
+def test_a_node_that_was_dragged_out_is_a_plain_note(world):
+    world.write("Captures/default/Entities/Ada.md", "---\nid: e1\ntype: entity\nversion: 3\n---\n- wrote code ^o1\n")
+    look(world)
+    drag(world, "Captures/default/Entities/Ada.md", "People/Ada.md")
+    said = properties(split(text(world, "People/Ada.md"))[0])
+    assert "version" not in said
+    assert "promoted_at" in said
+
+
+FILE = '---\nid: f1\ntype: file\nfile: "[[Captures/default/Files/r.txt]]"\nfile_sha256: {}\n---\ntext of r\n'
+
+
+@pytest.fixture
+def stored(world):
+    import hashlib
+
+    world.write("Captures/default/Files/r.txt", b"text of r")
+    world.write("Captures/default/Files/r.txt.md", FILE.format(hashlib.sha256(b"text of r").hexdigest()))
+    look(world)
+    return world
+
+
+def test_the_stored_file_of_a_note_that_was_dragged_alone_goes_along(stored):
+    drag(stored, "Captures/default/Files/r.txt.md", "Docs/r.txt.md")
+    assert (stored.vault / "Docs/r.txt").read_bytes() == b"text of r"
+    assert not (stored.vault / "Captures/default/Files/r.txt").exists()
+    assert 'file: "[[Docs/r.txt]]"' in text(stored, "Docs/r.txt.md")
+
+
+def test_a_stored_file_that_was_dragged_with_its_note_is_found(stored):
+    drag(stored, "Captures/default/Files/r.txt", "Docs/r.txt", run=False)
+    drag(stored, "Captures/default/Files/r.txt.md", "Docs/r.txt.md")
+    assert 'file: "[[Docs/r.txt]]"' in text(stored, "Docs/r.txt.md")
+    assert "promoted_at" in text(stored, "Docs/r.txt.md")
+
+
+def test_the_daemon_finishes_a_drag_by_itself(world):
+    with world.serving():
+        drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
+        until(lambda: "promoted_at" in text(world, "Birds/Heron.md"), 60)
+        until(lambda: "Birds/Heron" in text(world, "Daily/Today.md"), 60)

@@ -1,0 +1,63 @@
+"""A vault is taken through a history of moves, renames and edits while the daemon runs: the index follows, commit by commit."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+
+import pytest
+
+from tests.bench.vaults import DEMO
+from tests.replay import DATA, Author, Live, told
+from tests.world import until
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def replayed(folder, notes, commits, *, seed, hooks, every):
+    """The seconds of each commit; after each the index is what the files say, and `every` so many what is built anew."""
+    author = Author(folder / "author", notes, seed)
+    live = Live(folder, author, hooks=hooks)
+    seconds, before = [], []
+    try:
+        with live.world.serving():
+            for number in range(1, commits + 1):
+                commit = author.step()
+                how = "checkout" if number % 3 == 0 else "merge"
+                if before and number % 10 == 0:  # back to where it was, and forth again
+                    _, touched = live.goes(author.dice.choice(before), "checkout")
+                    assert live.differences(touched) == []
+                    how = "checkout"
+                took, touched = live.goes(commit, how)
+                assert live.differences(touched) == [], f"after commit {number}"
+                seconds.append(took)
+                before.append(commit)
+                if number % every == 0 or number == commits:
+                    again = live.world.rebuilt(folder / "again")
+                    until(lambda again=again: live.world.dump() == again, 60)
+        assert live.world.git("status", "--porcelain") == ""  # no byte of a note was changed
+    finally:
+        live.world.close()
+    return seconds
+
+
+@pytest.mark.parametrize("hooks", [True, False], ids=["with hooks", "without"])
+def test_the_index_follows_a_history_commit_by_commit(tmp_path, hooks):
+    replayed(tmp_path, DEMO, 13, seed=5 + hooks, hooks=hooks, every=100)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("hooks", "commits"), [(True, 300), (False, 60)], ids=["with hooks", "without"])
+def test_a_real_vault_goes_through_hundreds_of_commits(tmp_path, capsys, hooks, commits):
+    """Printed: the time from a commit's checkout until all that it touched was found."""
+    notes = DATA / "vault_oldwinter_md"
+    if not notes.is_dir():
+        pytest.skip(f"{notes} is not there; MEMEX_DATA names another place")
+    seconds = replayed(tmp_path, notes, commits, seed=11, hooks=hooks, every=100)
+    third = len(seconds) // 3
+    with capsys.disabled():
+        sys.stderr.write(told(seconds, len(list(notes.rglob("*.md")))) + "\n")
+        first, last = statistics.median(seconds[:third]), statistics.median(seconds[-third:])
+        sys.stderr.write(f"the first third of them {first:.2f} s, the last {last:.2f} s\n")
