@@ -18,7 +18,6 @@ from index.identity import fold
 from index.model import Document, Record
 from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit
-from syncd.base_table import DISMISSED
 from syncd.edits import LOCKED_S
 from syncd.inline import wikilinks
 from syncd.journal import Step, Way, moved, sha256, written
@@ -32,6 +31,7 @@ from syncd.promote import Promotions
 from syncd.promotion import Problem, names
 from syncd.properties import as_text
 from syncd.repo import Repo
+from syncd.review_table import DISMISSED
 from syncd.waiting import Waiting
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from index.errors import InvalidArgument
-from syncd.base_table import DISMISSED
 from syncd.marks import Marks, marks
 from syncd.note import PropertyValue, edit, properties, split
 from syncd.place import ARCHIVE, place
+from syncd.review_table import DISMISSED
 
 DAY_MS: Final = 24 * 3600 * 1000
 KEEP: Final = "keep"  # what `review` says of a capture that was brought back after it had expired

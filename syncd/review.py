@@ -21,7 +21,6 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import fold, stem
 from index.model import Document, Record, Stat
 from syncd.adoption import UNADOPTED
-from syncd.base_table import DISMISSED, NAME, base_table
 from syncd.capture import iso
 from syncd.edits import said
 from syncd.ledger import Ledger
@@ -31,6 +30,7 @@ from syncd.note import properties as properties_of
 from syncd.promotable import Ground
 from syncd.repo import Repo
 from syncd.resolve import Paths
+from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
 from syncd.waiting import Waiting
 from syncd.writing import still
@@ -109,7 +109,7 @@ class Review:
 
     def _table(self) -> None:
         """Write the table if it is missing, or still as it was last written."""
-        path, wanted = f"{self._inbox}/{NAME}", base_table(self._inbox).encode()
+        path, wanted = f"{self._inbox}/{NAME}", review_table(self._inbox).encode()
         if not self._settings.review.table or not self._vault.folders(self._inbox):
             return
         try:
