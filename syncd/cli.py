@@ -35,6 +35,7 @@ from syncd import (
     cli_perspective,
     cli_promote,
     cli_queue,
+    cli_remote,
     cli_review,
     cli_serve,
     cli_service,
@@ -108,7 +109,7 @@ for command in (
     cli_commit.commit,
     *(cli_review.review, cli_review.unarchive),
     *(cli_audit.audit, cli_job.job, cli_service.service, cli_enrich.enrich),
-    *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
+    *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook, cli_remote.sync),
 ):
     memex.add_command(command)
 for command in (cli_queue.queue, cli_queue.show, cli_queue.retry, cli_queue.cancel, cli_queue.wait):
