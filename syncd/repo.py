@@ -168,9 +168,9 @@ class Repo:
         shared = common(folder)
         return looks(folder), self.busy(), stat(folder / "index"), tuple(stat(shared / name) for name in names)
 
-    def removed(self, since: str) -> set[str]:
-        """The files that the commit `since`, in hex, has and HEAD has not; none when Git can't tell."""
-        return moves.names(self, since, "HEAD", "--diff-filter=D") or set()
+    def removed(self, since: Marks) -> set[str]:
+        """The files that Git took away on the way from there to where it stands; none when it can't tell."""
+        return moves.removed(self, since, self.marks())
 
     def changed(self, since: Marks, now: Marks) -> set[str] | None:
         """The files that Git touched on the way from one to the other; None when it can't tell."""
