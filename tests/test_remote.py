@@ -377,7 +377,12 @@ FAILURES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", FAILURES)
+OFTEN = ("it is down", "it hangs", "it tells a secret")
+
+
+@pytest.mark.parametrize(
+    "how", [pytest.param(how, marks=() if how in OFTEN else pytest.mark.slow) for how in FAILURES]
+)
 def test_a_remote_that_fails_costs_its_time_and_no_more(tmp_path, how):
     desk = Desk(tmp_path, timeout_s=1.0)
     script, says = FAILURES[how]
@@ -561,7 +566,9 @@ def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(de
 # What comes in
 
 
-@pytest.mark.parametrize("name", [".git", "..", ".GIT", ".g\u200cit", "git~1"])
+@pytest.mark.parametrize(
+    "name", [".git", "..", *(pytest.param(name, marks=pytest.mark.slow) for name in (".GIT", ".g\u200cit", "git~1"))]
+)
 def test_a_tree_that_leads_out_of_the_vault_is_refused(desk, name):
     evil = desk.clone
     blob = (

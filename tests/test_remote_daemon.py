@@ -160,3 +160,42 @@ def test_the_command_tells_what_came_of_it(tmp_path, monkeypatch):
         run(world.vault, "checkout", "-q", "--detach")
         with pytest.raises(Conflict, match="no branch is checked out: run `git"):
             said()
+
+
+def test_two_devices_that_adopt_the_same_note_write_the_same_bytes(tmp_path):
+    one = Shared(tmp_path / "one")
+    note = "Captures/default/by hand.md"
+    (one.clone / note).parent.mkdir(parents=True)
+    one.there(note, "typed on a phone\n")
+    texts = set()
+    for name in ("one", "two"):
+        if name == "two":
+            (tmp_path / "two").mkdir()
+            run(tmp_path, "clone", "-q", str(one.bare), "two/vault")
+        world = one.world if name == "one" else World(tmp_path / "two")
+        world.app.steward.remote.pull()
+        world.run()
+        world.run()
+        texts.add((world.vault / note).read_text())
+        world.close()
+    assert len(texts) == 1
+    assert "id: " in texts.pop()
+
+
+def test_a_new_note_under_the_name_of_another_has_an_id_of_its_own(tmp_path):
+    shared = Shared(tmp_path)
+    world, note = shared.world, "Captures/default/Untitled.md"
+    ids = set()
+    for number in range(3):
+        world.write(note, "")
+        world.write(note, f"one of several{'' if number else ' '}\n")
+        run(world.vault, "add", "-A")
+        run(world.vault, "commit", "-qm", f"{number}")
+        world.run()
+        world.run()
+        ids.add((world.vault / note).read_text().partition("id: ")[2].partition("\n")[0])
+        (world.vault / note).rename(world.vault / f"Captures/default/Kept {number}.md")
+        run(world.vault, "add", "-A")
+        run(world.vault, "commit", "-qm", f"{number} renamed")
+    assert (len(ids), "" in ids) == (3, False)
+    world.close()
