@@ -380,9 +380,7 @@ FAILURES = {
 OFTEN = ("it is down", "it hangs", "it tells a secret")
 
 
-@pytest.mark.parametrize(
-    "how", [pytest.param(how, marks=() if how in OFTEN else pytest.mark.slow) for how in FAILURES]
-)
+@pytest.mark.parametrize("how", [pytest.param(how, marks=() if how in OFTEN else pytest.mark.slow) for how in FAILURES])
 def test_a_remote_that_fails_costs_its_time_and_no_more(tmp_path, how):
     desk = Desk(tmp_path, timeout_s=1.0)
     script, says = FAILURES[how]
@@ -553,6 +551,24 @@ def test_with_the_setting_what_is_committed_is_pushed(desk):
     sent = desk.remote.facts()["pushed_at"]
     desk.remote.tick()
     assert desk.remote.facts()["pushed_at"] == sent
+
+
+def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(desk, monkeypatch):
+    now = [1_000.0]
+    monkeypatch.setattr(remote, "time", clock(now))
+    away = desk.bare.with_name("away")
+    desk.here("ours.md", "ours\n")
+    desk.there("theirs.md", "theirs\n")
+    desk.bare.rename(away)
+    with pytest.raises(Unavailable):
+        desk.remote.sync()
+    away.rename(desk.bare)
+    desk.remote.tick()
+    assert desk.remote.problem
+    now[0] += 60
+    desk.remote.tick()
+    assert (desk.remote.problem, desk.head(desk.bare, "main")) == ("", desk.head())
+    assert "theirs.md" in desk.files()
 
 
 def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(desk):
