@@ -248,6 +248,20 @@ def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk
     assert "theirs.md" in desk.files()
 
 
+def test_two_pushes_at_the_same_moment_both_arrive(desk):
+    desk.there("theirs.md", "theirs\n", push=False)
+    run(desk.clone, "push", "-q", "origin", "HEAD:refs/heads/faster")
+    faster = desk.bare / "hooks" / "pre-receive"
+    faster.parent.mkdir(exist_ok=True)
+    faster.write_text(
+        "#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/heads/main refs/heads/faster\nrm -- \"$0\"\n"
+    )
+    faster.chmod(0o755)
+    desk.here("ours.md", "ours\n")
+    assert desk.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert desk.head() == desk.head(desk.bare, "main")
+
+
 @pytest.mark.parametrize("later", [True, False])
 def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(desk, later):
     desk.here("ok.md", f"the vault proper is the person's own: {SECRET}\n")
