@@ -365,9 +365,9 @@ WORK = [
     (Story.delete, 2),
     (Story.commit, 8),
     (Story.sync, 12),
-    (Story.offline, 2),
+    (Story.offline, 3),
     (Story.online, 3),
-    (Story.kill, 2),
+    (Story.kill, 4),
     (Story.start, 6),
 ]
 
