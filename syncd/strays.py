@@ -39,9 +39,10 @@ class Strays:
 
     def __init__(self, ground: Ground, ledger: Ledger, audit: Audit) -> None:
         self._ground, self._ledger, self._audit = ground, ledger, audit
-        self._changed = threading.Event()
-        self._first = True
-        self._where = self._now()
+        self._lock = threading.Lock()
+        self._changed: set[str] = set()
+        self._all = self._first = True
+        self._where: dict[str, str] = self._now()  # id → where its note was at the last look
         rows = ledger.rows("SELECT name, value FROM tended WHERE name LIKE ?", (f"{_NAME}%",))
         self._left: dict[str, tuple[str, int]] = {name[len(_NAME) :]: tuple(json.loads(value)) for name, value in rows}
         for slot in (ground.captures, ground.notes):
@@ -49,18 +50,18 @@ class Strays:
 
     def look(self) -> list[Stray]:
         """Those that are elsewhere now, and not dealt with yet."""
+        with self._lock:
+            everywhere, changed, self._all, self._changed = self._all, self._changed, False, set()
+        if everywhere or changed:
+            self._compare(None if everywhere else changed)
         if self._first and self._ground.sync.ready.is_set():
             self._first = False
             self._recall()
-        if self._changed.is_set():
-            self._changed.clear()
-            self._compare()
-        if not self._left:
-            return []
         now, strays, gone = time.time_ns() // 1_000_000, [], []
         for id, (old, since) in self._left.items():
-            new = self._found(id)
-            if new == old or (new is None and now - since > KEPT_MS) or self._there(old):
+            if id not in self._where:
+                gone += [id] if now - since > KEPT_MS else []
+            elif (new := self._found(id)) == old or self._there(old):
                 gone.append(id)
             elif new is not None:
                 strays.append(Stray(id, old, new, since))
@@ -78,17 +79,22 @@ class Strays:
 
     # How
 
-    def _told(self, _: Collection[str] | None) -> None:
-        self._changed.set()
+    def _told(self, paths: Collection[str] | None) -> None:
+        with self._lock:
+            self._all |= paths is None
+            self._changed.update(paths or ())
 
-    def _now(self) -> dict[str, str]:
-        """Where each note is that says its id; of a note of the vault proper and a capture the capture counts."""
-        return {**_claimed(self._ground.notes.index), **_claimed(self._ground.captures.index)}
+    def _now(self, paths: Collection[str] | None = None) -> dict[str, str]:
+        """Where each note is that says its id, of those at `paths`; of a note and a capture the capture counts."""
+        return {**_claimed(self._ground.notes.index, paths), **_claimed(self._ground.captures.index, paths)}
 
-    def _compare(self) -> None:
+    def _compare(self, changed: Collection[str] | None) -> None:
         """Notice what is no longer where it was at the last look."""
-        now = self._now()
-        gone = []
+        now, gone = self._now(changed), []
+        if changed is not None:
+            now = {id: path for id, path in self._where.items() if path not in changed} | {
+                id: path for id, path in now.items() if self._counts(id, path, changed)
+            }
         for id, path in self._where.items():
             if now.get(id) == path or id in self._left or not self._inbox(path, now.get(id)):
                 continue
@@ -97,12 +103,17 @@ class Strays:
                     continue  # a copy elsewhere, or it has another id by now
             except Unavailable:
                 now[id] = path  # nobody knows: it is looked at again
-                self._changed.set()
+                self._told([path])
                 continue
             if not self._ours(path):
                 gone.append((id, path))
         self._where = now
         self._keep(gone)
+
+    def _counts(self, id: str, path: str, changed: Collection[str]) -> bool:
+        """Whether a note with this id is the one, or there is a capture with it, unchanged."""
+        was = self._where.get(id)
+        return was is None or was in changed or not self._capture(was) or self._capture(path)
 
     def _inbox(self, *paths: str | None) -> bool:
         return any(path is not None and self._capture(path) for path in paths)
@@ -149,5 +160,9 @@ class Strays:
                     self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (_NAME + id, json.dumps(value)))
 
 
-def _claimed(index: Index) -> dict[str, str]:
-    return {entry.id: path for path, entry in index.manifest.copy().items() if entry.id != path_id(path)}
+def _claimed(index: Index, paths: Collection[str] | None) -> dict[str, str]:
+    if paths is None:
+        entries = list(index.manifest.copy().items())
+    else:
+        entries = [(path, entry) for path in paths if (entry := index.manifest.get(path))]
+    return {entry.id: path for path, entry in entries if entry.id != path_id(path)}
