@@ -26,6 +26,8 @@ from syncd import (
     owner_perspectives,
     owner_promote,
     owner_queue,
+    owner_remote,
+    owner_review,
     owner_uploads,
 )
 from syncd.adopt import KEY_FILE
@@ -72,6 +74,7 @@ def operations(app: App) -> dict[str, Operation]:
         "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
         **owner_queue.operations(app.queue, app.worker),
+        **owner_remote.operations(app.steward.remote),
         **owner_uploads.operations(app.desk, app.ledger, lambda: app.shelf.slots["captures"].index),
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),
@@ -80,6 +83,7 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_history.operations(app.steward.history, app.steward.undo),
         **owner_consolidation.operations(app.steward.consolidation, app.desk, lambda: app.jobs.stopping),
         **owner_promote.operations(app.steward.promotions, app.steward.ground),
+        **owner_review.operations(app.steward.review, app.steward.archive, app.steward.ground),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
         **owner_perspectives.operations(
             app.perspectives,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from index.errors import MemexError
 from index.model import Record
 from syncd import consolidating
+from syncd.archive import WAYS, Archive
 from syncd.carrying import KINDS, Carrying
 from syncd.commits import Commits
 from syncd.consolidation import Consolidation
@@ -24,6 +25,7 @@ from syncd.merging import Merging
 from syncd.promotable import Ground
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
+from syncd.remote import Remote
 from syncd.review import Review
 from syncd.strays import Strays
 from syncd.undo import Undo
@@ -38,6 +40,7 @@ class Steward:
     """The parts, each with its own law."""
 
     commits: Commits
+    remote: Remote
     history: History
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
@@ -47,6 +50,7 @@ class Steward:
     marked: Marked  # the job that does what people have marked
     consolidation: Consolidation  # what looks for what needs attention, and reports
     review: Review  # the table of those, and suggestions for them
+    archive: Archive  # captures that were set aside
     dragged: Dragged  # the job that finishes what people have dragged
 
 
@@ -63,12 +67,23 @@ def steward(app: App) -> Steward:
         workspaces=app.desk.workspaces,
         indexed=lambda paths: _indexed(app, paths),
     )
+    commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
+    remote = Remote(
+        app.repo,
+        own.state,
+        own.git,
+        inbox=own.vault.inbox,
+        flush=commits.flush,
+        reserved=app.vault.turns.reserved,
+        moved=app.follow.moved,
+        untied=app.follow.told,
+    )
     proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
-    commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
-    promotions = Promotions(ground, Journal(app.ledger, app.vault, ("promote", "unpromote")), app.repo, commits)
+    promotions = Promotions(ground, Journal(app.ledger, app.vault, ("promote", "unpromote", *WAYS)), app.repo, commits)
     merging = Merging(ground, promotions, proposals)
+    review = Review(ground, waiting, app.repo, app.ledger)
     Carrying(
         ground,
         Journal(app.ledger, app.vault, KINDS),
@@ -80,6 +95,7 @@ def steward(app: App) -> Steward:
     ).register(proposals)
     return Steward(
         commits=commits,
+        remote=remote,
         history=history,
         undo=undo,
         proposals=proposals,
@@ -96,22 +112,10 @@ def steward(app: App) -> Steward:
             look=lambda name: consolidating.look(app, name),
             workspaces=app.desk.workspaces,
             vertex=lambda name, node: app.desk.workspace(name).nodes.graph.get(node),
-            waiting=lambda: sum(record.type != "entity" and found.review is None for record, found in waiting.look()),
+            waiting=lambda: review.summary()["waiting"],
         ),
-        review=_review(app, waiting),
-    )
-
-
-def _review(app: App, waiting: Waiting) -> Review:
-    return Review(
-        captures=app.shelf.slots["captures"],
-        proper=app.shelf.slots["vault"],
-        vault=app.vault,
-        waiting=waiting,
-        edits=app.sync.edits,
-        repo=app.repo,
-        ledger=app.ledger,
-        settings=app.settings,
+        review=review,
+        archive=Archive(ground, promotions, waiting, app.audit, app.repo),
     )
 
 
