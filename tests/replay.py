@@ -23,6 +23,7 @@ LEFT = replace(PROMPT, adopt_s=3600.0)  # nothing is written into notes meanwhil
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("MEMEX_DATA") or ROOT.parent / "shared/data")
 KINDS = {"edit": 45, "new": 12, "delete": 6, "rename": 16, "folder": 6, "swap": 5, "case": 3, "many": 7}
+LOOKED = 40  # notes whose passages are compared after each commit
 LEAST = 20  # notes, below which none is deleted
 
 
@@ -161,7 +162,7 @@ class Live:
         }
         there = {path: _sha(self.world.vault / path) for path in self.files()}
         found = [f"digest of {path}" for path in known.keys() | there.keys() if known.get(path) != there.get(path)]
-        for path in sorted(touched & there.keys()):
+        for path in sorted(touched & there.keys())[:LOOKED]:
             index = self.world.app.shelf.slots[place(path).scope].index
             raw, stat = self.world.app.vault.read(path)
             (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])
