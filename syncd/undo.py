@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from index.errors import Conflict, MemexError, NotFound
+from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.audit import AUTHOR, Audit, authored
 from syncd.chain import Entry
@@ -168,7 +168,7 @@ class Undo:
         elif step.then:
             with self._history.past.opened(step.then) as source:
                 if source is None:
-                    raise Conflict(KEPT_NO_MORE)
+                    raise Unavailable(KEPT_NO_MORE, retryable=False)
                 vault.put_file(step.path, source, step.then)
         else:
             with vault.without(step.path, vault.measured(step.path)):
