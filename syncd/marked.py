@@ -119,12 +119,10 @@ class Marked:
     def _carried(self, plans: list[Plan], problems: dict[str, str]) -> bool:
         """Carry out what can be; whether something of it is left for another time."""
         left = False
-        for start in range(len(plans)):
-            if self._stopping().is_set():
-                return True
-            (done,) = self._promotions.carry(plans[start : start + 1])
+        outcomes = self._promotions.carry(plans, stopping=self._stopping())
+        for plan, done in zip(plans, outcomes, strict=True):
             if isinstance(done, Problem):
-                problems[plans[start].source] = done.message
+                problems[plan.source] = done.message
             elif isinstance(done, MemexError):
                 log.info("a promotion waits: %s", done.message)
                 left = True

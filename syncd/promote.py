@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
@@ -20,9 +21,10 @@ from syncd.audit import Author, authored
 from syncd.commits import Commits
 from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.message import message
-from syncd.moving import Relinking, relinking
-from syncd.note import FrontmatterError, decode, properties, split
+from syncd.moving import Relinking, Walk, relinking
+from syncd.note import FrontmatterError, decode, encode, properties, split
 from syncd.promotable import Ground, Plan, merged, planned, told
+from syncd.promotion import promoted
 from syncd.repo import Repo
 from syncd.returning import return_of
 from syncd.writing import still
@@ -70,21 +72,49 @@ class Promotions:
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
     def carry(
-        self, plans: Sequence[Plan], *, by: str = "", progress: Progress | None = None
+        self,
+        plans: Sequence[Plan],
+        *,
+        by: str = "",
+        progress: Progress | None = None,
+        stopping: threading.Event | None = None,
     ) -> list[dict[str, Any] | MemexError]:
-        """Carry these out one after another; what came of each, or what kept it from that."""
+        """Carry these out one after another; what came of each, or what kept it from that. The vault is looked through once."""
         by = by or self.owner()
         done: list[dict[str, Any] | MemexError] = []
+        relinked: set[str] = set()
         with self._lock:
             self.tend()
+            walk = self._walk(plans)
             for plan in plans:
+                if stopping is not None and stopping.is_set():
+                    done.append(Unavailable("the daemon is stopping; the rest is done later"))
+                    continue
                 try:
-                    done.append(self._carried(plan, by))
+                    made = self._carried(self._renewed(plan) if plan.source in relinked else plan, by, walk)
                 except MemexError as error:
                     done.append(error)
+                else:
+                    done.append(made)
+                    relinked.update(made["relinked"])
+                    if walk is not None:
+                        walk.made(plan.moves)
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
+
+    def _renewed(self, plan: Plan) -> Plan:
+        """The plan for a capture in which a promotion before this one has rewritten links."""
+        raw, _ = self._ground.vault.read(plan.source)
+        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at)))
+
+    def _walk(self, plans: Sequence[Plan]) -> Walk | None:
+        """One look for many; for one alone its own is enough."""
+        if len(plans) < 2:
+            return None
+        moves = {old: new for plan in plans for old, new in plan.moves.items()}
+        texts = {plan.source: plan.text for plan in plans}
+        return Walk(self._ground.vault, moves, texts, inbox=self._ground.inbox)
 
     def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
@@ -147,9 +177,13 @@ class Promotions:
 
     # How
 
-    def _carried(self, plan: Plan, by: str) -> dict[str, Any]:
+    def _carried(self, plan: Plan, by: str, walk: Walk | None) -> dict[str, Any]:
         ground, document = self._ground, plan.document
-        found = relinking(ground.vault, plan.moves, texts={plan.source: plan.text}, inbox=ground.inbox)
+        texts = {plan.source: plan.text}
+        if walk is not None:
+            found = walk.step(plan.moves, texts)
+        else:
+            found = relinking(ground.vault, plan.moves, texts=texts, inbox=ground.inbox)
         steps = steps_of(plan, found)
         about = {
             "title": document.title,

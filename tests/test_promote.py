@@ -431,3 +431,43 @@ def test_a_change_that_comes_in_between_is_never_lost(world):
     assert files(world) == before
     with pytest.raises(Conflict):
         own.planned(world.app.steward.ground.capture("c1"))
+
+
+def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
+    many = 6
+    for number in range(many):
+        world.write(
+            f"Captures/default/N{number}.md",
+            f"---\nid: n{number}\ncreated_at: 2026-11-20\npromote: true\n---\n"
+            f"[[Captures/default/N{(number + 1) % many}]] [[N{(number + 2) % many}]] [x](N{(number + 3) % many}.md)\n",
+        )
+    links = " ".join(f"[[Captures/default/N{number}|{number}]]" for number in range(many))
+    world.write("Overview.md", f"{links}\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.run()
+    before = files(world)
+    listed = []
+    everything = world.app.vault.everything
+    world.app.vault.everything = lambda *given: listed.append(given) or everything(*given)
+    request.addfinalizer(lambda: setattr(world.app.vault, "everything", everything))
+    marked(world)
+    assert len(listed) <= 3, "not one for each"
+    now = files(world)
+    assert now["Overview.md"].decode() == links.replace("Captures/default", "Notes") + "\n"
+    for number in range(many):
+        one, two, three = ((number + ahead) % many for ahead in (1, 2, 3))
+        body = split(now[f"Notes/N{number}.md"].decode())[1]
+        # A capture that is still in the inbox is told no folder of the vault: its link names the note alone.
+        link = f"[[N{one}]]" if one < number else f"[[Notes/N{one}]]"
+        assert body == f"{link} [[N{two}]] [x](N{three}.md)\n"
+    told = world.git("log", f"-{many}", "--format=%s").splitlines()
+    assert sorted(told) == [f"Promote N{number}" for number in range(many)]
+    assert world.git("status", "--porcelain") == ""
+    consistent(world, tmp_path)
+    for number in reversed(range(many)):
+        promotions(world).unpromote(f"n{number}")
+    now = files(world)
+    assert now.keys() == before.keys()
+    assert now["Overview.md"] == before["Overview.md"]
+    consistent(world, tmp_path)
