@@ -144,6 +144,7 @@ class Health:
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
         parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
         told += [text for text in parts if text]
+        told += [text for text in (self._app.steward.remote.unwell,) if text and text not in told]
         if (waits := self._app.steward.commits.problem) and not self._app.follow.unwell:
             told.append(waits)
         with suppress(Unavailable):  # of the ledger, and that is told
@@ -177,6 +178,7 @@ class Health:
         """How the vault stands with Git; for its owner only, as the advice names paths."""
         found = self._app.repo.standing()
         told: dict[str, Any] = asdict(found) | {"advice": self._app.repo.advice(found), "hooks": []}
+        told["exchange"] = self._app.steward.remote.facts()
         told["commits"] = self._app.steward.commits.facts()
         with suppress(Conflict):  # no repository, and the state says so
             hooks = find(self._app.repo.hooks_folder(), HOOKS, self._app.settings.state)

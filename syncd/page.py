@@ -13,7 +13,7 @@ from syncd.render import BOLD, GREEN, RED, YELLOW, line, painted
 
 LABEL = 11  # cells of the first column
 FEW = 3  # of a list, unless all of it is asked for
-QUIET = frozenset({"root"})  # jobs that say nothing to a person while they go well
+QUIET = frozenset({"root", "remote"})  # jobs that say nothing to a person while they go well
 Row = tuple[str, str]
 
 
@@ -229,7 +229,8 @@ def _git(told: Mapping[str, Any]) -> list[str]:
     hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
     waiting = told.get("commits", {}).get("waiting")
     commits = f"{_many(waiting, 'file')} to commit" if waiting else ""
-    return [f"{told.get('state', '')}{at}", commits, hooks, str(told.get("advice") or "")]
+    exchange = (told.get("exchange") or {}).get("problem")
+    return [f"{told.get('state', '')}{at}", commits, hooks, str(exchange or told.get("advice") or "")]
 
 
 def _watch(told: Mapping[str, Any]) -> list[str]:
