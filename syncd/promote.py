@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
 RECENT_MS: Final = 7 * 24 * 3600 * 1000  # so long a commit that Git did not allow is made up for
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
+NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
+AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
 
@@ -45,6 +47,7 @@ class Promotions:
         self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
         self._lock = threading.RLock()
         self._owed = True  # something may be half done, or in no commit yet
+        self._not_before = float("-inf")  # when that is looked at again
 
     # What the owner asks for
 
@@ -141,7 +144,7 @@ class Promotions:
 
     def tend(self) -> None:
         """Finish what was begun, and commit what could not be committed yet."""
-        if not self._owed:
+        if not self._owed or time.monotonic() < self._not_before:
             return
         with self._lock, authored(AUTHOR):
             self._owed = False
@@ -289,15 +292,17 @@ class Promotions:
         if entry.source not in changes:
             return "", []  # it is there again
         made = self._commits.commit(changes, _message(entry, about), approved=own)
-        if made is None:
-            self._owed = self._commits.on
+        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+            self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        if not made:
+            return "", []
         listed = self._repo.answer(
             "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made
         )
         there = set((listed or "").split("\0"))
-        return made, [path for path in changes if made and path not in own and path not in there]
+        return made, [path for path in changes if path not in own and path not in there]
 
     def _bytes(self, step: Step) -> bytes | None:
         if not step.now or not step.twin:

@@ -471,3 +471,42 @@ def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
     assert now.keys() == before.keys()
     assert now["Overview.md"] == before["Overview.md"]
     consistent(world, tmp_path)
+
+
+def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
+    world.git("checkout", "-q", "--detach")
+    own = promotions(world)
+    assert own.promote("c1")["commit"] == ""
+    assert own.facts()["uncommitted"] == 1
+    world.git("checkout", "-q", "-")
+    own._not_before = float("-inf")  # as if it were half a minute later
+    own.tend()
+    assert "Capture-Id: c1" in world.git("log", "-1", "--format=%B")
+    assert world.git("status", "--porcelain") == ""
+    assert own.facts()["uncommitted"] == 0
+
+
+def test_a_vault_that_is_away_fails_no_job(world):
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.run()
+    world.vault.rename(world.vault.with_name("away"))
+    marked(world)
+    world.vault.with_name("away").rename(world.vault)
+    marked(world)
+    assert (world.vault / "Notes/Heron.md").exists()
+
+
+def test_agents_see_that_what_they_related_to_is_gone(world):
+    desk = world.app.desk.workspace("default")
+    for name in ("one", "two"):
+        desk.memos.save(f"memo {name}", memo_id=name)
+    desk.memo_graph.save("one", "two", "extends")
+    assert len(desk.memo_graph.list().ties) == 1
+    promotions(world).promote("two", to="Secret folder")
+    assert desk.memo_graph.list().ties == ()
+    with pytest.raises(NotFound):
+        desk.get("two")
+    assert "Secret folder" not in (world.vault / desk.get("one").record.path).read_text()
+    promotions(world).unpromote("two")
+    assert desk.get("two").content == "memo two"
+    assert len(desk.memo_graph.list().ties) == 1
