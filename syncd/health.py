@@ -50,7 +50,8 @@ class Health:
             "ready": self._app.sync.ready.is_set()
             or (self._app.watch is None and all(one.listed for one in indexes.values())),
             "pending": len(waiting),
-            "generation": sum(indexes[scope].generation for scope in scopes),
+            # Not for others: it also grows with what is written for the owner alone.
+            **({"generation": sum(one.generation for one in indexes.values())} if workspaces is None else {}),
             **{scope: dict(zip(("documents", "chunks"), indexes[scope].counts, strict=True)) for scope in scopes},
             "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
             "degraded": self.degraded(scopes),

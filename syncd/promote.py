@@ -128,6 +128,16 @@ class Promotions:
                     return self._gone(return_of(self._ground, self._journal, given), by or self.owner())
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
+    def go(self, decide: Callable[[], Way], *, by: str | None = None) -> dict[str, Any]:
+        """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
+
+        `by`: None = the owner. Raises what keeps it from that."""
+        with self._lock:
+            for _ in range(TRIES):
+                with suppress(_Moving):
+                    return self._gone(decide(), self.owner() if by is None else by)
+        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+
     def settle(self, way: Way, *, by: str = "") -> dict[str, Any]:
         """Carry out what somebody else has planned, the rest of what a person did by hand say; what came of it."""
         with self._lock:
