@@ -25,6 +25,7 @@ from mcp.types import (
 )
 
 from index.errors import ResourceExhausted
+from index.model import Record
 from mcp_server.caller import CALLER, Caller, allow
 from mcp_server.operation import Desktop
 from mcp_server.resources import spots
@@ -54,6 +55,7 @@ class Updates:
         self._bus = InMemorySubscriptionBus()
         self._handler = ListenHandler(self._bus)
         self._watched: dict[str, Counter[str]] = {}  # path of a note -> the URIs by which it is watched
+        self._seen: dict[str, Record | None] = {}  # path of a watched note -> what agents know of it
         self._noting = threading.Lock()
         self._due: frozenset[str] = frozenset()  # paths of watched notes whose change is still to be told
         self._held: Counter[str] = Counter()  # id of a key -> its streams and sessions
@@ -79,7 +81,8 @@ class Updates:
     def changed(self, paths: Collection[str] | None) -> None:
         """Captures at these paths changed; None = perhaps all. Called in any thread; returns at once."""
         watched = self._watched
-        touched = list(watched) if paths is None else [path for path in paths if path in watched]
+        seen = list(watched) if paths is None else [path for path in paths if path in watched]
+        touched = [path for path in seen if self._differs(path) or paths is None]
         if not touched or self._loop is None:
             return
         with self._noting:
@@ -87,6 +90,14 @@ class Updates:
         if first:  # else somebody has asked already, and all that is due by then is told at once
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._publish)
+
+    def _differs(self, path: str) -> bool:
+        """Whether a watched note says something else to agents than when this was last asked; its owner's keys don't count."""
+        now = self._desktop.desk.seen_at(path)
+        with self._noting:
+            differs = path not in self._seen or self._seen[path] != now
+            self._seen[path] = now
+        return differs
 
     def _publish(self) -> None:
         with self._noting:
@@ -203,6 +214,8 @@ class Updates:
 
     def _watch(self, paths: Mapping[str, str]) -> None:
         for uri, path in paths.items():
+            if path not in self._watched:
+                self._differs(path)  # from now on
             self._watched.setdefault(path, Counter())[uri] += 1
 
     def _unwatch(self, paths: Mapping[str, str]) -> None:
@@ -213,6 +226,8 @@ class Updates:
                 del uris[uri]
             if not uris:
                 del self._watched[path]
+                with self._noting:
+                    self._seen.pop(path, None)
 
 
 async def _deliver(session: _Session) -> None:

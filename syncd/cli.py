@@ -36,6 +36,7 @@ from syncd import (
     cli_promote,
     cli_queue,
     cli_remote,
+    cli_review,
     cli_serve,
     cli_service,
     cli_status,
@@ -106,6 +107,7 @@ for command in (
     *(cli_node.node, cli_node.relation, cli_graph.graph, cli_exchange.bring, cli_exchange.export),
     *(cli_history.history, cli_history.undo, cli_promote.promote, cli_promote.unpromote, cli_consolidate.consolidate),
     cli_commit.commit,
+    *(cli_review.review, cli_review.unarchive),
     *(cli_audit.audit, cli_job.job, cli_service.service, cli_enrich.enrich),
     *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook, cli_remote.sync),
 ):

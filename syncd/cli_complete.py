@@ -110,6 +110,18 @@ def promoted(ctx: click.Context, _: click.Parameter, typed: str) -> list[Complet
     return _fitting(((one["id"], render.line(str(one["target"]), 60)) for one in found), typed)
 
 
+def waiting(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of the captures that wait for a decision, with their titles."""
+    found = (_asked(ctx, "review.list", {"limit": NEWEST}) or {}).get("waiting", ())
+    return _fitting(((one["id"], render.line(str(one["title"]), 60)) for one in found), typed)
+
+
+def archived(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of captures that were set aside, with their titles."""
+    found = _asked(ctx, "archived", {"limit": NEWEST}) or []
+    return _fitting(((one["id"], render.line(str(one["title"]), 60)) for one in found), typed)
+
+
 def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
     """Folders of the vault, a level at a time."""
     chosen = _settings(ctx)

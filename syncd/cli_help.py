@@ -194,6 +194,19 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex restore memex-MyVault-20261120-143205.tar.gz", "for the vault that it was made of"),
         ("memex restore backup.tar.gz --vault ~/Moved", "for a vault that lies elsewhere now"),
     ),
+    "review": (
+        ("memex review", "go through what waits, at a terminal"),
+        ("memex review --list --workspace work", "only list it"),
+        ("memex review --json", "the same for a script"),
+    ),
+    "review approve": (
+        (
+            "memex review approve 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11",
+            "into the folder that is suggested, or your rules say",
+        ),
+        ("memex review approve --to Recipes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "into this one"),
+    ),
+    "review dismiss": (("memex review dismiss 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "set it aside"),),
     "search": (
         ('memex search "battery boxes" --scope vault', "in your own notes"),
         ("memex search heat pump --tag home --since 30d", "with a tag, of the last month"),
@@ -213,6 +226,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex status --watch", "live"),
         ("memex status --exit-code --json", "for a script that wants to know"),
         ("memex status --all", "with every file that is skipped, and why"),
+    ),
+    "unarchive": (
+        ("memex unarchive --list", "what was set aside"),
+        ("memex unarchive 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "back into the inbox"),
     ),
     "sync": (
         ("memex sync", "take what the remote has, and send what it has not"),

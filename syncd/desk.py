@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.identity import fold
+from index.model import Record
 from syncd.audit import Author
 from syncd.capture import workspace_name
 from syncd.keys import Keys
@@ -49,6 +51,11 @@ class Desk:
         listeners = self._tools.captures.told
         listeners.append(told)
         return partial(listeners.remove, told)
+
+    def seen_at(self, path: str) -> Record | None:
+        """All that agents can know of the capture at `path`: its row but for the digest of its bytes. Quick."""
+        record = self._tools.captures.index.at(path)
+        return replace(record, digest="") if record else None
 
     def denied(self, author: Author, error: MemexError, workspace: str) -> None:
         """Log a write that `author` was not allowed; what was asked for is told only where it is the name of something."""

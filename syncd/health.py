@@ -50,7 +50,8 @@ class Health:
             "ready": self._app.sync.ready.is_set()
             or (self._app.watch is None and all(one.listed for one in indexes.values())),
             "pending": len(waiting),
-            "generation": sum(indexes[scope].generation for scope in scopes),
+            # Not for others: it also grows with what is written for the owner alone.
+            **({"generation": sum(one.generation for one in indexes.values())} if workspaces is None else {}),
             **{scope: dict(zip(("documents", "chunks"), indexes[scope].counts, strict=True)) for scope in scopes},
             "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
             "degraded": self.degraded(scopes),
@@ -69,6 +70,7 @@ class Health:
             **self.background(),
             "files": self._app.filing.dropped.facts(),
             "consolidation": self._consolidation(),
+            "promotion": self._promotion(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
             "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
@@ -162,6 +164,12 @@ class Health:
         with suppress(Unavailable):  # of the ledger, as above
             return self._app.steward.consolidation.facts()
         return {}
+
+    def _promotion(self) -> dict[str, Any]:
+        told = self._app.steward.marked.facts()
+        with suppress(Unavailable):  # as above
+            told |= self._app.steward.promotions.facts()
+        return told
 
     def _reranker(self) -> dict[str, Any]:
         one = self._app.reranker

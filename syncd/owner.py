@@ -27,6 +27,7 @@ from syncd import (
     owner_promote,
     owner_queue,
     owner_remote,
+    owner_review,
     owner_uploads,
 )
 from syncd.adopt import KEY_FILE
@@ -82,6 +83,7 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_history.operations(app.steward.history, app.steward.undo),
         **owner_consolidation.operations(app.steward.consolidation, app.desk, lambda: app.jobs.stopping),
         **owner_promote.operations(app.steward.promotions, app.steward.ground),
+        **owner_review.operations(app.steward.review, app.steward.archive, app.steward.ground),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),
         **owner_perspectives.operations(
             app.perspectives,

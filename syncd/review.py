@@ -21,20 +21,17 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import fold, stem
 from index.model import Document, Record, Stat
 from syncd.adoption import UNADOPTED
-from syncd.base_table import DISMISSED, NAME, base_table
 from syncd.capture import iso
-from syncd.config import Settings
-from syncd.edits import Edits, said
+from syncd.edits import said
 from syncd.ledger import Ledger
 from syncd.marks import Marks
 from syncd.note import FrontmatterError, PropertyValue, decode, edit, encode, split
 from syncd.note import properties as properties_of
-from syncd.parse import parse
+from syncd.promotable import Ground
 from syncd.repo import Repo
 from syncd.resolve import Paths
-from syncd.shelf import Slot
+from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
-from syncd.vault import Vault
 from syncd.waiting import Waiting
 from syncd.writing import still
 
@@ -70,21 +67,10 @@ class Learnt:
 class Review:
     """What waits for a person. One run at a time; what it tells may be asked from any thread."""
 
-    def __init__(
-        self,
-        *,
-        captures: Slot,
-        proper: Slot,
-        vault: Vault,
-        waiting: Waiting,
-        edits: Edits,
-        repo: Repo,
-        ledger: Ledger,
-        settings: Settings,
-    ) -> None:
-        self._captures, self._proper, self._vault, self._waiting = captures, proper, vault, waiting
-        self._edits, self._repo, self._ledger, self._settings = edits, repo, ledger, settings
-        self._inbox = settings.vault.inbox
+    def __init__(self, ground: Ground, waiting: Waiting, repo: Repo, ledger: Ledger) -> None:
+        self._captures, self._proper, self._vault, self._waiting = ground.captures, ground.notes, ground.vault, waiting
+        self._edits, self._repo, self._ledger, self._settings = ground.sync.edits, repo, ledger, ground.settings
+        self._inbox, self._parsed = ground.inbox, ground.parsed
         self._one, self._learning = threading.Lock(), threading.Lock()
         self._learnt: Learnt | None = None
         self._looked: dict[str, tuple[str, int, float]] = {}  # path → what it said, by which habits, and when
@@ -123,7 +109,7 @@ class Review:
 
     def _table(self) -> None:
         """Write the table if it is missing, or still as it was last written."""
-        path, wanted = f"{self._inbox}/{NAME}", base_table(self._inbox).encode()
+        path, wanted = f"{self._inbox}/{NAME}", review_table(self._inbox).encode()
         if not self._settings.review.table or not self._vault.folders(self._inbox):
             return
         try:
@@ -287,10 +273,6 @@ class Review:
                 folder = value.get(key) if isinstance(value, dict) else None
                 found += [folder] if isinstance(folder, str) else []
         return found
-
-    def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
-        known = self._settings.kb.known
-        return parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000, inbox=self._inbox, collections=known)
 
 
 def undecided(marks: Marks) -> bool:

@@ -58,6 +58,9 @@ def jobs(app: App) -> Jobs:
     planned.every("drags", MARKS_S, app.steward.dragged.run)
     planned.every("what was", HOUR_S, app.past.prune)
     planned.every(
+        "archive", 60.0, authored(Author("daemon", "archive"))(partial(app.steward.archive.run, planned.stopping))
+    )
+    planned.every(
         "review", 60.0, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))
     )
     planned.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(app.labels.pay))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from index.errors import MemexError
 from index.model import Record
 from syncd import consolidating
+from syncd.archive import WAYS, Archive
 from syncd.carrying import KINDS, Carrying
 from syncd.commits import Commits
 from syncd.consolidation import Consolidation
@@ -49,6 +50,7 @@ class Steward:
     marked: Marked  # the job that does what people have marked
     consolidation: Consolidation  # what looks for what needs attention, and reports
     review: Review  # the table of those, and suggestions for them
+    archive: Archive  # captures that were set aside
     dragged: Dragged  # the job that finishes what people have dragged
 
 
@@ -79,8 +81,9 @@ def steward(app: App) -> Steward:
     proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
-    promotions = Promotions(ground, Journal(app.ledger, app.vault, ("promote", "unpromote")), app.repo, commits)
+    promotions = Promotions(ground, Journal(app.ledger, app.vault, ("promote", "unpromote", *WAYS)), app.repo, commits)
     merging = Merging(ground, promotions, proposals)
+    review = Review(ground, waiting, app.repo, app.ledger)
     Carrying(
         ground,
         Journal(app.ledger, app.vault, KINDS),
@@ -109,22 +112,10 @@ def steward(app: App) -> Steward:
             look=lambda name: consolidating.look(app, name),
             workspaces=app.desk.workspaces,
             vertex=lambda name, node: app.desk.workspace(name).nodes.graph.get(node),
-            waiting=lambda: sum(record.type != "entity" and found.review is None for record, found in waiting.look()),
+            waiting=lambda: review.summary()["waiting"],
         ),
-        review=_review(app, waiting),
-    )
-
-
-def _review(app: App, waiting: Waiting) -> Review:
-    return Review(
-        captures=app.shelf.slots["captures"],
-        proper=app.shelf.slots["vault"],
-        vault=app.vault,
-        waiting=waiting,
-        edits=app.sync.edits,
-        repo=app.repo,
-        ledger=app.ledger,
-        settings=app.settings,
+        review=review,
+        archive=Archive(ground, promotions, waiting, app.audit, app.repo),
     )
 
 

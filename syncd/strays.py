@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +34,15 @@ class Stray:
     since: int  # epoch ms: when it was noticed
 
 
+def _ringing(bell: threading.Event) -> Callable[[Collection[str] | None], None]:
+    """What a slot tells of changes: the event, and nothing that leads to the vault proper, as agents hold a slot too."""
+
+    def told(_: Collection[str] | None) -> None:
+        bell.set()
+
+    return told
+
+
 class Strays:
     """The notes that were moved. `look` from one thread at a time."""
 
@@ -45,7 +54,7 @@ class Strays:
         rows = ledger.rows("SELECT name, value FROM tended WHERE name LIKE ?", (f"{_NAME}%",))
         self._left: dict[str, tuple[str, int]] = {name[len(_NAME) :]: tuple(json.loads(value)) for name, value in rows}
         for slot in (ground.captures, ground.notes):
-            slot.told.append(self._told)
+            slot.told.append(_ringing(self._changed))
 
     def look(self) -> list[Stray]:
         """Those that are elsewhere now, and not dealt with yet."""
@@ -77,9 +86,6 @@ class Strays:
                     self._ledger.run("DELETE FROM tended WHERE name = ?", (_NAME + id,))
 
     # How
-
-    def _told(self, _: Collection[str] | None) -> None:
-        self._changed.set()
 
     def _now(self) -> dict[str, str]:
         """Where each note is that says its id; of a note of the vault proper and a capture the capture counts."""

@@ -29,15 +29,15 @@ PURE = (
     "index/metadata.py", "index/model.py", "index/perspectives.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
     "index/rows.py", "index/similar.py", "index/sketch.py", "index/stops.py", "index/tags.py", "index/terms.py", "index/tokens.py", "index/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
-    "syncd/alike.py", "syncd/attention.py", "syncd/base_table.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
+    "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
     "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/claims.py", "syncd/collections.py", "syncd/consolidate.py", "syncd/contrary.py",
     "syncd/converters/layout.py", "syncd/converters/tidy.py", "syncd/cron.py", "syncd/cues.py", "syncd/debounce.py", "syncd/drawing.py",
     "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/file_names.py",
     "syncd/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/incoming.py", "syncd/inline.py", "syncd/items.py", "syncd/kinds.py",
     "syncd/markdown.py", "syncd/marks.py", "syncd/memo_relations.py", "syncd/mentions.py", "syncd/message.py", "syncd/names.py", "syncd/naming.py",
     "syncd/newnode.py", "syncd/note.py", "syncd/ours.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/promotion.py",
-    "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/secrets.py", "syncd/spots.py",
-    "syncd/standing.py", "syncd/synonyms.py", "syncd/ticks.py", "syncd/twins.py",
+    "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/review_table.py", "syncd/secrets.py", "syncd/spots.py",
+    "syncd/standing.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/ticks.py", "syncd/twins.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [

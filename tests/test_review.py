@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from syncd import review
-from syncd.base_table import base_table
 from syncd.duties import ReviewSettings
 from syncd.note import properties, split
+from syncd.review_table import review_table
 from syncd.suggest import Suggestions
 from tests.bases import Base, Note
 from tests.world import PROMPT, World
@@ -236,7 +236,7 @@ def test_a_name_that_looks_like_a_secret_is_never_told(alone):
 def test_the_table_is_kept_until_a_person_changes_it(world):
     table = world.vault / "Captures/Review.base"
     reviewed(world)
-    assert table.read_text() == base_table("Captures")
+    assert table.read_text() == review_table("Captures")
     table.unlink()
     reviewed(world)
     assert table.is_file()
@@ -254,7 +254,7 @@ def test_a_table_of_an_older_memex_is_replaced(world):
             "UPDATE tended SET value = ? WHERE name = 'Review.base'", (hashlib.sha256(b"views: []\n").hexdigest(),)
         )
     reviewed(world)
-    assert table.read_text() == base_table("Captures")
+    assert table.read_text() == review_table("Captures")
 
 
 def test_the_table_lists_what_the_daemon_says_waits(world):
@@ -264,7 +264,7 @@ def test_the_table_lists_what_the_daemon_says_waits(world):
     world.write("Captures/default/Entities/Ada.md", "---\nid: ada\ntype: entity\n---\n")
     reviewed(world)
     files = [Note(path, said(world, path)) for path in world.app.shelf.slots["captures"].index.manifest]
-    rows = Base(base_table("Captures")).rows("Waiting", files)
+    rows = Base(review_table("Captures")).rows("Waiting", files)
     waiting = world.app.steward.review.waiting()
     assert sorted(rows) == sorted(record.path for record, _ in waiting)
     assert world.app.steward.review.summary() == {"waiting": 2, "marked": 1, "problems": 1}

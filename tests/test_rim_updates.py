@@ -287,10 +287,32 @@ def test_an_index_built_anew_may_have_changed_every_note(rim, space):
     assert run(work()) == named
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_for_the_owner_alone_is_told_to_nobody(rim, space, mode):
+    """Suggestions follow from the vault proper: that one was written is as much a secret as what it says."""
+    files = [space.file_of(space.capture(f"# {name}\n\nstands")["id"]) for name in ("Heron", "Ibis")]
+    heron, ibis = (uri(space.name, f"{name}.md") for name in ("Heron", "Ibis"))
+
+    def write(file, line):
+        file.write_text(file.read_text().replace("\n---\n", f"\n{line}\n---\n", 1))
+        rim.world.app.sync.run([str(file.relative_to(rim.world.vault))])
+
+    def decide():
+        write(files[0], f"suggested_tags: [x{time.monotonic_ns()}]")
+        write(files[1], f"key{time.monotonic_ns()}: x")
+        files[0].write_text(files[0].read_text().replace("suggested_tags", "review", 1))
+
+    async def work():
+        async with listening(rim, space.name, [heron, ibis], mode=mode) as (_, told):
+            return [await hears(decide, told)]
+
+    assert run(work()) == [ibis]
+
+
 def test_who_does_not_read_holds_up_nobody(rim, space):
     """However much there is to tell, a client that does not read delays no writer and no other listener."""
-    note = space.capture("# Heron\n\nstands")["id"]
-    named, path = uri(space.name, "Heron.md"), rim.desk.workspace(space.name).get(note).record.path
+    space.capture("# Heron\n\nstands")
+    named = uri(space.name, "Heron.md")
     meta = {"protocolVersion": MODES[1], "clientCapabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}
     asked = {
         "jsonrpc": "2.0",
@@ -312,9 +334,9 @@ def test_who_does_not_read_holds_up_nobody(rim, space):
             listening(rim, space.name, [named], mode=MODES[1]) as (_, new),
         ):
             assert deaf.status_code == 200
-            assert await hears(lambda: rim.updates.changed([path]), old) == named
+            assert await hears(lambda: rim.updates.changed(None), old) == named
             for _ in range(20_000):
-                rim.updates.changed([path])
+                rim.updates.changed(None)
             await asyncio.to_thread(space.capture, "# Other\n\nwritten meanwhile")
             assert await asyncio.wait_for(new(), 20) == named
             assert await asyncio.wait_for(old(), 20) == named

@@ -42,7 +42,7 @@ _RECENT: Final = ("file.name", "note.summary", "note.tags", "note.source", "note
 _WIDTHS: Final = {"file.name": 260, "note.promote": 80, "note.review": 110}
 
 
-def base_table(inbox: str) -> str:
+def review_table(inbox: str) -> str:
     """The base for the inbox of that name. What is ticked stays listed until it is moved, so that it can be unticked."""
     lower = inbox.lower()
     return "".join(

@@ -1,0 +1,221 @@
+"""Set captures aside that their owner dismissed, or that expired; and bring them back.
+
+They go to `Archive/` beside the workspaces, where no agent reads, with their stored files and every link that leads to
+them from notes of the vault. Laws, tested: nothing is lost, as what goes and what comes is carried out through the
+journal, and is one commit; what is being edited waits; what an agent says of a note, its own `expires` aside, sets
+nothing aside."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from index.errors import Conflict, MemexError, NotFound
+from index.identity import fold
+from index.model import Document, Record
+from syncd.aside import away, brought_back, home, reason, set_aside
+from syncd.audit import Audit
+from syncd.edits import LOCKED_S
+from syncd.inline import wikilinks
+from syncd.journal import Step, Way, moved, sha256, written
+from syncd.marks import Marks, marks
+from syncd.moving import relinking
+from syncd.names import join
+from syncd.note import FrontmatterError, decode, encode, properties, split
+from syncd.place import ARCHIVE
+from syncd.promotable import Ground, told
+from syncd.promote import Promotions
+from syncd.promotion import Problem, names
+from syncd.properties import as_text
+from syncd.repo import Repo
+from syncd.review_table import DISMISSED
+from syncd.waiting import Waiting
+
+log = logging.getLogger(__name__)
+
+WAYS: Final = ("dismiss", "expire", "unarchive")  # in the journal
+EVERY_S: Final = 600  # between two looks at what has expired, where nothing has changed
+RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
+
+
+class Archive:
+    """The captures that were set aside. Safe from any thread."""
+
+    def __init__(self, ground: Ground, promotions: Promotions, waiting: Waiting, audit: Audit, repo: Repo) -> None:
+        self._ground, self._promotions, self._waiting = ground, promotions, waiting
+        self._audit, self._repo = audit, repo
+        self._moment: object = None  # of the inbox, when nothing was left to do
+
+    # What the owner asks for
+
+    def dismiss(self, given: str) -> dict[str, Any]:
+        """Set the capture of this id, or at this path, aside; what came of it. Raises what keeps it from that."""
+        return self._aside(self._ground.capture(given), DISMISSED)
+
+    def bring_back(self, given: str) -> dict[str, Any]:
+        """Bring a capture back that was set aside; what came of it. Raises what keeps it from that."""
+        return self._promotions.go(lambda: self._way_back(given))
+
+    def latest(self, limit: int) -> list[dict[str, Any]]:
+        """What was set aside, by path."""
+        index, folder = self._ground.notes.index, f"{self._ground.inbox}/{ARCHIVE}/"
+        paths = sorted(path for path in list(index.manifest) if path.startswith(folder))
+        found = [record for path in paths[:limit] if (record := index.at(path))]
+        return [{"id": one.id, "path": one.path, "title": one.title, "created_at": one.created_at} for one in found]
+
+    # The job
+
+    def run(self, stopping: threading.Event | None = None) -> int:
+        """Set aside what is due, once it is quiet; how many captures that were."""
+        if not self._ground.sync.ready.is_set() or self._repo.busy():
+            return 0
+        done, begun, now = 0, time.monotonic(), time.time_ns() // 1_000_000
+        moment = self._waiting.moment, now // (EVERY_S * 1000)
+        if moment == self._moment:
+            return 0
+        due = [(record, why) for record, said in self._waiting.look(self._may) if (why := self._due(record, said, now))]
+        left = False
+        for record, why in due:
+            if (stopping and stopping.is_set()) or time.monotonic() - begun > RUN_S or self._restless(record):
+                left = True
+                continue
+            try:
+                self._aside(record, why)
+            except Problem as error:  # until it is mended, which is a change
+                log.info("a capture can't be set aside: %s", error)
+            except MemexError as error:
+                log.info("a capture is not set aside yet: %s", error)
+                left = True
+            else:
+                done += 1
+        self._moment = None if left or done else moment
+        return done
+
+    def _may(self, said: Marks) -> bool:
+        days = self._ground.settings.review.expire_days
+        return said.review == DISMISSED or said.expires is not None or days > 0
+
+    def _due(self, record: Record, said: Marks, now: int) -> str:
+        if record.type == "entity" or said.twice:
+            return ""
+        days, since = self._ground.settings.review.expire_days, None
+        if days > 0:
+            last = self._audit.last(record.path)
+            ours = last is not None and last.after == record.digest  # else a person has changed it, or put it there
+            since = (record.updated_at or record.created_at) if ours else None
+        return reason(said, now=now, untouched_since=since, expire_days=days)
+
+    def _restless(self, record: Record) -> bool:
+        """Whether somebody may still be at work on the note, or Git on the files."""
+        try:
+            raw, stat = self._ground.vault.read(record.path)
+        except MemexError:
+            return True
+        age = time.time() - stat.mtime_ns / 1e9
+        busy = self._repo.busy()
+        if 0 <= age < self._ground.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
+            return True
+        return self._ground.sync.edits.pending(self._ground.parsed(raw, record.path, stat))
+
+    # How
+
+    def _aside(self, record: Record, why: str) -> dict[str, Any]:
+        by = None if why == DISMISSED else ""
+        return self._promotions.go(lambda: self._way(self._ground.capture(record.path), why), by=by)
+
+    def _way(self, record: Record, why: str) -> Way:
+        """The way of a capture into the archive. Raises Problem, or Conflict when it has just changed."""
+        ground = self._ground
+        raw, stat = ground.vault.read(record.path)
+        document = ground.parsed(raw, record.path, stat)
+        if sha256(raw) != record.digest or document.claimed_id is None:
+            raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
+        if document.type == "entity":
+            raise Problem("it is a node of the graph, which is not reviewed: memex node remove takes it away")
+        if not document.writable:
+            raise Problem("its properties can't be read: mend them")
+        said = marks(decode(raw))
+        if why != DISMISSED and not self._due(record, said, time.time_ns() // 1_000_000):
+            raise Conflict("its owner has just said something of the capture")
+        try:
+            text = encode(set_aside(decode(raw), why))
+        except FrontmatterError as error:
+            raise Problem(f"its properties can't be changed line by line: {error}") from error
+        target = self._free(away(record.path, ground.inbox))
+        files = self._along(document)
+        return self._carried(document, raw, text, {record.path: target} | files, why)
+
+    def _along(self, document: Document) -> dict[str, str]:
+        """Where the stored file goes that only this capture holds the text of."""
+        old = document.file
+        if old is None or self._ground.vault.stat(old) is None:
+            return {}
+        if {one.path for one in self._ground.captures.index.of_file(old)} - {document.path}:
+            return {}
+        return {old: self._free(away(old, self._ground.inbox))}
+
+    def _way_back(self, given: str) -> Way:
+        """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
+        ground, index = self._ground, self._ground.notes.index
+        folder = f"{ground.inbox}/{ARCHIVE}/"
+        record = index.at(given) or next(
+            (index.at(one) for one in index.claiming(given) if one.startswith(folder)), None
+        )
+        if record is None or not record.path.startswith(folder):
+            raise NotFound(f"{given[:200]!r} is no capture that was set aside; memex unarchive --list names them")
+        raw, stat = ground.vault.read(record.path)
+        document = ground.parsed(raw, record.path, stat)
+        if document.claimed_id and (twins := ground.captures.index.claiming(document.claimed_id)):
+            raise Problem(f"{twins[0]} has the same `id` by now: delete one of the two")
+        try:
+            text = encode(brought_back(decode(raw), time.time_ns() // 1_000_000))
+        except FrontmatterError as error:
+            raise Problem(f"its properties can't be changed line by line: {error}") from error
+        target = home(record.path, ground.inbox)
+        workspace = target.removeprefix(f"{ground.inbox}/").partition("/")[0]
+        if workspace not in ground.vault.folders(ground.inbox):
+            raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
+        files = self._beside(raw, record.path)
+        return self._carried(document, raw, text, {record.path: self._free(target)} | files, "")
+
+    def _beside(self, raw: bytes, path: str) -> dict[str, str]:
+        """Where the stored file goes back to that a note of the archive holds the text of."""
+        ground = self._ground
+        said = {key.casefold(): value for key, value in properties(split(decode(raw))[0]).items()}
+        link = next((one.target for one in wikilinks(as_text(said.get("file")) or "")), "")
+        old = link if "/" in link else join(path.rpartition("/")[0], link)
+        if not link or not old.startswith(f"{ground.inbox}/{ARCHIVE}/") or ground.vault.stat(old) is None:
+            return {}
+        return {old: self._free(home(old, ground.inbox))}
+
+    def _free(self, path: str) -> str:
+        """`path`, or one beside it, where nothing is yet."""
+        folder, _, name = path.rpartition("/")
+        there = {fold(one) for one in self._ground.vault.names(folder)}
+        stem, dot, ending = name.rpartition(".")
+        return next(
+            join(folder, f"{one}{dot}{ending}") for one in names(stem, stem) if fold(f"{one}{dot}{ending}") not in there
+        )
+
+    def _carried(self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str) -> Way:
+        """The way of a note that is to say `text`, with its stored file; why it is set aside, "" = it comes back."""
+        ground, path = self._ground, document.path
+        kind = "dismiss" if why == DISMISSED else "expire" if why else "unarchive"
+        target = moves[path]
+        found = relinking(ground.vault, moves, texts={path: text}, inbox=ground.inbox)
+        made = found.changes[path][1] if path in found.changes else text
+        changed = {other: pair for other, pair in found.changes.items() if other != path}
+        steps: list[Step] = [written(target, None, made)]
+        steps += [written(other, *pair) for other, pair in sorted(changed.items())]
+        steps.append(written(path, raw, None))
+        for old, new in moves.items():
+            if old == path:
+                continue
+            copied, gone = moved(old, new, ground.vault.measured(old).digest)
+            steps = [copied, *steps, gone]
+        own = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
+        assert document.claimed_id is not None, "what has none is not set aside"
+        return Way(kind, document.claimed_id, path, target, steps, own | told(found, sorted(changed)))

@@ -1,0 +1,227 @@
+"""syncd/archive.py: captures set aside and brought back, on a real vault under Git."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from index.errors import MemexError, NotFound
+from syncd.duties import ReviewSettings
+from tests.world import PROMPT, World
+
+HOME = "See [[Old idea]], [[Captures/default/Old idea|this]] and [text](Captures/default/Old%20idea.md).\n"
+BODY = "What to remember. [[Seen]]\n"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    world = World(tmp_path_factory.mktemp("archive"))
+    world.write("Home.md", HOME)
+    world.write("Seen.md", "Nothing.\n")
+    world.git("init", "-q")
+    world.git("config", "user.name", "Ann")
+    world.git("config", "user.email", "ann@example.org")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "first")
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def world(shared):
+    yield shared
+    for file in [*(shared.vault / "Captures").rglob("*")]:
+        if file.is_file():
+            file.unlink()
+    shared.write("Home.md", HOME)
+    shared.run()
+
+
+def capture(world, front="", name="Old idea", body=BODY):
+    path = f"Captures/default/{name}.md"
+    text = f"---\nid: {name.lower().replace(' ', '-')}\ncreated_at: 2026-01-01T10:00:00.000Z\ntags: [idea]  # mine\n{front}---\n{body}"
+    world.write(path, text)
+    world.run()
+    return path
+
+
+def aside(world):
+    return world.app.steward.archive.run()
+
+
+def ids(world, scope="captures"):
+    return {entry.id for entry in world.app.shelf.slots[scope].index.manifest.values()}
+
+
+def test_a_dismissed_capture_goes_where_no_agent_reads(world):
+    path = capture(world, "review: dismissed\n")
+    before = (world.vault / path).read_bytes()
+    assert aside(world) == 1
+    there = world.vault / "Captures/Archive/default/Old idea.md"
+    assert not (world.vault / path).exists()
+    assert there.read_bytes() == before
+    assert "old-idea" not in ids(world)
+    assert "old-idea" in ids(world, "vault")
+    assert "Captures/Archive/default/Old idea.md" in world.found("remember", scope="vault")
+    with pytest.raises(NotFound):
+        world.app.desk.workspace("default").get("old-idea")
+    assert aside(world) == 0
+
+
+def test_links_to_it_are_kept_and_it_is_one_commit(world):
+    path = capture(world, "review: dismissed\n")
+    home = (world.vault / "Home.md").read_text()
+    world.git("add", "-A")
+    world.git("commit", "-qm", "a capture")
+    before = world.git("rev-parse", "HEAD")
+    aside(world)
+    now = (world.vault / "Home.md").read_text()
+    assert "[[Old idea]]" in now
+    assert "[[Captures/Archive/default/Old idea|this]]" in now
+    assert "(Captures/Archive/default/Old%20idea.md)" in now
+    assert len(world.git("rev-list", f"{before.strip()}..HEAD").split()) == 1
+    told = world.git("log", "-1", "--format=%B")
+    assert told.startswith("Dismiss Old idea")
+    assert "Capture-Id: old-idea" in told
+    assert "Approved-By: Ann <ann@example.org>" in told
+    assert world.git("status", "--porcelain") == ""
+    world.app.operations["unarchive"]({"ids": ["old-idea"]}, lambda _: None)
+    assert (world.vault / "Home.md").read_text() == home
+    assert (world.vault / path).exists()
+
+
+def test_what_is_brought_back_is_as_it_was_but_for_the_word_that_dismissed_it(world):
+    path = capture(world, "review: dismissed\n")
+    before = (world.vault / path).read_bytes()
+    aside(world)
+    done = world.app.operations["unarchive"]({"ids": ["old-idea"]}, lambda _: None)
+    assert [one["target"] for one in done["returned"]] == [path]
+    assert (world.vault / path).read_bytes() == before.replace(b"review: dismissed\n", b"")
+    assert world.app.desk.workspace("default").get("old-idea").content == BODY
+    assert aside(world) == 0
+
+
+@pytest.mark.parametrize(
+    ("front", "gone"),
+    [
+        pytest.param("expires: 2026-01-02\n", True, id="a day that is over"),
+        pytest.param("expires: 2026-01-02T10:00:00Z\n", True, id="a time that is over"),
+        pytest.param("expires: 2126-01-02\n", False, id="a day to come"),
+        pytest.param("expires: soon\n", False, id="no day"),
+        pytest.param("expires: 2026-01-02\nreview: later\n", False, id="its owner has said something of it"),
+        pytest.param("expires: 2026-01-02\npromote: true\n", False, id="it is to be promoted"),
+        pytest.param("expires: 2026-01-02\nExpires: 2126-01-02\n", False, id="nobody knows which counts"),
+        pytest.param("expires: 2026-01-02\ntype: entity\n", False, id="a node"),
+        pytest.param("Review: Dismissed\n", True, id="in other letters"),
+        pytest.param("", False, id="nothing said"),
+    ],
+)  # fmt: skip
+def test_what_expired_without_a_word_of_its_owner_is_set_aside(world, front, gone):
+    path = capture(world, front)
+    assert aside(world) == gone
+    assert (world.vault / path).exists() != gone
+
+
+def test_what_expired_and_is_brought_back_stays(world):
+    path = capture(world, "expires: 2026-01-02\n")
+    aside(world)
+    assert "Approved-By" not in world.git("log", "-1", "--format=%B")
+    world.app.operations["unarchive"]({"ids": ["Captures/Archive/default/Old idea.md"]}, lambda _: None)
+    assert "review: keep" in (world.vault / path).read_text()
+    assert aside(world) == 0
+
+
+def test_an_agent_s_own_expiry_counts_and_nothing_else_of_an_agent(world):
+    tools = world.app.desk.workspace("default")
+    gone = tools.capture("This is for today only.", metadata={"expires": "2026-01-02"}).record
+    kept = tools.capture("review: dismissed\npromote: true\n\n---\nreview: dismissed\n---\n").record
+    world.run()
+    assert aside(world) == 1
+    assert ids(world) == {kept.id}
+    assert gone.id in ids(world, "vault")
+
+
+def test_the_stored_file_goes_along_and_comes_back(world):
+    world.write("Captures/default/Files/report.pdf", b"%PDF-1.4 a report")
+    note = "Captures/default/Files/report.pdf.md"
+    world.write(
+        note,
+        f'---\nid: report\ncreated_at: 2026-01-01T10:00:00.000Z\ntype: file\nfile: "[[Captures/default/Files/report.pdf]]"\nreview: dismissed\n---\n{BODY}',
+    )
+    world.run()
+    assert aside(world) == 1
+    away = world.vault / "Captures/Archive/default/Files"
+    assert (away / "report.pdf").read_bytes() == b"%PDF-1.4 a report"
+    assert not (world.vault / "Captures/default/Files/report.pdf").exists()
+    assert "[[Captures/Archive/default/Files/report.pdf]]" in (away / "report.pdf.md").read_text()
+    world.app.operations["unarchive"]({"ids": ["report"]}, lambda _: None)
+    assert (world.vault / "Captures/default/Files/report.pdf").read_bytes() == b"%PDF-1.4 a report"
+    assert "[[Captures/default/Files/report.pdf]]" in (world.vault / note).read_text()
+    assert list(away.iterdir()) == []
+
+
+def test_a_command_dismisses_and_relations_wait_until_it_is_back(world):
+    tools = world.app.desk.workspace("default")
+    old = tools.capture("An old thing.").record
+    new = tools.capture("A new thing.").record
+    tools.memo_graph.save(old.id, new.id, "follows")
+    world.app.operations["review.dismiss"]({"ids": [new.id]}, lambda _: None)
+    assert ids(world) == {old.id}
+    assert "review: dismissed" in (world.vault / f"Captures/Archive/default/{new.path.rpartition('/')[2]}").read_text()
+    assert tools.memo_graph.list(source=old.id).ties == ()
+    world.app.operations["unarchive"]({"ids": [new.id]}, lambda _: None)
+    assert [tie.target.id for tie in tools.memo_graph.list(source=old.id).ties] == [new.id]
+
+
+def test_a_name_that_is_taken_there_is_not_overwritten(world):
+    world.write("Captures/Archive/default/Old idea.md", "mine\n")
+    capture(world, "review: dismissed\n")
+    assert aside(world) == 1
+    assert (world.vault / "Captures/Archive/default/Old idea.md").read_text() == "mine\n"
+    assert (world.vault / "Captures/Archive/default/Old idea 2.md").is_file()
+
+
+def test_what_can_t_be_brought_back_is_told(world):
+    capture(world, "review: dismissed\n")
+    aside(world)
+    capture(world, name="Old idea")
+    failed = world.app.operations["unarchive"]({"ids": ["old-idea", "nothing", "Home.md"]}, lambda _: None)["failed"]
+    assert [one["error"]["code"] for one in failed] == ["INVALID_ARGUMENT", "NOT_FOUND", "NOT_FOUND"]
+
+
+def test_a_note_that_is_being_edited_waits(tmp_path):
+    world = World(tmp_path, sync=replace(PROMPT, adopt_s=3600.0))
+    path = capture(world, "review: dismissed\n")
+    assert aside(world) == 0
+    assert (world.vault / path).exists()
+    world.close()
+
+
+def test_unused_captures_go_when_the_settings_say_so(tmp_path):
+    world = World(tmp_path, review=ReviewSettings(expire_days=30.0))
+    path = capture(world, name="By hand")
+    tools = world.app.desk.workspace("default")
+    fresh = tools.capture("A fresh one.").record
+    old_tools = world.app.desk._tools
+    world.app.desk._tools = replace(old_tools, now=lambda: 1_700_000_000_000)
+    old = world.app.desk.workspace("default").capture("An old one.").record
+    world.run()
+    assert aside(world) == 1
+    assert (world.vault / path).exists()
+    assert (world.vault / fresh.path).exists()
+    assert not (world.vault / old.path).exists()
+    world.close()
+
+
+def test_suggestions_never_look_into_the_archive(world):
+    capture(world, "review: dismissed\n", body="Sweep the chimney in autumn before the first fire of the year.\n")
+    aside(world)
+    path = capture(world, name="Another", body="Sweep the chimney in autumn before the first fire of the year.\n")
+    world.app.steward.review.run()
+    assert "Old idea" not in (world.vault / path).read_text()
+
+
+def test_nobody_else_s_notes_are_moved(world):
+    with pytest.raises(MemexError):
+        world.app.steward.archive.dismiss("Home.md")
