@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from syncd.moves import Marks
 from syncd.plan import brake
 from syncd.repo import Repo
 
@@ -79,10 +80,10 @@ class Absence:
 
     def listed(self) -> None:
         """The vault was listed; if nothing is missing, remember where Git's HEAD stands."""
-        head = self._repo.head()
-        if head and not self._since and head != self._last():
+        now, last = self._repo.marks(), self._last()
+        if now.head and not self._since and (last is None or (now.head, now.log) != (last.head, last.log)):
             with suppress(OSError):  # a full disk: then the next checkout is held, which is the safe side
-                self._file.write_text(head, "utf-8")
+                self._file.write_text(f"{now.head} {now.log}", "utf-8")
 
     def _brake(self, known: int, elsewhere: Callable[[Collection[str]], set[str]]) -> bool:
         """Whether so much is missing that it may be an accident; each question is only asked if the one before says so."""
@@ -94,9 +95,9 @@ class Absence:
         return True
 
     def _taken(self, _: Collection[str]) -> set[str]:
-        """The notes that Git itself took away since the last listing."""
-        head, last = self._repo.head(), self._last()
-        return self._repo.removed(last) if head and last and head != last else set()
+        """The notes that Git itself took away since the last listing, also if they came after it."""
+        last = self._last()
+        return self._repo.removed(last) if last else set()
 
     def _hold(self, now: float) -> None:
         if self._held_since is None:
@@ -105,9 +106,10 @@ class Absence:
         self._look = min(now + self._pause, self._held_since + CERTAIN)
         self._pause = min(2 * self._pause, LOOKS[1])
 
-    def _last(self) -> str | None:
+    def _last(self) -> Marks | None:
         try:
-            last = self._file.read_text("ascii").strip()
+            head, _, length = self._file.read_text("ascii").strip().partition(" ")
         except (OSError, ValueError):
             return None
-        return last if last and set(last) <= set("0123456789abcdef") else None
+        log = int(length) if length.isdigit() else 0
+        return Marks(head, None, log) if head and set(head) <= set("0123456789abcdef") else None

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from index.embed import Embedder
-from index.errors import Unavailable
+from index.errors import MemexError, Unavailable
 from index.memory import frugal
 from index.model import Record
 from index.reader import Looks
@@ -51,6 +51,7 @@ from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.queue import Queue
 from syncd.repo import Repo
+from syncd.roster import REMOTE
 from syncd.shelf import Shelf, ShelfSettings
 from syncd.state import claim, private
 from syncd.steward import steward
@@ -147,8 +148,10 @@ class App:
                 collections=settings.kb.known,
                 reranker=self.reranker,
             )
-            self.follow = Follow(self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted)
-            self.pushes = Pushes(self.ledger, state, self.follow.told)
+            self.follow = Follow(
+                self.repo, state, self._hint_notes, self.sync.want_listing, self._wanted, pushed=self._pushed
+            )
+            self.pushes = Pushes(self.ledger, state, self._pushed)
             self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
             self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
             self.worker = roster.worker(self, tools)
@@ -186,6 +189,12 @@ class App:
 
     def _hint_notes(self, paths: Iterable[str]) -> None:
         self.sync.hint(path for path in paths if not self.vault.ignores(path))
+
+    def _pushed(self) -> None:
+        """The remote was pushed to."""
+        self.steward.remote.rung()
+        with suppress(MemexError):  # none is scheduled, or the daemon stops
+            self.jobs.run(REMOTE, wait=False)
 
     def alone(self) -> bool:
         """Whether no other daemon serves this vault, with another state folder."""
@@ -260,6 +269,7 @@ class App:
         self.worker.start()
         running.callback(self.worker.stop)
         running.callback(self._unclaim)
+        running.callback(self.steward.remote.interrupt)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
     def _witnessing(self, opened: ExitStack) -> Witness:

@@ -22,6 +22,7 @@ from syncd.openat import lstat
 from syncd.parse import TYPES
 from syncd.past import Past
 from syncd.place import place
+from syncd.turns import Turns
 from syncd.vault import Sum, Vault
 
 AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
@@ -34,6 +35,7 @@ class Audited(Vault):
     def __init__(self, root: Path, audit: Audit, *, inbox: str, past: Past | None = None, **options: Any) -> None:
         super().__init__(root, **options)
         self._audit, self._inbox, self._past = audit, inbox, past
+        self.turns = Turns()
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
         """As a vault does, once it is logged."""
@@ -42,24 +44,26 @@ class Audited(Vault):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
         self._allowed(path, None, data)
-        with self._noted(changed(path, None, data, self._inbox)):
+        with self.turns.turn(path), self._noted(changed(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
-        raw = self._as_read(path, digest)
-        self._allowed(path, raw, data)
-        self._keep(raw)
-        with self._noted(changed(path, raw, data, self._inbox)):
-            return super().replace(path, data, digest=digest)
+        with self.turns.turn(path):
+            raw = self._as_read(path, digest)
+            self._allowed(path, raw, data)
+            self._keep(raw)
+            with self._noted(changed(path, raw, data, self._inbox)):
+                return super().replace(path, data, digest=digest)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
-        raw = self._as_read(path, digest)
-        self._allowed(path, raw, None)
-        self._keep(raw)
-        with self._noted(changed(path, raw, None, self._inbox)):
-            super().remove(path, digest=_sha(raw))
+        with self.turns.turn(path):
+            raw = self._as_read(path, digest)
+            self._allowed(path, raw, None)
+            self._keep(raw)
+            with self._noted(changed(path, raw, None, self._inbox)):
+                super().remove(path, digest=_sha(raw))
 
     def put_file(self, path: str, source: Path, digest: str) -> Stat:
         """As a vault does, once it is logged."""
@@ -67,7 +71,7 @@ class Audited(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self._noted(self._binary(path, "", digest, source.stat().st_size)):
+        with self.turns.turn(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
             return super().put_file(path, source, digest)
 
     @contextmanager
@@ -77,7 +81,7 @@ class Audited(Vault):
         with self._keeper.keeping(was.digest) if self._keeper else nullcontext() as write:
             if write is not None:
                 self.measured(path, write)
-        with self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
+        with self.turns.turn(path), self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
             yield
 
     @property
@@ -142,7 +146,7 @@ def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Cha
         after=_sha(data),
         bytes=len(data or b""),
         id=own if isinstance(own, str) and ID.match(own) else path_id(path),
-        type=kind if kind in TYPES else where.type,
+        type=kind if isinstance(kind, str) and kind in TYPES else where.type,
         workspace=where.workspace,
     )
 

@@ -35,6 +35,7 @@ from syncd import (
     cli_perspective,
     cli_promote,
     cli_queue,
+    cli_remote,
     cli_serve,
     cli_service,
     cli_status,
@@ -106,7 +107,7 @@ for command in (
     *(cli_history.history, cli_history.undo, cli_promote.promote, cli_promote.unpromote, cli_consolidate.consolidate),
     cli_commit.commit,
     *(cli_audit.audit, cli_job.job, cli_service.service, cli_enrich.enrich),
-    *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook),
+    *(cli_serve.mcp, cli_access.config, cli_complete.completion, cli_hook.hook, cli_remote.sync),
 ):
     memex.add_command(command)
 for command in (cli_queue.queue, cli_queue.show, cli_queue.retry, cli_queue.cancel, cli_queue.wait):

@@ -214,6 +214,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex status --exit-code --json", "for a script that wants to know"),
         ("memex status --all", "with every file that is skipped, and why"),
     ),
+    "sync": (
+        ("memex sync", "take what the remote has, and send what it has not"),
+        ("memex sync --pull", "only take"),
+    ),
     "unpromote": (("memex unpromote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "back into the inbox, as it was"),),
     "undo": (
         ("memex undo 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "the last that was done to it"),

@@ -23,6 +23,11 @@ class GitSettings:
     quiet_s: float = setting(
         30.0, "Seconds without a further write after which what was written is committed.", least=0
     )
+    pull_s: float = setting(
+        0.0, "Seconds between two pulls; 0 = only when you or a push to the remote ask for one.", least=0
+    )
+    push: bool = setting(False, "Whether commits are pushed to the branch that yours follows.")
+    timeout_s: float = setting(30.0, "Seconds after which a remote that does not answer is given up.", least=1)
     past_days: float = setting(
         30.0,
         "Days for which what agents and commands overwrite or delete is kept, so that it can be put back; 0 = not at all.",

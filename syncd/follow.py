@@ -37,12 +37,17 @@ class Follow:
         hint: Callable[[Iterable[str]], None],
         list_all: Callable[[], None],
         wanted: Callable[[str], bool] = note,
+        *,
+        pushed: Callable[[], None] | None = None,
     ) -> None:
+        """`pushed` is told of a push to the remote; without it Git is looked at for that too."""
         self._repo, self._hint, self._list_all, self._wanted = repo, hint, list_all, wanted
+        self._pushed = pushed or self.told
         self._bells = [state / BELLS / name for name in (MOVED, PUSHED)]
         self._rung: list[int] = []
         self._marks = Marks()
         self._told = False  # somebody said that Git has moved
+        self._soon = False  # the next look is due
         self._busy_since: float | None = None
         self._wake = threading.Event()
         self._stopping = False
@@ -70,6 +75,11 @@ class Follow:
     def told(self) -> None:
         """Git has moved, or may have: look now."""
         self._told = True
+        self._wake.set()
+
+    def moved(self) -> None:
+        """HEAD has just moved: look now; what has changed is what the diff names."""
+        self._soon = True
         self._wake.set()
 
     def look(self) -> None:
@@ -119,10 +129,14 @@ class Follow:
         while not self._stopping:
             try:
                 heard = self._heard()
-                if heard != self._rung:
-                    self._rung, self._told = heard, True
+                if heard[:1] != self._rung[:1]:
+                    self._told = True
+                if heard[1:] != self._rung[1:]:
+                    self._pushed()
+                self._rung = heard
                 now = time.monotonic()
-                if self._told or self._busy_since or now - polled >= POLL_S:
+                if self._told or self._soon or self._busy_since or now - polled >= POLL_S:
+                    self._soon = False
                     polled = now
                     self.look()
                     self._stand(now)

@@ -69,6 +69,7 @@ class Health:
             **self.background(),
             "files": self._app.filing.dropped.facts(),
             "consolidation": self._consolidation(),
+            "promotion": self._promotion(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
             "deep_check": asdict(self._app.check.last),
             "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
@@ -143,6 +144,7 @@ class Health:
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
         parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
         told += [text for text in parts if text]
+        told += [text for text in (self._app.steward.remote.unwell,) if text and text not in told]
         if (waits := self._app.steward.commits.problem) and not self._app.follow.unwell:
             told.append(waits)
         with suppress(Unavailable):  # of the ledger, and that is told
@@ -162,6 +164,12 @@ class Health:
             return self._app.steward.consolidation.facts()
         return {}
 
+    def _promotion(self) -> dict[str, Any]:
+        told = self._app.steward.marked.facts()
+        with suppress(Unavailable):  # as above
+            told |= self._app.steward.promotions.facts()
+        return told
+
     def _reranker(self) -> dict[str, Any]:
         one = self._app.reranker
         return {"state": one.state if one else "off", "problem": one.problem if one else ""}
@@ -170,6 +178,7 @@ class Health:
         """How the vault stands with Git; for its owner only, as the advice names paths."""
         found = self._app.repo.standing()
         told: dict[str, Any] = asdict(found) | {"advice": self._app.repo.advice(found), "hooks": []}
+        told["exchange"] = self._app.steward.remote.facts()
         told["commits"] = self._app.steward.commits.facts()
         with suppress(Conflict):  # no repository, and the state says so
             hooks = find(self._app.repo.hooks_folder(), HOOKS, self._app.settings.state)

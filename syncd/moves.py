@@ -20,6 +20,7 @@ _STEP = re.compile(
 _UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # what Git repeats when it lacks one of the two
 RECENT: Final = 64 * 1024  # bytes of HEAD's log: some hundreds of moves
 ASKED: Final = 200  # commits at most that are asked for one file
+_GONE: Final = "--diff-filter=D"
 _NAMES = ("-r", "-z", "--name-only")
 
 
@@ -46,6 +47,18 @@ def changed(repo: Repo, since: Marks, now: Marks) -> set[str] | None:
         untracked = repo.answer("ls-tree", *_NAMES, "--end-of-options", f"{stash}^3")  # None when it took no such files
         found |= taken | _split(untracked or "")
     return found
+
+
+def removed(repo: Repo, since: Marks, now: Marks) -> set[str]:
+    """The files that Git took away at any step from one to the other, and has not brought back.
+
+    When no log tells the way, those that the one has and the other has not."""
+    if since.head is None or now.head is None:
+        return set()
+    gone = names(repo, since.head, now.head, _GONE) if since.head != now.head else None
+    way = _on_the_way(repo, since, now, gone=True) if 0 < since.log < now.log else None
+    there = repo.answer("ls-tree", *_NAMES, "--end-of-options", now.head) if way else ""
+    return (gone or set()) | (set() if there is None else (way or set()) - _split(there))
 
 
 def names(repo: Repo, old: str, new: str, *options: str) -> set[str] | None:
@@ -75,17 +88,19 @@ def _blob(raw: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
-def _on_the_way(repo: Repo, since: Marks, now: Marks) -> set[str] | None:
+def _on_the_way(repo: Repo, since: Marks, now: Marks, *, gone: bool = False) -> set[str] | None:
+    """The files that were touched, or are `gone`, at any of the steps that HEAD's log tells."""
     lines = repo.log(since.log)
     if not lines or since.head is None or now.head is None:
         return None
     steps = {(found[1].decode(), found[2].decode()) for line in lines if (found := _MOVE.match(line))}
-    if any(old == new for old, new in steps):
+    if not gone and any(old == new for old, new in steps):
         return None  # a reset or checkout to the same place, which may have undone edits
     if since.head != now.head:
         steps.add((since.head, now.head))
     given = "".join(f"{new} {old}\n" for old, new in sorted(steps))
-    told = repo.answer("diff-tree", "--stdin", *_NAMES, "--no-renames", "--no-commit-id", given=given)
+    asked = ("--stdin", *_NAMES, "--no-renames", "--no-commit-id", *([_GONE] if gone else []))
+    told = repo.answer("diff-tree", *asked, given=given)
     touched = None if told is None else _split(told)
     return None if touched is None or any(_UNKNOWN.match(path) for path in touched) else touched
 

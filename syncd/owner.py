@@ -26,6 +26,7 @@ from syncd import (
     owner_perspectives,
     owner_promote,
     owner_queue,
+    owner_remote,
     owner_uploads,
 )
 from syncd.adopt import KEY_FILE
@@ -72,6 +73,7 @@ def operations(app: App) -> dict[str, Operation]:
         "key.history": owner.key_history,
         **owner_jobs.operations(lambda: app.jobs),
         **owner_queue.operations(app.queue, app.worker),
+        **owner_remote.operations(app.steward.remote),
         **owner_uploads.operations(app.desk, app.ledger, lambda: app.shelf.slots["captures"].index),
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),

@@ -13,7 +13,7 @@ from syncd.render import BOLD, GREEN, RED, YELLOW, line, painted
 
 LABEL = 11  # cells of the first column
 FEW = 3  # of a list, unless all of it is asked for
-QUIET = frozenset({"root"})  # jobs that say nothing to a person while they go well
+QUIET = frozenset({"root", "remote"})  # jobs that say nothing to a person while they go well
 Row = tuple[str, str]
 
 
@@ -88,6 +88,7 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
         yield from _some(label, listed, few, "`memex status --all`")
     yield from _parts(now)
     yield from _consolidation(now, at)
+    yield from _some("promotion", _promotion(now), few, "`memex status --all`")
     yield from _some("loose ends", _loose(now), few, "`memex status --all`")
     yield from _jobs(now, at)
     yield from _keys(now)
@@ -163,6 +164,20 @@ def _kept(now: Mapping[str, Any]) -> list[str]:
     return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in told]
 
 
+def _promotion(now: Mapping[str, Any]) -> list[str]:
+    """What is marked and can't be promoted, and what somebody came in between, a line for each."""
+    told = now.get("promotion") or {}
+    marked = [
+        f"{line(one['path'], 200)} is marked, and stays: {line(one['problem'], 300)}"
+        for one in told.get("problems", ())
+    ]
+    torn = [
+        f"{line(one['path'], 200)} was changed while it was promoted; look at {line(', '.join(one['left']), 300)}"
+        for one in told.get("torn", ())
+    ]
+    return marked + torn
+
+
 def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
     """The first `few` of a list, and where the rest is."""
     if not told:
@@ -214,7 +229,8 @@ def _git(told: Mapping[str, Any]) -> list[str]:
     hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
     waiting = told.get("commits", {}).get("waiting")
     commits = f"{_many(waiting, 'file')} to commit" if waiting else ""
-    return [f"{told.get('state', '')}{at}", commits, hooks, str(told.get("advice") or "")]
+    exchange = (told.get("exchange") or {}).get("problem")
+    return [f"{told.get('state', '')}{at}", commits, hooks, str(exchange or told.get("advice") or "")]
 
 
 def _watch(told: Mapping[str, Any]) -> list[str]:

@@ -63,6 +63,7 @@ class Promotions:
     def merge(self, given: str, target: str, *, by: str = "") -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
         with self._lock:
+            self.tend()
             for _ in range(TRIES):
                 with suppress(_Moving):
                     return self._gone(merged(self._ground, self._ground.capture(given), target), by or self.owner())
@@ -75,6 +76,7 @@ class Promotions:
         by = by or self.owner()
         done: list[dict[str, Any] | MemexError] = []
         with self._lock:
+            self.tend()
             for plan in plans:
                 try:
                     done.append(self._carried(plan, by))
@@ -87,6 +89,7 @@ class Promotions:
     def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
         with self._lock:
+            self.tend()
             for _ in range(TRIES):
                 with suppress(_Moving):
                     return self._gone(return_of(self._ground, self._journal, given), by or self.owner())

@@ -16,10 +16,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
 from syncd import moves
+from syncd.apart import Done, apart
 from syncd.dotgit import common, looks, own, stat
 from syncd.moves import Marks
 from syncd.stale import stale
@@ -44,6 +45,8 @@ _OPTIONS = (
     "core.quotePath=false",
     "gc.auto=0",
     "protocol.ext.allow=never",
+    "core.protectHFS=true",  # the vault may go on to another system, where such a name is .git
+    "core.protectNTFS=true",
     "submodule.recurse=false",
 )
 _PATIENCE_S = 30
@@ -165,9 +168,9 @@ class Repo:
         shared = common(folder)
         return looks(folder), self.busy(), stat(folder / "index"), tuple(stat(shared / name) for name in names)
 
-    def removed(self, since: str) -> set[str]:
-        """The files that the commit `since`, in hex, has and HEAD has not; none when Git can't tell."""
-        return moves.names(self, since, "HEAD", "--diff-filter=D") or set()
+    def removed(self, since: Marks) -> set[str]:
+        """The files that Git took away on the way from there to where it stands; none when it can't tell."""
+        return moves.removed(self, since, self.marks())
 
     def changed(self, since: Marks, now: Marks) -> set[str] | None:
         """The files that Git touched on the way from one to the other; None when it can't tell."""
@@ -201,6 +204,12 @@ class Repo:
                 return str(ask(*options, istream=stdin, kill_after_timeout=_PATIENCE_S))
             except _git().exc.GitError:
                 return None
+
+    def apart(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> Done:
+        """Run Git in a session of its own; `how` is of `apart`. Words are constants of our code, or hex and names that Git told."""
+        command = ["git", "-C", self.vault, *(part for option in _OPTIONS for part in ("-c", option)), *words]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        return apart(command, kept | self._environ() | dict(environ or {}), **how)
 
     def run(
         self,
@@ -262,7 +271,7 @@ class Repo:
         return Path(self.vault) if folder is None else common(folder)
 
     def own_folder(self) -> Path:
-        """The folder of Git's own files of this work tree."""
+        """The folder of Git's own files that belongs to this work tree alone."""
         return self._folder() or Path(self.vault)
 
     def busy(self) -> str:
@@ -324,14 +333,17 @@ class Repo:
 
     def _prepare(self, ask: git.Git) -> git.Git:
         ask.set_persistent_git_options(C=self.vault, c=list(_OPTIONS))  # -C: a "$" in the path stays what it is
-        ask.update_environment(
-            GIT_TERMINAL_PROMPT="0",
-            GIT_LITERAL_PATHSPECS="1",
-            GIT_OPTIONAL_LOCKS="0",
-            GIT_CEILING_DIRECTORIES=str(Path(self.vault).parent),
-            LC_ALL="C.UTF-8",
-        )
+        ask.update_environment(**self._environ())
         return ask
+
+    def _environ(self) -> dict[str, str]:
+        return {
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_CEILING_DIRECTORIES": str(Path(self.vault).parent),
+            "LC_ALL": "C.UTF-8",
+        }
 
     def identity(self, author: str = "") -> dict[str, str]:
         """Who commits: the person, or Memex when they have not told Git who they are. `author`: who wrote, if not they."""

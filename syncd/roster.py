@@ -18,6 +18,7 @@ from syncd.jobs import Jobs
 from syncd.leftovers import collect
 from syncd.parts import spare
 from syncd.queued import Kind
+from syncd.remote import TICK_S
 from syncd.runs import Runs
 from syncd.tools import Tools
 from syncd.worker import Work, Worker
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
 COMMITS_S = 5.0  # between two looks whether what was written is quiet
 HOUR_S = 3600.0
+REMOTE = "remote"  # the job that pulls and pushes
 TICKS_S = 60.0  # between two looks at the boxes of reports: a folder is listed
 MARKS_S = 2.0  # between two looks at what people have marked: a number is compared
 LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
@@ -59,6 +61,7 @@ def jobs(app: App) -> Jobs:
         "review", 60.0, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))
     )
     planned.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(app.labels.pay))
+    planned.every(REMOTE, TICK_S, app.steward.remote.tick, soon=True)
     return planned
 
 

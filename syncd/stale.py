@@ -20,10 +20,11 @@ def stale(lock: Path, work_tree: Path) -> bool:
         age = time.time() - lock.lstat().st_mtime
     except OSError:
         return False
-    return age > OLD_S and not _held(lock, work_tree)
+    return age > OLD_S and not held(lock, work_tree)
 
 
-def _held(lock: Path, work_tree: Path) -> bool:
+def held(lock: Path, work_tree: Path) -> bool:
+    """Whether a process of this machine has the lock open, or is a Git at work in the tree; where it can't be known, yes."""
     if sys.platform != "linux":
         return True  # nobody to ask
     wanted, top = os.path.realpath(lock), os.path.realpath(work_tree)

@@ -24,6 +24,7 @@ from syncd.merging import Merging
 from syncd.promotable import Ground
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
+from syncd.remote import Remote
 from syncd.review import Review
 from syncd.strays import Strays
 from syncd.undo import Undo
@@ -38,6 +39,7 @@ class Steward:
     """The parts, each with its own law."""
 
     commits: Commits
+    remote: Remote
     history: History
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
@@ -63,9 +65,19 @@ def steward(app: App) -> Steward:
         workspaces=app.desk.workspaces,
         indexed=lambda paths: _indexed(app, paths),
     )
+    commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
+    remote = Remote(
+        app.repo,
+        own.state,
+        own.git,
+        inbox=own.vault.inbox,
+        flush=commits.flush,
+        reserved=app.vault.turns.reserved,
+        moved=app.follow.moved,
+        untied=app.follow.told,
+    )
     proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
-    commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
     promotions = Promotions(ground, Journal(app.ledger, app.vault, ("promote", "unpromote")), app.repo, commits)
     merging = Merging(ground, promotions, proposals)
@@ -80,6 +92,7 @@ def steward(app: App) -> Steward:
     ).register(proposals)
     return Steward(
         commits=commits,
+        remote=remote,
         history=history,
         undo=undo,
         proposals=proposals,

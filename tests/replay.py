@@ -133,10 +133,12 @@ class Live:
         begun = time.monotonic()
         words = ("merge", "-q", "--ff-only", commit) if how == "merge" else ("checkout", "-q", "--detach", commit)
         git(vault, *words)
-        while wrong := [path for path in touched if not self.true(path)]:
-            assert time.monotonic() < begun + WITHIN, wrong
-            touched_yet = time.monotonic() - begun
-            time.sleep(0.01 if touched_yet < 5 else 0.1)
+        wrong = touched
+        while wrong := {path for path in wrong if not self.true(path)} or {
+            path for path in touched if not self.true(path)
+        }:
+            assert time.monotonic() < begun + WITHIN, sorted(wrong)
+            time.sleep(0.02)
         return time.monotonic() - begun, touched
 
     def true(self, path: str) -> bool:
@@ -152,13 +154,13 @@ class Live:
             for path, entry in slot.index.manifest.items()
         }
         there = {path: _sha(self.world.vault / path) for path in self.files()}
-        found = sorted(path for path in known.keys() | there.keys() if known.get(path) != there.get(path))
+        found = [f"digest of {path}" for path in known.keys() | there.keys() if known.get(path) != there.get(path)]
         for path in sorted(touched & there.keys()):
             index = self.world.app.shelf.slots[place(path).scope].index
             raw, stat = self.world.app.vault.read(path)
             (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])
             if [chunk.text for chunk in ready.chunks] != list(index.passages(index.at(path))):
-                found.append(path)
+                found.append(f"passages of {path}")
         return found
 
     def files(self) -> Iterator[str]:
@@ -166,7 +168,7 @@ class Live:
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
-                path = os.path.relpath(os.path.join(folder, name), root)
+                path = str(Path(folder, name).relative_to(root))
                 if name.lower().endswith(".md") and not self.world.app.vault.ignores(path):
                     yield path
 

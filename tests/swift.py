@@ -46,13 +46,21 @@ def serve(vault: Path, state: Path, poll_s: float) -> None:
 class Daemon:
     """One life of the daemon on a vault, asked through the owner's door; `before` is a command that runs it."""
 
-    def __init__(self, folder: Path, *, state: Path | None = None, poll_s: float = 15.0, before: Sequence[str] = ()):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        state: Path | None = None,
+        poll_s: float = 15.0,
+        before: Sequence[str] = (),
+        program: str = "tests.swift",
+    ):
         self.vault, self.state, self.log = folder / "vault", state or folder / "state", folder / "log"
         self.vault.mkdir(exist_ok=True)
         begun = time.monotonic()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*before, sys.executable, "-m", "tests.swift", str(self.vault), str(self.state), str(poll_s)],
+                [*before, sys.executable, "-m", program, str(self.vault), str(self.state), str(poll_s)],
                 cwd=ROOT,
                 env=os.environ | {"PYTHONPATH": str(ROOT)},
                 stdout=log,

@@ -1,11 +1,14 @@
 """syncd/absence.py: which absences may be believed."""
 
+import shutil
 import time
 
 import pytest
 
 from syncd import absence
 from syncd.absence import Absence
+from syncd.moves import Marks
+from tests.world import World
 
 MANY = [f"n{number}.md" for number in range(30)]
 
@@ -19,8 +22,11 @@ class History:
     def head(self):
         return self.at
 
+    def marks(self):
+        return Marks(self.at, None, 7)
+
     def removed(self, since):
-        assert since == "aaa"
+        assert (since.head, since.log) == ("aaa", 7)
         return self.taken
 
 
@@ -101,3 +107,31 @@ def test_notes_that_come_back_end_the_holding(absences):
     absences.seen(MANY[:25])
     absences.believe(MANY[25:], 40, at_once=False)
     assert absences.held == 0
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_checkout_forth_and_back_holds_nothing(tmp_path):
+    world = World(tmp_path)
+    try:
+        for number in range(30):
+            world.write(f"n{number}.md", "x\n")
+        world.git("init", "-q", "-b", "main")
+        world.git("add", "-A")
+        world.git("commit", "-qm", "x")
+        world.app.sync.run()
+        world.git("checkout", "-qb", "side")
+        for number in range(100):
+            world.write(f"side/n{number}.md", f"y{number}\n")
+        world.git("add", "-A")
+        world.git("commit", "-qm", "y")
+        world.app.sync.run(["side"])  # as the watcher has it looked at
+        world.git("checkout", "-q", "main")
+        world.app.sync.run(["side"])
+        assert world.app.sync.held == 0
+        world.git("checkout", "-q", "side")
+        world.app.sync.run(["side"])
+        shutil.rmtree(world.vault / "side")
+        world.app.sync.run(["side"])
+        assert world.app.sync.held == 100  # it was not Git that took these
+    finally:
+        world.close()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import audit, consolidate, convert, git, graph, kb, retrieval, speed, suggest, week
+from tests.bench import audit, consolidate, convert, git, graph, kb, replay, retrieval, speed, suggest, week
 from tests.bench.measure import ROOT, Row
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
@@ -30,6 +30,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
         "bulk": lambda: speed.under_bulk(work),
         "kb": lambda: kb.kb(work),
         "files": lambda: kb.files(work),
+        "replay": lambda: replay.replay(work),
         "large": lambda: kb.large(work),
         "graph": lambda: graph.graph(work),
         "consolidate": lambda: consolidate.consolidate(work),

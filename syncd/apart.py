@@ -1,0 +1,76 @@
+"""Run one program in a session of its own: within a time, after which nothing of it is left, or for as long as it takes.
+
+Law, tested: it has no terminal to ask at, and what it leaves running can't keep who waits for it. Without a limit it is
+not ended, not even by the death of this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+GRACE_S: Final = 2.0  # from the request to end until the end: time to take locks away
+_LOOK_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a program ended."""
+
+    code: int
+    out: bytes
+    said: str  # on stderr
+    late: bool = False  # it was ended, as its time was over or nobody waits for it any more
+
+
+def apart(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    given: bytes = b"",
+    limit_s: float | None = None,
+    stop: threading.Event | None = None,
+    keep: Collection[int] = (),
+) -> Done:
+    """Run `command` with `given` on its standard input; `keep` are open files that it inherits.
+
+    With `limit_s` it and all that it started are ended after so many seconds, or once `stop` is set."""
+    # Files, not pipes: a pipe has no end before the last that inherited it, a connection kept open say, is gone.
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        stdin.write(given)
+        stdin.seek(0)
+        process = subprocess.Popen(
+            command, stdin=stdin, stdout=out, stderr=err, env=environ, start_new_session=True, pass_fds=tuple(keep)
+        )
+        late = limit_s is not None and not _ended(process, time.monotonic() + limit_s, stop)
+        if late:
+            _end(process)
+        code = process.wait()
+        out.seek(0)
+        err.seek(0)
+        return Done(code, out.read(), err.read().decode("utf-8", "replace"), late)
+
+
+def _ended(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:
+    """Whether it ends by itself in time."""
+    while time.monotonic() < end and not (stop is not None and stop.is_set()):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(min(_LOOK_S, max(0.0, end - time.monotonic())))
+            return True
+    return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it with all of its session that it started: first asked, then not."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)

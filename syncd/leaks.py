@@ -1,0 +1,61 @@
+"""Find what commits add to the inbox that looks like a secret, before they are sent.
+
+Law, tested: every text that would be sent counts, also one that a later commit takes out again; what the remote has
+already does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from index.errors import Unavailable
+from syncd import secrets
+
+if TYPE_CHECKING:
+    from syncd.repo import Repo
+
+MOST: Final = 5_000_000  # bytes of a file beyond which it is no note
+_LIMIT_S: Final = 300.0
+
+
+def leaks(repo: Repo, inbox: str, tip: str, known: str) -> list[tuple[str, str]]:
+    """(path, kind of secret) of what the commit `tip` would bring to who has the commit `known`."""
+    sent = {line[:40] for line in _told(repo, "rev-list", "--objects", tip, f"^{known}").splitlines()}
+    commits = _told(repo, "rev-list", tip, f"^{known}")
+    # Of a merge, against each parent: what is the remote's own is not among what is sent.
+    named = _told(
+        repo, "diff-tree", "--stdin", "--root", "-m", "-r", "-z", "--no-renames", "--no-commit-id", given=commits
+    )
+    blobs: dict[bytes, str] = {}
+    fields = iter(named.split(b"\0"))
+    for raw in fields:
+        if not raw.startswith(b":"):
+            continue
+        path = next(fields, b"").decode("utf-8", "surrogateescape")
+        mode, blob = raw.split()[1], raw.split()[3]
+        if blob in sent and mode.startswith(b"100") and path.startswith(f"{inbox}/"):
+            blobs[blob] = path
+    return sorted({(blobs[blob], kind) for blob, text in _texts(repo, list(blobs)) for kind in secrets.found(text)})
+
+
+def _texts(repo: Repo, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
+    """Each of these that is text."""
+    if not blobs:
+        return
+    sizes = _told(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", given=b"\n".join(blobs) + b"\n")
+    small = [line.split()[0] for line in sizes.splitlines() if int(line.split()[1]) <= MOST]
+    told, at = _told(repo, "cat-file", "--batch", given=b"".join(blob + b"\n" for blob in small)), 0
+    for blob in small:
+        end = told.index(b"\n", at)
+        size = int(told[at:end].split()[2])
+        raw = told[end + 1 : end + 1 + size]
+        at = end + size + 2
+        if b"\0" not in raw:
+            yield blob, raw.decode("utf-8", "replace")
+
+
+def _told(repo: Repo, *words: str, given: bytes = b"") -> bytes:
+    done = repo.apart(*words, given=given, limit_s=_LIMIT_S)
+    if done.code:
+        raise Unavailable(f"what would be sent can't be looked at, so nothing is: {done.said.strip()[:300]}")
+    return done.out

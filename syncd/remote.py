@@ -1,0 +1,347 @@
+"""The remote of the vault's branch: fetch, merge in memory, move on without a conflict or not at all, and push.
+
+Law, tested on real repositories: no byte that is not committed is changed, nothing is forced, nothing is asked of a
+person, and what can't be done now says what to do about it. What can't be merged is parked and touches no file."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from index.errors import Conflict, MemexError, Unavailable
+from syncd.duties import GitSettings
+from syncd.forward import JOURNAL, Blocked, Crossed, Step, finish, forward
+from syncd.leaks import leaks
+from syncd.repo import Repo
+from syncd.standing import UNWELL
+from syncd.upstream import Tie, fetch, may_push, own, push, tie
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 5.0  # seconds between two looks at whether anything is due
+TRIES: Final = 5  # somebody else commits or pushes at the same moment
+LOCKED_S: Final = 30.0  # another program's lock is waited for so long
+BACKOFF_S: Final = 60.0, 3600.0  # seconds after a failure: the first time, and at most
+PARKED: Final = "refs/memex/conflict"  # what can't be merged without a person is kept there
+REWRITTEN: Final = "refs/memex/rewritten"  # what took the place of a history that we had already
+UNREACHED: Final = "git: the vault and its remote could not be brought together; memex sync tries it and says why"
+_READY: Final = ("ok", "ahead", "behind", "diverged", "shallow")
+_FEW: Final = 5  # names in a sentence
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it."""
+
+    took: int = 0  # commits of the remote that the branch has now
+    files: int = 0  # that were changed by them
+    merged: bool = False  # with commits of our own
+    sent: int = 0  # commits that the remote has now
+
+
+class Parked(Conflict):
+    """Both have moved on, and it takes a person to bring them together."""
+
+
+class Remote:
+    """Brings the vault and its remote together, one at a time, from any thread."""
+
+    def __init__(
+        self,
+        repo: Repo,
+        state: Path,
+        settings: GitSettings,
+        *,
+        inbox: str,
+        flush: Callable[[], object],
+        reserved: Callable[[Collection[str]], AbstractContextManager[None]],
+        moved: Callable[[], None],
+        untied: Callable[[], None],
+    ) -> None:
+        """`flush` commits what Memex has written; `reserved` keeps its writers off files. `moved`: files were changed.
+
+        `untied` is told when a push was announced and there is no remote to fetch it from."""
+        self.problem = ""  # why the last try failed, for the owner
+        self.unwell = ""  # that it failed, in a sentence without names
+        self._repo, self._state, self._settings, self._inbox = repo, state, settings, inbox
+        self._flush, self._reserved, self._moved, self._untied = flush, reserved, moved, untied
+        self._alone = threading.RLock()
+        self._ended = threading.Event()
+        self._asked = False
+        self._pulled = -float("inf")  # monotonic, as `_due`
+        self._sent: str | None = None  # HEAD when the remote was known to have it
+        self._due, self._pause, self._failed_at = 0.0, 0.0, ""  # the next try after a failure, and HEAD at that
+        self._times: dict[str, int | None] = {"pulled_at": None, "pushed_at": None, "failed_at": None}
+
+    # When
+
+    def rung(self) -> None:
+        """The remote was pushed to, or may have been."""
+        self._asked = True
+
+    def tick(self) -> None:
+        """Do what is due: what a setting plans, what somebody announced, what a crash has torn, what failed before."""
+        if not self._alone.acquire(blocking=False):
+            return
+        try:
+            head, now = self._repo.head() or "", time.monotonic()
+            asked, planned = self._asked, self._settings.pull_s
+            pull = asked or bool(planned and now - self._pulled >= planned)
+            push = self._settings.push and head != self._sent
+            torn = (self._state / JOURNAL).exists()
+            waits = now < self._due and head == self._failed_at and not asked
+            if waits or not (pull or push or torn):
+                return
+            self._asked = False
+            if asked and tie(self._repo) is None:
+                self._untied()
+                return
+            with suppress(MemexError):  # it is told, and tried again
+                self.sync(pull=pull, push=push)
+        finally:
+            self._alone.release()
+
+    def interrupt(self) -> None:
+        """End what waits for the network, now and from now on."""
+        self._ended.set()
+
+    def facts(self) -> dict[str, Any]:
+        """How it went, for the owner; times in epoch milliseconds."""
+        return {"problem": self.problem, **self._times}
+
+    # What
+
+    def pull(self) -> Outcome:
+        """Take what the remote has."""
+        return self.sync(push=False)
+
+    def push(self) -> Outcome:
+        """Send what the remote has not; if it has gone on meanwhile, that is taken first."""
+        return self.sync(pull=False)
+
+    def sync(self, *, pull: bool = True, push: bool = True, tell: Tell = lambda _: None) -> Outcome:
+        """Take what the remote has, then send what it has not. Raises Conflict or Unavailable, with the way out."""
+        with self._alone:
+            try:
+                outcome = self._synced(pull, push, tell)
+            except MemexError as error:
+                self._failed(error)
+                raise
+            self.problem = self.unwell = ""
+            self._due = self._pause = 0.0
+            return outcome
+
+    def _failed(self, error: MemexError) -> None:
+        first, most = BACKOFF_S
+        self._pause = min(max(first, 2 * self._pause), most)
+        self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
+        self._times["failed_at"] = _now()
+        if error.message != self.problem:
+            log.warning("the vault and its remote were not brought together: %s", error.message)
+        self.problem = error.message
+        self.unwell = UNWELL["diverged"] if isinstance(error, Parked) else UNREACHED
+
+    def _synced(self, pull: bool, push: bool, tell: Tell) -> Outcome:
+        self._ready()
+        self._recovered()
+        tied = tie(self._repo)
+        if tied is None:
+            found = self._repo.standing()
+            advice = self._repo.advice(found) or f"add one: `{self._git()} remote add origin ADDRESS`"
+            raise Conflict(f"there is no branch of a remote to exchange anything with; {advice}", state=found.state)
+        outcome = Outcome()
+        for _ in range(TRIES):
+            tell("committing")
+            self._flush()
+            if pull:
+                outcome = self._taken(tied, outcome, tell)
+            if not push:
+                return outcome
+            sent = self._sent_now(tied, tell)
+            if sent is not None:
+                return replace(outcome, sent=sent)
+            pull = True
+        raise Unavailable("others push all the time; it is tried again")
+
+    def _ready(self) -> None:
+        """Wait for another program's lock; Conflict, with the way out, in a state in which nothing can be exchanged."""
+        end, pause = time.monotonic() + LOCKED_S, 0.1
+        if (self._state / JOURNAL).exists():
+            return  # what was torn is finished first, and the lock may be its own
+        while (found := self._repo.standing()).state == "locked" and time.monotonic() < end:
+            if self._ended.wait(pause):
+                break
+            pause = min(2 * pause, 5.0)
+        if found.state not in (*_READY, "no-remote", "no-upstream"):
+            raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(found)}", state=found.state)
+
+    def _recovered(self) -> None:
+        if not (self._state / JOURNAL).exists():
+            return
+        left = finish(self._repo, self._state)
+        self._moved()
+        self._ready()
+        if left:
+            raise Conflict(
+                f"a pull that a crash had torn is finished, but for {_named(left)}, edited since and left as it is: "
+                f"`{self._git()} diff HEAD` shows how that differs from what was pulled",
+                paths=left,
+            )
+
+    # Pulling
+
+    def _taken(self, tied: Tie, outcome: Outcome, tell: Tell) -> Outcome:
+        tell("fetching")
+        before = self._commit(tied.tracking)
+        fetch(self._repo, tied, limit_s=self._settings.timeout_s, stop=self._ended)
+        self._pulled = time.monotonic()
+        self._times["pulled_at"] = _now()
+        theirs = self._commit(tied.tracking)
+        if theirs is None:
+            raise Conflict(f"{tied.remote} has no branch {tied.theirs.removeprefix('refs/heads/')} any more")
+        if before and not self._has(theirs, before):
+            self._park(REWRITTEN, theirs)
+        for last in (*(False,) * (TRIES - 1), True):
+            try:
+                return self._moved_on(tied, theirs, outcome, tell)
+            except Blocked as blocked:
+                if last or not self._flush():  # what an agent wrote in this very moment can be committed
+                    raise Conflict(
+                        f"nothing was taken from {tied.remote}, as it changes what is not committed: {_named(blocked.paths)}; "
+                        f"commit it, with `{self._git()} add -A && {self._git()} commit -m Edits` say",
+                        paths=list(blocked.paths),
+                    ) from None
+            except Crossed:
+                if last or self._ended.wait(0.2):
+                    raise
+        raise AssertionError
+
+    def _moved_on(self, tied: Tie, theirs: str, outcome: Outcome, tell: Tell) -> Outcome:
+        """The branch with what the remote has; nothing happens when it has that already."""
+        ours = self._repo.head()
+        if ours is None:
+            raise Conflict(f"nothing was exchanged with the remote: {self._repo.advice(self._repo.standing())}")
+        if self._has(ours, theirs):
+            self._unpark()
+            return outcome
+        ahead = not self._has(theirs, ours)
+        target = self._merged(tied, ours, theirs, tell) if ahead else theirs
+        step = Step.of(self._repo, tied.branch, ours, target)
+        tell("moving")
+        with self._reserved([one.path for one in step.changes]):
+            forward(self._repo, self._state, step)
+        self._moved()
+        self._unpark()
+        took = outcome.took + self._count(theirs, ours)
+        log.info("pulled: %d commits, %d files%s", took, len(step.changes), ", merged" if ahead else "")
+        return replace(outcome, took=took, files=outcome.files + len(step.changes), merged=outcome.merged or ahead)
+
+    def _merged(self, tied: Tie, ours: str, theirs: str, tell: Tell) -> str:
+        """A commit that has both. Parked when that takes a person."""
+        if self._refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
+            upstream = shlex.quote(tied.tracking.removeprefix("refs/remotes/"))
+            raise Parked(
+                f"{tied.remote} has another history than before: `{self._git()} reset --keep {upstream}` takes it in the "
+                f"place of this one, and leaves what was never pushed behind; `{self._git()} pull --no-rebase` merges both"
+            )
+        tell("merging")
+        options = ("--write-tree", "--name-only", "-z", "--no-messages")
+        done = self._repo.apart("merge-tree", *options, "--end-of-options", ours, theirs)
+        tree, *conflicts = done.out.decode("utf-8", "surrogateescape").split("\0")
+        if done.code == 1 and tree:
+            kept = self._park(PARKED, theirs)
+            raise Parked(
+                f"the vault and {tied.remote} have both changed {_named(list(filter(None, conflicts)))}; no file was "
+                f"touched, and what {tied.remote} has is kept as {kept}: run `{self._git()} pull --no-rebase`, mend what Git names, "
+                "add and commit it; then this goes on by itself"
+            )
+        if done.code:
+            raise Conflict(f"Git (2.38 or later is needed) can't merge this: {done.said.strip()[:300]}")
+        # Made of constants and of what Git named: no text of a note.
+        message = f"Merge {tied.remote}\n\nMemex-Tool: pull\n".encode()
+        made = self._repo.apart(
+            "commit-tree", tree, "-p", ours, "-p", theirs, given=message, environ=self._repo.identity()
+        )
+        if made.code:
+            raise Unavailable(f"Git can't commit the merge: {made.said.strip()[:300]}")
+        return made.out.decode().strip()
+
+    def _park(self, folder: str, commit: str) -> str:
+        """Keep a commit reachable below this folder of refs; the ref."""
+        if kept := self._refs(f"--points-at={commit}", folder):
+            return kept[0]
+        ref = f"{folder}/{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
+        self._repo.answer("update-ref", "--end-of-options", ref, commit)
+        return ref
+
+    def _unpark(self) -> None:
+        """Let go of what the branch has by now."""
+        if gone := self._refs("--merged=HEAD", "refs/memex"):
+            self._repo.answer("update-ref", "--stdin", given="".join(f"delete {ref}\n" for ref in gone))
+
+    # Pushing
+
+    def _sent_now(self, tied: Tie, tell: Tell) -> int | None:
+        """How many commits were sent; None when the remote has some that must be taken first."""
+        tip, known = self._repo.head(), self._commit(tied.tracking)
+        if tip is None or known is None:
+            return None
+        if self._has(known, tip):
+            self._sent = tip
+            return 0
+        if not self._has(tip, known):
+            return None
+        may_push(self._repo, tied)
+        if found := leaks(self._repo, self._inbox, tip, known):
+            path, kind = found[0]
+            upstream = shlex.quote(tied.tracking.removeprefix("refs/remotes/"))
+            raise Conflict(
+                f"nothing was pushed, as {path} looks as if it held a secret ({kind})"
+                + (f", and {len(found) - 1} more" if len(found) > 1 else "")
+                + f": take it out of the note, run `{self._git()} reset --soft {upstream}` and commit anew, so that no commit "
+                f"has it; if it is none, push it yourself: {own(self._repo)}",
+                paths=[path for path, _ in found],
+            )
+        tell("pushing")
+        count = self._count(tip, known)
+        if not push(self._repo, tied, tip, limit_s=self._settings.timeout_s, stop=self._ended):
+            return None
+        self._sent, self._times["pushed_at"] = tip, _now()
+        log.info("pushed: %d commits", count)
+        return count
+
+    # What Git says
+
+    def _commit(self, ref: str) -> str | None:
+        return self._repo.answer("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+
+    def _has(self, commit: str, other: str) -> bool:
+        """Whether the history of `commit` has the other one."""
+        return self._repo.answer("merge-base", "--is-ancestor", other, commit) is not None
+
+    def _count(self, tip: str, known: str) -> int:
+        return int(self._repo.answer("rev-list", "--count", tip, f"^{known}") or 0)
+
+    def _refs(self, *which: str) -> list[str]:
+        return (self._repo.answer("for-each-ref", "--format=%(refname)", *which) or "").split()
+
+    def _git(self) -> str:
+        return f"git -C {shlex.quote(self._repo.vault)}"
+
+
+def _named(paths: Collection[str]) -> str:
+    shown = ", ".join(list(paths)[:_FEW])
+    return f"{shown} and {len(paths) - _FEW} more" if len(paths) > _FEW else shown or "what they have"
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,46 @@
+"""Who may write which file just now: one reserves some for a while, and whoever wants to write one of them waits."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+
+class Turns:
+    """The turns of one process. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._writing: Counter[str] = Counter()
+        self._reserved: frozenset[str] = frozenset()
+
+    @contextmanager
+    def reserved(self, paths: Collection[str]) -> Iterator[None]:
+        """Keep writers off these files: who is at one ends first, who comes waits."""
+        wanted = frozenset(paths)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._reserved and wanted.isdisjoint(self._writing))
+            self._reserved = wanted
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._reserved = frozenset()
+                self._changed.notify_all()
+
+    @contextmanager
+    def turn(self, path: str) -> Iterator[None]:
+        """Write a file while nobody has reserved it."""
+        with self._changed:
+            self._changed.wait_for(lambda: path not in self._reserved)
+            self._writing[path] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._writing[path] -= 1
+                if not self._writing[path]:
+                    del self._writing[path]
+                self._changed.notify_all()

@@ -1,0 +1,108 @@
+"""What the branch that is checked out follows, and the two commands that reach it: fetch and push.
+
+Law, tested: the remote is the one that Git's configuration names for the branch, whoever asks; credentials are what Git
+has or its helpers know, and where they do not suffice the command fails at once; nothing is forced."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from index.errors import Conflict, Unavailable
+from syncd.apart import Done
+from syncd.repo import Repo
+from syncd.secrets import redacted
+
+_FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)%00%(push:remotename)"
+_SSH: Final = "-oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"
+_SILENT: Final = ("http.lowSpeedLimit=1", "http.lowSpeedTime=30", "credential.interactive=false")
+_OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
+# Empty, not absent: then no window opens on somebody's screen either.
+_UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+_SAID: Final = 400  # characters of what Git said
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A branch and what it follows, as Git's configuration has it."""
+
+    branch: str  # refs/heads/main
+    remote: str  # the name of the remote
+    theirs: str  # what the remote calls its branch
+    tracking: str  # refs/remotes/origin/main
+    pushes: str  # the remote that a push of the person goes to
+
+
+def tie(repo: Repo) -> Tie | None:
+    """What the branch that is checked out follows; None when that is no branch of a remote."""
+    branch = repo.answer("symbolic-ref", "--quiet", "HEAD") or ""
+    told = repo.answer("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
+    remote, theirs, tracking, pushes = (told or "\0\0\0").split("\0")
+    tied = theirs.startswith("refs/heads/") and tracking.startswith("refs/remotes/")
+    return Tie(branch, remote, theirs, tracking, pushes) if tied and remote.strip(".") else None
+
+
+def fetch(repo: Repo, tied: Tie, *, limit_s: float, stop: threading.Event) -> None:
+    """Fetch what the remote has. Unavailable when it does not answer, in time or at all."""
+    options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules")
+    done = repo.apart(*_OPTIONS, "fetch", *options, "--", tied.remote, environ=_quiet(repo), limit_s=limit_s, stop=stop)
+    if done.late or done.code:
+        raise _unreached(done, limit_s)
+
+
+def push(repo: Repo, tied: Tie, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
+    """Send the commit `tip` to the branch that ours follows; False when the remote has gone on meanwhile.
+
+    Unavailable when it does not answer, or does not want it."""
+    options = ("--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
+    where = ("--", tied.remote, f"{tip}:{tied.theirs}")
+    done = repo.apart(*_OPTIONS, "push", *options, *where, environ=_quiet(repo), limit_s=limit_s, stop=stop)
+    if not done.late and not done.code:
+        return True
+    refused = [line for line in done.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]
+    if not done.late and any("\t[rejected]" in line for line in refused):
+        return False
+    if refused:
+        why = redacted(refused[0].rpartition("\t")[2])
+        raise Unavailable(f"the remote does not take the commits: {why}; {_words(done)}")
+    raise _unreached(done, limit_s)
+
+
+def may_push(repo: Repo, tied: Tie) -> None:
+    """Raise Conflict when a push is the person's own business."""
+    if tied.pushes != tied.remote:
+        raise Conflict(
+            f"the branch is set to be pushed elsewhere than it is pulled from, so it is left to you: {own(repo)}"
+        )
+    if (repo.hooks_folder() / "pre-push").exists():
+        raise Conflict(
+            f"the repository has a pre-push hook (of Git LFS, perhaps), which runs for you alone, so it is left to you: {own(repo)}"
+        )
+
+
+def own(repo: Repo) -> str:
+    """The command by which a person pushes."""
+    return f"`git -C {shlex.quote(repo.vault)} push`"
+
+
+def _quiet(repo: Repo) -> Mapping[str, str]:
+    """The environment in which nobody is asked for anything."""
+    ssh = repo.answer("config", "--get", "core.sshCommand") or "ssh"
+    if ssh.split()[0].rpartition("/")[2] != "ssh":
+        return _UNASKED  # another program, which has options of its own; it has no terminal either
+    return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}"}
+
+
+def _unreached(done: Done, limit_s: float) -> Unavailable:
+    if done.late:
+        return Unavailable(f"the remote did not answer within {limit_s:g} s (git.timeout_s)")
+    return Unavailable(f"the remote can't be reached: {_words(done)}")
+
+
+def _words(done: Done) -> str:
+    """What Git said, on one line, without secrets."""
+    lines = (line.strip() for line in done.said.splitlines() if not line.startswith(("hint:", "To ")))
+    return redacted(" ".join(filter(None, lines)))[:_SAID] or f"Git ended with {done.code}"

@@ -1,0 +1,47 @@
+"""What a commit costs that Git brings into a vault, beside how large the vault is."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.bench import vaults
+from tests.bench.measure import Row, p50, p95
+from tests.replay import Author, Live
+
+SIZES = (300, 3_000, 10_000)
+COMMITS, MOVED = 20, 12
+GROWTH = 1.5  # times that the largest vault's commits may take as long as the smallest one's
+
+
+def replay(work: Path) -> Iterator[Row]:
+    """Commits of 5 edits, a new note, a deletion and 12 moves, by `git merge --ff-only`, until all of it is found."""
+    smallest = 0.0
+    for size in SIZES:
+        folder = work / "replay"
+        shutil.rmtree(folder, ignore_errors=True)
+        vaults.make(folder / "notes", size, words=120)
+        author = Author(folder / "author", folder / "notes", 7)
+        live = Live(folder, author, hooks=True)
+        seconds, used = [], []
+        try:
+            with live.world.serving():
+                for _ in range(COMMITS):
+                    commit = author.even(MOVED)
+                    before = time.process_time()
+                    took, _ = live.goes(commit, "merge")
+                    used.append(time.process_time() - before)
+                    seconds.append(took)
+        finally:
+            live.world.close()
+        smallest = smallest or p50(seconds)
+        yield Row(
+            f"a commit pulled into {size:,} notes, until all of it is found",
+            "does not grow with the vault",
+            f"p50 {p50(seconds):.2f} s, p95 {p95(seconds):.2f} s; CPU p50 {statistics.median(used):.2f} s",
+            p50(seconds) <= GROWTH * smallest,
+            f"{COMMITS} commits of 5 edits, 1 new, 1 deleted, {MOVED} moved; a deletion is believed after 2 s; stand-in for the model",
+        )

@@ -1,0 +1,639 @@
+"""The vault and its remote, with real repositories: every state, every way to fail, and what is never done."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.server
+import itertools
+import os
+import shutil
+import subprocess
+import threading
+import time
+import types
+from pathlib import Path
+
+import pytest
+
+from index.errors import Conflict, Unavailable
+from syncd import remote
+from syncd.audit import Audit
+from syncd.audited import Audited
+from syncd.duties import GitSettings
+from syncd.ledger import Ledger
+from syncd.remote import PARKED, UNREACHED, Outcome, Remote
+from syncd.repo import Repo
+from syncd.upstream import fetch
+from tests.test_repo import run
+from tests.test_standing import CASES, with_remote
+from tests.world import until
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.fixture(autouse=True)
+def person(monkeypatch, tmp_path):
+    """Somebody whom Git knows, with settings of their own."""
+    (tmp_path / "home").mkdir()
+    for name, value in {
+        "HOME": tmp_path / "home",
+        "XDG_CONFIG_HOME": tmp_path / "home",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    (tmp_path / "home" / ".gitconfig").write_text("[user]\nname = T\nemail = t@example.org\n")
+
+
+class Desk:
+    """A vault with a remote, a clone of it that is another device, and what brings them together."""
+
+    def __init__(self, folder, **settings):
+        self.vault, self.state = with_remote(folder, "My $HOME vault – ü 'x'"), folder / "state"
+        self.bare, self.clone = folder / "remote.git", folder / "clone"
+        self.state.mkdir()
+        run(folder, "clone", "-q", str(self.bare), str(self.clone))
+        self.repo = Repo(self.vault)
+        self.ledger = Ledger.open(self.state / "ledger.db")
+        self.audit = Audit(self.ledger, self.state)
+        self.notes = Audited(self.vault, self.audit, inbox="Captures")
+        self.calls, self.flushed = [], []
+        self.remote = self.made(**settings)
+
+    def made(self, **settings):
+        return Remote(
+            self.repo,
+            self.state,
+            GitSettings(**{"timeout_s": 5.0, **settings}),
+            inbox="Captures",
+            flush=lambda: self.flushed.pop() if self.flushed else 0,
+            reserved=self.notes.turns.reserved,
+            moved=lambda: self.calls.append("moved"),
+            untied=lambda: self.calls.append("untied"),
+        )
+
+    def close(self):
+        self.repo.close()
+        self.notes.close()
+        self.audit.close()
+        self.ledger.close()
+
+    def here(self, path, text, *, commit=True):
+        self._write(self.vault, path, text, commit)
+
+    def there(self, path, text, *, push=True):
+        """The other device: what the remote has then."""
+        run(self.clone, "pull", "-q", "--no-rebase")
+        self._write(self.clone, path, text, True)
+        if push:
+            run(self.clone, "push", "-q")
+
+    def _write(self, root, path, text, commit):
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            file.unlink()
+        else:
+            file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        if commit:
+            run(root, "add", "-A")
+            run(root, "commit", "-qm", f"{path} of {root.name}")
+
+    def head(self, root=None, ref="HEAD"):
+        return run(root or self.vault, "rev-parse", ref)
+
+    def text(self, path):
+        return (self.vault / path).read_text()
+
+    def files(self):
+        """Every byte below the vault, Git's own folder left out."""
+        return {
+            str(path.relative_to(self.vault)): path.read_bytes()
+            for path in sorted(self.vault.rglob("*"))
+            if path.is_file() and ".git" not in path.parts
+        }
+
+    def parked(self):
+        return run(self.vault, "for-each-ref", "--format=%(objectname)", PARKED).split()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = Desk(tmp_path)
+    yield made
+    made.close()
+
+
+def test_what_the_remote_has_is_taken_by_moving_on(desk):
+    desk.there("new ü.md", "from afar\n")
+    desk.there("n.md", "two\n")
+    assert desk.remote.sync() == Outcome(took=2, files=2)
+    assert (desk.text("new ü.md"), desk.text("n.md")) == ("from afar\n", "two\n")
+    assert desk.head() == desk.head(desk.bare, "main")
+    assert run(desk.vault, "status", "--porcelain") == ""
+    assert desk.calls == ["moved"]
+    assert desk.remote.sync() == Outcome()
+
+
+def test_what_the_remote_has_not_is_sent_and_nothing_else(desk):
+    run(desk.vault, "branch", "private")
+    run(desk.vault, "tag", "-am", "x", "mine")
+    run(desk.vault, "config", "push.followTags", "true")
+    run(desk.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
+    desk.here("a.md", "a\n")
+    assert desk.remote.push() == Outcome(sent=1)
+    assert desk.head() == desk.head(desk.bare, "main")
+    assert run(desk.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert run(desk.vault, "rev-list", "--count", "@{upstream}..HEAD") == "0"
+
+
+def test_both_sides_are_merged_in_memory_with_a_trailer_and_sent(desk):
+    desk.there("theirs.md", "theirs\n")
+    desk.here("ours.md", "ours\n")
+    assert desk.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert (desk.text("theirs.md"), desk.text("ours.md")) == ("theirs\n", "ours\n")
+    assert run(desk.vault, "log", "-1", "--format=%(trailers:key=Memex-Tool,valueonly)") == "pull"
+    assert run(desk.vault, "rev-list", "--count", "--min-parents=2", "HEAD") == "1"
+    assert desk.head() == desk.head(desk.bare, "main")
+
+
+def test_a_conflict_is_parked_touches_no_byte_and_goes_on_once_a_person_has_merged(desk):
+    desk.there("n.md", "theirs\n")
+    desk.there("more.md", "more\n")
+    desk.here("n.md", "ours\n")
+    theirs, before, head = desk.head(desk.bare, "main"), desk.files(), desk.head()
+    for _ in range(2):
+        with pytest.raises(Conflict, match=r"both changed n\.md.*`git .* pull --no-rebase`"):
+            desk.remote.sync()
+    assert (desk.files(), desk.head(), desk.parked()) == (before, head, [theirs])
+    assert desk.head(desk.bare, "main") == theirs
+    assert desk.remote.unwell.startswith("git: the vault and its remote have both moved on")
+    run(desk.vault, "pull", "-q", "--no-rebase", check=False)
+    with pytest.raises(Conflict, match="conflicts are left to mend"):
+        desk.remote.sync()
+    desk.here("n.md", "ours and theirs\n")
+    assert desk.remote.sync().sent == 2
+    assert (desk.parked(), desk.remote.problem, desk.remote.unwell) == ([], "", "")
+    assert desk.head() == desk.head(desk.bare, "main")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [("n.md", "edited\n"), ("new.md", "not committed\n"), ("ignored.md", "a person's\n")]
+)
+def test_what_is_not_committed_is_never_overwritten_and_is_named(desk, path, text):
+    desk.here(".gitignore", "ignored.md\n")
+    desk.remote.sync()
+    run(desk.clone, "pull", "-q")
+    (desk.clone / path).write_text("theirs\n")
+    run(desk.clone, "add", "-Af")
+    run(desk.clone, "commit", "-qm", "x")
+    run(desk.clone, "push", "-q")
+    desk.here(path, text, commit=False)
+    before, head = desk.files(), desk.head()
+    with pytest.raises(Conflict, match=rf"not committed: {path}; commit it") as told:
+        desk.remote.sync()
+    assert told.value.details == {"paths": [path]}
+    assert (desk.files(), desk.head()) == (before, head)
+    assert not (desk.vault / ".git/index.lock").exists()
+
+
+def test_edits_that_are_not_in_the_way_stay_uncommitted_and_staged_as_they_are(desk):
+    desk.here("own.md", "own\n")
+    desk.here("staged.md", "staged\n", commit=False)
+    run(desk.vault, "add", "staged.md")
+    desk.here("own.md", "own, edited\n", commit=False)
+    desk.there("theirs.md", "theirs\n")
+    before = run(desk.vault, "status", "--porcelain")
+    desk.remote.sync()
+    assert run(desk.vault, "status", "--porcelain") == before == "M own.md\nA  staged.md"
+    assert (desk.text("own.md"), desk.text("theirs.md")) == ("own, edited\n", "theirs\n")
+
+
+def test_what_an_agent_wrote_in_that_moment_is_committed_and_merged(desk):
+    desk.there("theirs.md", "theirs\n")
+    desk.here("theirs.md", "an agent's\n", commit=False)
+
+    def flush():
+        """What another part does: it commits what is Memex's."""
+        if not run(desk.vault, "status", "--porcelain"):
+            return 0
+        desk.calls.append("flush")
+        if len(desk.calls) > 1:  # the first time, before the fetch, nothing was there yet
+            (desk.vault / "theirs.md").rename(desk.vault / "ours.md")
+            run(desk.vault, "add", "-A")
+            run(desk.vault, "commit", "-qm", "x")
+        return 1
+
+    desk.remote._flush = flush
+    assert desk.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert (desk.text("theirs.md"), desk.text("ours.md")) == ("theirs\n", "an agent's\n")
+
+
+def test_files_that_another_tool_has_brought_already_are_no_hindrance(desk):
+    desk.there("synced.md", "by Syncthing too\n")
+    desk.there("n.md", "two\n")
+    desk.here("synced.md", "by Syncthing too\n", commit=False)
+    assert desk.remote.sync().took == 2
+    assert run(desk.vault, "status", "--porcelain") == ""
+    assert desk.text("n.md") == "two\n"
+    assert desk.head() == desk.head(desk.bare, "main")
+
+
+def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk):
+    desk.here("ours.md", "ours\n")
+    desk.there("theirs.md", "theirs\n")
+    assert desk.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert desk.head() == desk.head(desk.bare, "main")
+    assert "theirs.md" in desk.files()
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(desk, later):
+    desk.here("ok.md", f"the vault proper is the person's own: {SECRET}\n")
+    assert desk.remote.sync().sent == 1
+    desk.here("Captures/default/a ü.md", f"token {SECRET}\n")
+    if later:
+        desk.here("Captures/default/a ü.md", "it was taken out\n")
+    sent = desk.head(desk.bare, "main")
+    with pytest.raises(
+        Conflict, match=r"Captures/default/a ü\.md looks as if it held a secret \(github-token\).*reset --soft"
+    ) as told:
+        desk.remote.sync()
+    assert SECRET not in str(told.value.as_dict())
+    assert desk.head(desk.bare, "main") == sent
+    run(desk.vault, "reset", "--soft", "origin/main")
+    desk.here("Captures/default/a ü.md", "it was taken out\n")
+    assert desk.remote.sync().sent == 1
+    assert SECRET not in run(desk.bare, "log", "-p", "--", "Captures")
+
+
+def test_a_secret_that_the_remote_has_already_does_not_keep_ours_back(desk):
+    desk.there("Captures/default/theirs.md", f"token {SECRET}\n")
+    desk.here("Captures/default/ours.md", "nothing secret\n")
+    assert desk.remote.sync().sent == 2
+
+
+@pytest.mark.parametrize("elsewhere", ["pushes elsewhere", "pre-push hook"])
+def test_a_push_that_is_the_persons_own_business_is_left_to_them(desk, elsewhere):
+    desk.here("a.md", "a\n")
+    if elsewhere == "pre-push hook":
+        (desk.vault / ".git/hooks").mkdir(exist_ok=True)
+        (desk.vault / ".git/hooks/pre-push").write_text("#!/bin/sh\nexit 0\n")
+    else:
+        run(desk.vault, "remote", "add", "fork", str(desk.clone))
+        run(desk.vault, "config", "remote.pushDefault", "fork")
+    with pytest.raises(Conflict, match=r"left to you: `git -C .* push`"):
+        desk.remote.sync()
+    desk.there("theirs.md", "x\n")
+    assert desk.remote.pull().took == 1
+
+
+def test_a_history_that_was_rewritten_is_not_merged_back(desk):
+    desk.there("secret.md", "to be purged\n")
+    desk.remote.sync()
+    desk.here("ours.md", "ours\n")
+    run(desk.clone, "reset", "-q", "--hard", "HEAD~1")
+    run(desk.clone, "commit", "-q", "--allow-empty", "-m", "clean")
+    run(desk.clone, "push", "-q", "--force")
+    before = desk.files()
+    for _ in range(3):
+        with pytest.raises(Conflict, match="another history than before"):
+            desk.remote.sync()
+    assert desk.files() == before
+    assert run(desk.bare, "rev-list", "--count", "main") == "2"
+    run(desk.vault, "reset", "-q", "--keep", "origin/main")
+    desk.there("theirs.md", "theirs\n")
+    assert desk.remote.sync().took == 1
+    assert run(desk.vault, "for-each-ref", "refs/memex") == ""
+
+
+WORKS = ("ok", "ahead", "behind", "diverged", "shallow")
+
+
+@pytest.mark.parametrize(("make", "state", "operation", "mended"), CASES)
+def test_in_every_state_it_works_or_says_what_to_do_and_touches_nothing(tmp_path, make, state, operation, mended):
+    root = with_remote(tmp_path, "vault")
+    make(root)
+    repo = Repo(root)
+    (tmp_path / "state").mkdir()
+    remote = Remote(
+        *(repo, tmp_path / "state", GitSettings(timeout_s=5.0)),
+        inbox="Captures",
+        flush=lambda: 0,
+        reserved=lambda _: contextlib.nullcontext(),
+        moved=lambda: None,
+        untied=lambda: None,
+    )
+    before, head = contents(root), repo.head()
+    if state in WORKS:
+        with contextlib.suppress(Conflict):  # diverged, in the very same note
+            remote.sync()
+        assert state == "diverged" or repo.standing().state in ("ok", "shallow")
+    else:
+        with pytest.raises(Conflict, match=r"`[^`]+`") as told:
+            remote.sync()
+        assert told.value.details["state"] == state
+        assert (contents(root), repo.head()) == (before, head)
+    repo.close()
+
+
+def contents(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and ".git" not in path.parts}
+
+
+# Ways to fail
+
+
+def transport(desk, script):
+    """Let the remote be reached by ssh, and ssh be this script."""
+    program = desk.state.parent / "ssh"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    run(desk.vault, "config", "core.sshCommand", str(program))
+    run(desk.vault, "remote", "set-url", "origin", f"host:{desk.bare}")
+
+
+def alive(word):
+    """The processes of whose command line this is a part."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if word in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
+    return found
+
+
+SERVES = 'shift $(($# - 1)); eval "$1"'  # what the other end of ssh would do
+FAILURES = {
+    "it is down": ("echo 'ssh: connect to host host port 22: Connection refused' >&2; exit 255", "Connection refused"),
+    "it hangs": ("sleep 86399 & echo $$ > $0.pid; wait", "did not answer within 1 s"),
+    "it hangs and hears no signal": ("trap '' TERM INT HUP; sleep 86399; sleep 86399", "did not answer within 1 s"),
+    "it hangs half-way": ('shift $(($# - 1)); eval "$1" | (head -c 20; sleep 86399)', "did not answer within 1 s"),
+    "it asks at the terminal": ("printf 'Password: ' > /dev/tty && read secret < /dev/tty || { echo 'no terminal' >&2; exit 1; }", "no terminal"),
+    "it asks on its input": ("read answer; exit 1", "did not answer within 1 s"),
+    "it says a lot": ("yes 'remote: busy' | head -c 3000000 >&2; exit 1", "remote: busy"),
+    "it tells a secret": (f"echo 'fatal: https://me:{SECRET}@host/ is gone' >&2; exit 1", r"https://me:\[github-token\]@host"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_remote_that_fails_costs_its_time_and_no_more(tmp_path, how):
+    desk = Desk(tmp_path, timeout_s=1.0)
+    script, says = FAILURES[how]
+    desk.here("ours.md", "ours\n")
+    desk.there("theirs.md", "theirs\n")
+    transport(desk, script)
+    before, began = desk.files(), time.monotonic()
+    with pytest.raises(Unavailable, match=says) as told:
+        desk.remote.sync()
+    assert time.monotonic() - began < 20
+    assert (SECRET not in told.value.message, len(told.value.message) < 1_000) == (True, True)
+    until(lambda: not alive(b"86399"))
+    assert desk.files() == before
+    assert desk.remote.unwell == UNREACHED
+    transport(desk, SERVES)
+    assert desk.made(timeout_s=60.0).sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    desk.close()
+
+
+@pytest.mark.parametrize("asks", ["a password", "a helper that opens a window"])
+def test_nobody_is_asked_for_a_password(desk, asks):
+    class Closed(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="vault"')
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Closed)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    window = desk.state.parent / "window"
+    window.write_text(f"#!/bin/sh\ntouch {window}.opened\nsleep 86399\n")
+    window.chmod(0o755)
+    if asks != "a password":
+        run(desk.vault, "config", "core.askPass", str(window))
+    run(desk.vault, "remote", "set-url", "origin", f"http://127.0.0.1:{server.server_port}/vault.git")
+    try:
+        with pytest.raises(Unavailable, match="terminal prompts disabled"):
+            desk.remote.sync()
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert not window.with_suffix(".opened").exists()
+
+
+def test_a_credential_helper_of_git_is_asked(desk):
+    seen = []
+
+    class Closed(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers.get("Authorization"))
+            self.send_response(404 if seen[-1] else 401)
+            self.send_header("WWW-Authenticate", 'Basic realm="vault"')
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Closed)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    run(desk.vault, "config", "credential.helper", "!f() { echo username=me; echo password=it; }; f")
+    run(desk.vault, "remote", "set-url", "origin", f"http://127.0.0.1:{server.server_port}/vault.git")
+    with pytest.raises(Unavailable, match="not found"):
+        desk.remote.sync()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    assert seen[-1] == "Basic bWU6aXQ="
+
+
+def test_a_remote_that_refuses_a_push_is_told_in_its_words_and_the_next_success_sends_all(desk):
+    hook = desk.bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'branch is frozen' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    for name in ("a.md", "b.md"):
+        desk.here(name, name)
+        with pytest.raises(Unavailable, match=r"does not take the commits: .*declined.*branch is frozen"):
+            desk.remote.sync()
+    hook.unlink()
+    assert desk.remote.sync().sent == 2
+
+
+def test_what_waits_for_the_network_ends_with_the_daemon(tmp_path):
+    desk = Desk(tmp_path, timeout_s=60.0)
+    transport(desk, FAILURES["it hangs"][0])
+    failed = []
+
+    def work():
+        with pytest.raises(Unavailable):
+            desk.remote.sync()
+        failed.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(lambda: alive(b"86399"))
+    desk.remote.interrupt()
+    thread.join(20)
+    assert failed
+    until(lambda: not alive(b"86399"))
+    desk.close()
+
+
+def test_the_persons_own_ssh_is_asked_with_its_options_and_never_for_a_password(desk, monkeypatch):
+    folder = desk.state.parent / "bin"
+    folder.mkdir()
+    (folder / "ssh").write_text(f'#!/bin/sh\necho "$@" > {folder}/said\n{SERVES}\n')
+    (folder / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_SSH_COMMAND", "/bin/false")  # of whoever started the daemon
+    run(desk.vault, "config", "core.sshCommand", "ssh -i key")
+    run(desk.vault, "remote", "set-url", "origin", f"host:{desk.bare}")
+    desk.remote.sync()
+    assert (folder / "said").read_text().startswith("-i key -oBatchMode=yes -oConnectTimeout=10")
+
+
+# When
+
+
+def test_failures_are_tried_again_ever_less_often_and_a_push_elsewhere_at_once(desk, monkeypatch):
+    now = [1_000.0]
+    monkeypatch.setattr(remote, "time", clock(now))
+    desk.remote = desk.made(pull_s=10.0)
+    away = desk.bare.with_name("away")
+    desk.bare.rename(away)
+    tries = []
+    monkeypatch.setattr(remote, "fetch", lambda *given, **how: (tries.append(now[0]), fetch(*given, **how)))
+    for _ in range(3_000):
+        desk.remote.tick()
+        now[0] += 10.0
+    gaps = [b - a for a, b in itertools.pairwise(tries)]
+    assert gaps[:8] == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    away.rename(desk.bare)
+    desk.there("theirs.md", "theirs\n")
+    desk.remote.rung()
+    desk.remote.tick()
+    assert "theirs.md" in desk.files()
+    assert desk.remote.problem == ""
+
+
+def clock(now):
+    """The module `time`, whose clock stands still."""
+    return types.SimpleNamespace(monotonic=lambda: now[0], time_ns=time.time_ns)
+
+
+def test_by_default_nothing_is_exchanged_until_somebody_asks(desk, monkeypatch):
+    desk.here("ours.md", "ours\n")
+    desk.there("theirs.md", "theirs\n")
+    before = desk.files()
+    desk.remote.tick()
+    assert desk.files() == before
+    desk.remote.rung()
+    desk.remote.tick()
+    assert "theirs.md" in desk.files()
+    assert desk.head(desk.bare, "main") != desk.head()  # what was announced is pulled; nothing is pushed
+
+
+def test_with_the_setting_what_is_committed_is_pushed(desk):
+    desk.remote = desk.made(push=True)
+    desk.here("ours.md", "ours\n")
+    desk.remote.tick()
+    assert desk.head(desk.bare, "main") == desk.head()
+    sent = desk.remote.facts()["pushed_at"]
+    desk.remote.tick()
+    assert desk.remote.facts()["pushed_at"] == sent
+
+
+def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(desk):
+    run(desk.vault, "remote", "remove", "origin")
+    desk.remote.rung()
+    desk.remote.tick()
+    assert desk.calls == ["untied"]
+    assert desk.remote.problem == ""
+
+
+# What comes in
+
+
+@pytest.mark.parametrize("name", [".git", "..", ".GIT", ".g\u200cit", "git~1"])
+def test_a_tree_that_leads_out_of_the_vault_is_refused(desk, name):
+    evil = desk.clone
+    blob = (
+        subprocess.run(
+            ["git", "-C", str(evil), "hash-object", "-w", "--stdin"], input=b"evil", check=True, capture_output=True
+        )
+        .stdout.decode()
+        .strip()
+    )
+    inner = mktree(evil, f"100644 blob {blob}\thooks-x")
+    root = mktree(evil, f"040000 tree {inner}\t{name}")
+    commit = run(evil, "commit-tree", "-p", "HEAD", "-m", "x", root)
+    run(evil, "-c", "core.protectNTFS=false", "push", "-q", "origin", f"{commit}:main")
+    before = desk.files()
+    with pytest.raises(Conflict, match=r"Git refuses what the remote has: .*invalid path"):
+        desk.remote.sync()
+    assert desk.files() == before
+    assert not list(desk.vault.parent.glob("hooks-x"))
+    assert not (desk.vault / ".git/hooks-x").exists()
+
+
+def mktree(root, line):
+    """A tree of one entry, whatever its name."""
+    done = subprocess.run(
+        ["git", "-C", str(root), "mktree"], input=line.encode() + b"\n", check=True, capture_output=True
+    )
+    return done.stdout.decode().strip()
+
+
+def test_a_link_that_comes_in_stays_a_link_and_nothing_is_written_through_it(desk):
+    outside = desk.vault.parent / "outside"
+    outside.mkdir()
+    (desk.clone / "Folder").symlink_to(outside)
+    run(desk.clone, "add", "-A")
+    run(desk.clone, "commit", "-qm", "x")
+    run(desk.clone, "push", "-q")
+    desk.remote.sync()
+    assert (desk.vault / "Folder").is_symlink()
+    (desk.clone / "Folder").unlink()
+    desk.there("Folder/note.md", "inside\n")
+    desk.remote.sync()
+    assert (list(outside.iterdir()), desk.text("Folder/note.md")) == ([], "inside\n")
+    assert not (desk.vault / "Folder").is_symlink()
+
+
+def test_no_hook_and_no_monitor_of_the_repository_runs(desk):
+    for name in ("post-merge", "post-checkout", "reference-transaction", "pre-merge-commit"):
+        hook = desk.vault / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{desk.state}/ran'\n")
+        hook.chmod(0o755)
+    run(desk.vault, "config", "core.fsmonitor", str(hook))
+    desk.there("theirs.md", "theirs\n")
+    desk.here("ours.md", "ours\n", commit=False)
+    (desk.state / "ran").unlink(missing_ok=True)
+    assert desk.remote.sync().took == 1
+    assert not (desk.state / "ran").exists()
+
+
+def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(desk):
+    desk.here("Captures/default/a.md", "a\n")
+    digest = hashlib.sha256(b"a\n").hexdigest()
+    done = []
+
+    def write():
+        desk.notes.replace("Captures/default/a.md", b"b\n", digest=digest)
+        done.append("a")
+
+    with desk.notes.turns.reserved(["Captures/default/a.md"]):
+        thread = threading.Thread(target=write)
+        thread.start()
+        desk.notes.create("Captures/default/other.md", b"o\n")
+        assert done == []
+    thread.join(20)
+    assert (done, desk.text("Captures/default/a.md")) == (["a"], "b\n")
