@@ -44,6 +44,7 @@ _STATES: Final[Mapping[str, str]] = {
     "locked": "git: another program holds the repository, so what Memex writes is not committed yet",
 }
 _BLOCKED: Final = "git: what Memex writes is not committed until the repository is mended; memex status has the way out"
+_UNKEPT: Final = "git: the vault has no history"
 _ABLE: Final = frozenset({"ok", "unborn"})
 _NONE: Final = frozenset({"no-git", "no-repo", "bare"})  # of a vault without a history nothing is owed
 
@@ -256,7 +257,7 @@ class Commits:
                     self.problem = ""
                     return done
             if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
-                self.problem = why
+                self.problem = "" if why == _UNKEPT else why
                 return None
             if why:
                 time.sleep(pause)
@@ -265,13 +266,7 @@ class Commits:
     def _hindered(self) -> str:
         """Why nothing may be committed now."""
         state = self._repo.state()
-        return (
-            ""
-            if state in _ABLE
-            else "git: the vault has no history"
-            if state in _NONE
-            else _STATES.get(state, _BLOCKED)
-        )
+        return "" if state in _ABLE else _UNKEPT if state in _NONE else _STATES.get(state, _BLOCKED)
 
     # What is ours
 
