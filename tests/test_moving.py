@@ -122,3 +122,15 @@ def test_once_moved_only_links_that_lead_nowhere_are_mended(filled):
     )
     found = relinking(vault, {"Captures/default/Foo.md": "Notes/Foo.md"}, moved=True)
     assert after(found) == {"Home.md": "[[Notes/Foo]] [[Notes/Foo]]"}
+
+
+def test_a_word_of_a_query_that_happens_to_be_a_name_is_not_told(filled):
+    vault = filled(
+        **{
+            "a/Task.md": "",
+            "Q.md": '```dataview\nTASK FROM "b"\n```\n',
+            "R.md": "```dataview\nLIST FROM [[Task]]\n```\n",
+        }
+    )
+    assert relinking(vault, {"a/Task.md": "b/Task.md"}).mentions == (), "its name still leads there"
+    assert relinking(vault, {"a/Task.md": "b/Chore.md"}).mentions == (("R.md", "a Dataview query"),)
