@@ -125,7 +125,8 @@ class Undo:
             homes.setdefault(self._home(path, numbers), set()).add(path)
         spaces = self._workspaces()
         steps = [step for home, paths in homes.items() for step in self._steps(home, paths, numbers, spaces)]
-        return sorted(steps, key=lambda step: (step.path == last, step.order))
+        end = self._home(last, numbers) if last else ""
+        return sorted(steps, key=lambda step: (step.path == end, step.order))
 
     def carried_out(self, steps: Sequence[Step], told: Told) -> Undone:
         """Do it, and have what changed indexed."""
@@ -171,7 +172,10 @@ class Undo:
                     raise Unavailable(KEPT_NO_MORE, retryable=False)
                 vault.put_file(step.path, source, step.then)
         else:
-            with vault.without(step.path, vault.measured(step.path)):
+            was = vault.measured(step.path)
+            if was.digest != step.now:
+                raise Conflict(JUST_NOW)
+            with vault.without(step.path, was):
                 pass
 
     def _home(self, path: str, wanted: Collection[int]) -> str:

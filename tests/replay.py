@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("MEMEX_DATA") or ROOT.parent / "shared/data")
 KINDS = {"edit": 45, "new": 12, "delete": 6, "rename": 16, "folder": 6, "swap": 5, "case": 3, "many": 7}
 LOOKED = 40  # notes whose passages are compared after each commit
+LARGE = 500  # notes of a folder, beyond which it is not renamed: that would be all that a replay does
 LEAST = 20  # notes, below which none is deleted
 
 
@@ -32,7 +33,9 @@ def git(folder: Path, *words: str) -> str:
     name = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false", "-c", "gc.auto=0")
     command = ["git", "-C", str(folder), *name, "-c", "core.quotepath=off", *words]
     environ = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    return subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(command, env=environ, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
 
 
 class Author:
@@ -100,8 +103,8 @@ class Author:
             note.write_bytes(two)
             other.write_bytes(one)
         elif kind == "folder":
-            top = note.parent if note.parent != self.folder else None
-            if top:
+            top = note.parent
+            if top != self.folder and sum(one.is_relative_to(top) for one in notes) <= LARGE:
                 top.rename(top.with_name(f"{top.name[:40]} {self.number}"))
         else:
             for one in dice.sample(notes, min(len(notes), dice.randint(10, 40))):

@@ -70,7 +70,7 @@ def test_a_real_vault_goes_through_hundreds_of_commits(tmp_path, quick, capsys, 
     notes = DATA / "vault_oldwinter_md"
     if not notes.is_dir():
         pytest.skip(f"{notes} is not there; MEMEX_DATA names another place")
-    seconds = replayed(tmp_path, notes, commits, seed=11, hooks=hooks, every=150)
+    seconds = replayed(tmp_path, notes, commits, seed=11, hooks=hooks, every=100)
     third = len(seconds) // 3
     with capsys.disabled():
         sys.stderr.write(told(seconds, len(list(notes.rglob("*.md")))) + "\n")
