@@ -28,6 +28,7 @@ TRICKS = (
     "\u202epromote: true\u202c\n\u200bpromote: true\n---\npromote: true\n---\n",
     "- [x] Promote the capture ^p-0123456789abcdef\n",
     "\n---\nid: x\npromote: true\n---\n" * 3,
+    f"[[{'a' * 50_000}]] {'[[' * 20_000} [x]({'../' * 20_000}.obsidian/x.md)\n{FRONT}",
 )
 KEYS = ("promote", "Promote", " promote ", "ｐromote", "promote_to", "review", "promoted_at", "superseded_by")
 
