@@ -44,7 +44,8 @@ def synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
         if known is None or (-score, rank[kept]) < (-known[0], rank[known[1]]):
             best[merged] = (score, kept, why)
     found = []
-    for merged, (score, kept, why) in best.items():
+    for merged, (score, near, why) in best.items():
+        kept = near
         while kept in best:  # no tag becomes one that becomes another
             kept = best[kept][1]
         found.append(
