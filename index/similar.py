@@ -107,27 +107,27 @@ def clusters(
     as all pairs of the two groups have that cosine on average: no chain of likenesses joins what is not alike.
     `neighbours`: what `nearest` says of `MUTUAL` and `near` or less, if that is known."""
     found, scores = neighbours or nearest(rows, MUTUAL, near, exact=exact)
-    edges = []
-    listed = [set(line) for line in found.tolist()]
-    for a, (line, likeness) in enumerate(zip(found.tolist(), scores.tolist(), strict=True)):
-        edges += [
-            (-round(s, 5), a, b) for b, s in zip(line, likeness, strict=True) if a < b and s >= near and a in listed[b]
-        ]
+    row, place = np.nonzero((found >= 0) & (scores >= near))
+    other = found[row, place]
+    mutual = (row < other) & (found[other] == row[:, None]).any(axis=1)
+    row, other, likeness = row[mutual], other[mutual], np.round(scores[row, place][mutual].astype(np.float64), 5)
+    order = np.lexsort((other, row, -likeness))
     group = list(range(len(rows)))
     members = [[a] for a in group]
     sums: dict[int, Matrix] = {}
-    for _, a, b in sorted(edges):
-        one, other = sorted((group[a], group[b]))
-        if one == other or len(members[one]) + len(members[other]) > most:
+    for a, b in zip(row[order].tolist(), other[order].tolist(), strict=True):
+        one, its = sorted((group[a], group[b]))
+        if one == its or len(members[one]) + len(members[its]) > most:
             continue
-        left, right = sums.get(one, rows[one]), sums.get(other, rows[other])
-        if float(left @ right) < near * len(members[one]) * len(members[other]) - 1e-5:
+        left, right = sums.get(one, rows[one]), sums.get(its, rows[its])
+        if float(left @ right) < near * len(members[one]) * len(members[its]) - 1e-5:
             continue
         sums[one] = left + right
-        for row in members[other]:
-            group[row] = one
-        members[one] += members[other]
-        members[other] = []
+        sums.pop(its, None)
+        for member in members[its]:
+            group[member] = one
+        members[one] += members[its]
+        members[its] = []
     return sorted((tuple(sorted(rows)) for rows in members if len(rows) > 1), key=lambda rows: (-len(rows), rows))
 
 

@@ -73,14 +73,6 @@ def sketch(text: str) -> Sketch:
     return Sketch(np.unique(numbers), sampled(_runs(numbers)))
 
 
-def merged(parts: Sequence[Sketch]) -> Sketch:
-    """The sketch of a text that was read in parts."""
-    if len(parts) == 1:
-        return parts[0]
-    words = np.unique(np.concatenate([part.words for part in parts]))
-    return Sketch(words, sampled(np.concatenate([part.runs for part in parts])))
-
-
 def sampled(runs: Runs) -> Runs:
     """Those of `runs` that stand for all."""
     runs = np.unique(runs)

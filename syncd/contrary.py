@@ -22,6 +22,7 @@ SUPPORT: Final = 1.3  # what the words say at least that both have
 PARALLEL: Final = 0.2  # of what both say, each may say else
 CHANGED: Final = 0.85  # the same where the newer one tells that something changed
 NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
+MANY: Final = 150  # pairs of claims of two notes from which on chance brings some together
 LOOSE: Final = 0.5  # what each title says that the other note does not, from which on they may be about two things
 TOLD: Final = 0.4  # of what the newer claim says the older note says, where a name is another
 CODE: Final = 0.7  # what a name made of letters and figures says
@@ -161,14 +162,18 @@ def _against(
     own = _own(one, other, newer.words)
     its_own = _own(other, one, older.words)
     parallel = min(sum(own.values()), sum(its_own.values())) / both
-    bearing = parallel <= (CHANGED if changed else PARALLEL)
+    many = len(older.claims) * len(newer.claims) > MANY
+    agreed = anchored or _agreed(one, other, older, newer)
+    bearing = parallel <= (CHANGED if changed and not many else PARALLEL)
     differing = _differing(one, other)
     difference = _conflict(differing, shared, changed=changed)
     if differing and not difference:
         return None  # two of a kind, or two moments
-    if alike < ALIKE:
+    if alike < ALIKE or (many and not agreed):
         difference = None
     if not (difference and bearing):
+        if many or not agreed:
+            return None
         difference = _turned(one, other, both, alike, bearing=bearing, differing=bool(differing)) or (
             _renamed((one, other), shared, own, its_own, both)
             if changed and not differing and told >= max(SUPPORT, TOLD * other.weight)
@@ -178,6 +183,15 @@ def _against(
         return None
     score = 0.45 + 0.2 * min(1.0, alike) + 0.15 * changed + 0.1 * min(1.0, support / 4) + 0.1 * (1 - min(1.0, parallel))
     return Against(one.text, other.text, difference, round(min(1.0, score), 3), changed)
+
+
+def _agreed(one: Claim, other: Claim, older: Said, newer: Said) -> bool:
+    """Whether the titles speak of one thing, or one of them of what the claims do."""
+    titles = older.title.words.keys(), newer.title.words.keys()
+    codes = [{value.value for value in title.values} for title in (older.title, newer.title)]
+    return bool(
+        titles[0] & titles[1] or titles[0] & other.words.keys() or titles[1] & one.words.keys() or codes[0] & codes[1]
+    )
 
 
 def _own(one: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:

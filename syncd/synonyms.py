@@ -43,10 +43,14 @@ def synonyms(uses: Uses, places: Mapping[str, int]) -> list[Synonym]:
         known = best.get(merged)
         if known is None or (-score, rank[kept]) < (-known[0], rank[known[1]]):
             best[merged] = (score, kept, why)
-    found = [
-        Synonym(kept, merged, score, f"{why}; {_count(uses[kept])} {kept}, {_count(uses[merged])} {merged}")
-        for merged, (score, kept, why) in best.items()
-    ]
+    found = []
+    for merged, (score, near, why) in best.items():
+        kept = near
+        while kept in best:  # no tag becomes one that becomes another
+            kept = best[kept][1]
+        found.append(
+            Synonym(kept, merged, score, f"{why}; {_count(uses[kept])} {kept}, {_count(uses[merged])} {merged}")
+        )
     return sorted(found, key=lambda one: (-one.score, -len(uses[one.merged]), one.kept, one.merged))
 
 

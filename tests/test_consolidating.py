@@ -1,0 +1,118 @@
+"""A workspace looked through: what the indexes hold becomes findings, and nothing of another workspace or the vault does."""
+
+from __future__ import annotations
+
+import pytest
+
+from index.errors import Unavailable
+from syncd import consolidating
+from syncd.enrich import EnrichSettings
+from syncd.newnode import NewNode
+from tests.bench.consolidate import pairs
+from tests.world import World
+
+CONTRARY = pairs("contradictions")[0]
+TWICE = pairs("again")[1]
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path, enrich=EnrichSettings(by="off"))
+    yield world
+    world.close()
+
+
+def note(world, id, title, text, *, day=1, tags="", workspace="default", folder=""):
+    """A capture of a day of January."""
+    head = f"id: {id}\ncreated_at: 2026-01-{day:02d}T09:00:00.000Z\n" + (f"tags: [{tags}]\n" if tags else "")
+    world.write(f"Captures/{workspace}/{folder}{title}.md", f"---\n{head}---\n{text}\n")
+
+
+def planted(world, workspace="default"):
+    note(world, "old", CONTRARY.older[0], CONTRARY.older[1], tags="kubernetes", workspace=workspace)
+    note(world, "new", CONTRARY.newer[0], CONTRARY.newer[1], day=9, tags="kubernetes", workspace=workspace)
+    note(world, "one", TWICE.older[0], TWICE.older[1], day=3, tags="k8s", workspace=workspace)
+    note(world, "two", TWICE.newer[0], TWICE.newer[1], day=5, workspace=workspace)
+
+
+def test_what_is_planted_is_found_with_what_it_can_be_checked_by(world):
+    planted(world)
+    world.run()
+    told = consolidating.look(world.app, "default")
+    assert told.documents == 4
+    [one] = told.supersedes
+    assert (one.kind, one.ids, one.workspace) == ("supersede", ("new", "old"), "default")
+    assert [quote.id for quote in one.quotes] == ["new", "old"]
+    assert "db-7" in one.quotes[0].text
+    assert "db-3" in one.quotes[1].text
+    assert [set(one.ids) for one in told.near] == [{"one", "two"}]
+    assert [one.would for one in told.synonyms] == [("kubernetes", "k8s")]
+    assert told.named["old"].title == CONTRARY.older[0]
+    assert told.of["supersedes"] == 1
+    assert {one.key for one in told.proposals} == {
+        one.key for one in consolidating.look(world.app, "default").proposals
+    }
+
+
+def test_nothing_crosses_workspaces(world):
+    note(world, "old", CONTRARY.older[0], CONTRARY.older[1])
+    note(world, "new", CONTRARY.newer[0], CONTRARY.newer[1], day=9, workspace="work")
+    world.write(f"Notes/{CONTRARY.newer[0]}.md", CONTRARY.newer[1])
+    world.run()
+    for workspace in ("default", "work"):
+        told = consolidating.look(world.app, workspace)
+        assert told.documents == 1
+        assert not told.supersedes + told.near + told.duplicates
+
+
+def test_a_link_from_anywhere_but_a_report_says_that_a_capture_is_used(world):
+    for id in ("linked", "reported", "alone"):
+        note(world, id, f"Note {id}", f"Something {id} for nobody in particular.", day=2)
+    world.write("Projects/Plan.md", "See [[Note linked]].")
+    world.write("Captures/Reports/2026-02-01 Consolidation.md", "- [ ] archive [[Note reported]]")
+    world.run()
+    index = world.app.shelf.slots["captures"].index
+    graph = world.app.desk.workspace("default").nodes.report()
+    linked = world.app.shelf.slots["vault"].index.linked(["Captures/Reports"])
+    told = consolidating.found(index, "default", graph, linked=linked, now=1_900_000_000_000)
+    assert {one.ids[0] for one in told.unused} == {"reported", "alone"}
+
+
+def test_relation_candidates_are_those_of_the_graph_s_report(world):
+    nodes = world.app.desk.workspace("default").nodes
+    nodes.create(
+        [
+            NewNode("Ada", "person", ("Works with Babbage on the engine",)),
+            NewNode("Babbage", "person", ("Builds the engine with Ada",)),
+        ]
+    )
+    told = consolidating.look(world.app, "default")
+    assert {frozenset((one.node_a, one.node_b)) for one in told.graph.candidates} == {frozenset(("Ada", "Babbage"))}
+    [one] = told.relations
+    assert {told.named[id].title for id in one.ids} == {"Ada", "Babbage"}
+
+
+def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
+    planted(world)
+    world.run()
+    index = world.app.shelf.slots["captures"].index
+    graph = world.app.desk.workspace("default").nodes.report()
+    blind = type("Blind", (), {"__getattr__": lambda _, name: getattr(index, name)})()
+    blind.directions = lambda _: ([], index.directions("default")[1][:0])
+    told = consolidating.found(blind, "default", graph, linked=(), now=0)
+    assert told.supersedes
+    assert "4 captures have no vectors yet" in told.degraded[0]
+
+
+def test_an_empty_workspace_needs_nothing(world):
+    world.run()
+    told = consolidating.look(world.app, "default")
+    assert (told.documents, told.proposals, told.clusters) == (0, (), ())
+
+
+def test_it_is_broken_off_when_the_daemon_stops(world):
+    planted(world)
+    world.run()
+    world.app.jobs.stopping.set()
+    with pytest.raises(Unavailable, match="broken off"):
+        consolidating.look(world.app, "default")
