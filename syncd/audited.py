@@ -146,7 +146,7 @@ def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Cha
         after=_sha(data),
         bytes=len(data or b""),
         id=own if isinstance(own, str) and ID.match(own) else path_id(path),
-        type=kind if kind in TYPES else where.type,
+        type=kind if isinstance(kind, str) and kind in TYPES else where.type,
         workspace=where.workspace,
     )
 

@@ -87,6 +87,8 @@ class Carrying:
     def _supersede(self, given: Mapping[str, Any]) -> Plan:
         (newer, *_), (older, raw, _) = self._both(given)
         link = self._link(newer.path, older.path)
+        if marks(decode(raw)).superseded_by not in (None, f"[[{link}]]"):
+            raise Conflict(f"{_name(older)} says already what takes its place")
         after = self._edited(older, superseded, decode(raw), link)
         steps = [written(older.path, raw, after)] if after != raw else []
         return Plan(

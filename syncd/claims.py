@@ -83,7 +83,7 @@ _VALUE: Final = re.compile(
 _CLAUSE: Final = re.compile(r"[;；]\s*")
 _WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _ROW: Final = re.compile(r"^\s*\|(?!\s*:?-+).*\|\s*$", re.MULTILINE)
-_HEADING: Final = re.compile(r"^\s{0,3}#{1,6}\s+(.*?)\s*#*\s*$", re.MULTILINE)
+_HEADING: Final = re.compile(r"^[ ]{0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _BLOCK: Final = re.compile(r"^\s*(?:`{3,}|~{3,}).*?(?:^\s*(?:`{3,}|~{3,})\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d_]).{2,}")
 
@@ -195,12 +195,12 @@ class Claims:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text in order, rows of tables and headings among them; code is left out."""
+    """The sentences of a text in order, rows of tables among them; headings and code are left out."""
     text = _BLOCK.sub("\n", text)
     rows = [
         plain(" ".join(cell.strip() for cell in row[0].strip().strip("|").split("|"))) for row in _ROW.finditer(text)
     ]
-    text = _ROW.sub("", _HEADING.sub(r"\1.\n", text))
+    text = _ROW.sub("", _HEADING.sub("\n", text))
     yield from spoken(text)
     yield from filter(None, rows)
 

@@ -12,9 +12,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,19 +35,22 @@ FOLDER: Final = "commit"  # in the state folder: the private index and tree of t
 PAUSES: Final = 0.1, 5.0  # least and most seconds between two looks at a lock
 PATIENCE_S: Final = 30.0  # for a lock
 GRACE_S: Final = 8.0  # for what is left when the daemon ends
+ROUND: Final = 1_000  # files that are looked at together
 RACES: Final = 20  # times that HEAD may move under our hands
 LATE: Final = 20  # times the quiet time, after which what is still being written is committed all the same
 AGAIN_S: Final = 60.0  # until what could not be committed is tried again
+NO_HISTORY: Final = "git: the vault has no history, so nothing is committed"
 _STATES: Final[Mapping[str, str]] = {
+    "no-git": NO_HISTORY,
+    "no-repo": NO_HISTORY,
+    "bare": NO_HISTORY,
     "detached": "git: no branch is checked out, so what Memex writes is not committed; memex status has the way out",
     "conflict": "git: conflicts are left to mend, so what Memex writes is not committed",
     "mid-operation": "git: an operation is not finished, so what Memex writes is not committed until it is",
     "locked": "git: another program holds the repository, so what Memex writes is not committed yet",
 }
 _BLOCKED: Final = "git: what Memex writes is not committed until the repository is mended; memex status has the way out"
-_UNKEPT: Final = "git: the vault has no history"
 _ABLE: Final = frozenset({"ok", "unborn"})
-_NONE: Final = frozenset({"no-git", "no-repo", "bare"})  # of a vault without a history nothing is owed
 
 _T = TypeVar("_T")
 
@@ -58,9 +62,6 @@ class Made:
     commit: str  # in hex; "" = it was not made
     subject: str
     paths: tuple[str, ...]
-
-
-NOTHING: Final = Made("", "", ())
 
 
 class Commits:
@@ -106,7 +107,10 @@ class Commits:
         def work(graft: Graft) -> str:
             found = self._sifted(graft, digests, lambda path, _: changes[path], approved)
             self._noted(found, changes)
-            return self._committed(graft, found.contents, message, author) if found.ours else ""
+            made = graft.put(found.contents, message, author or "Memex") if found.contents else ""
+            graft.land()
+            self.made += bool(made)
+            return made
 
         with self._lock:
             return self._on_head(work, PATIENCE_S) if self.on else None
@@ -124,16 +128,15 @@ class Commits:
             self.edited.clear()
             seen = self._audit.head.seq
             self._gather(seen)
-            while self._waiting or self.kept:
-                marks = self._repo.marks()
-                done = self._on_head(self._step, patience_s)
+            marks = self._repo.marks()
+            owed = sorted(self._waiting | self.kept.keys())
+            for at in range(0, len(owed), ROUND):
+                done = self._on_head(partial(self._round, owed[at : at + ROUND]), patience_s)
                 self._tried = time.monotonic()
                 if done is None:
                     return made
-                if done is NOTHING:
-                    self._marks = marks
-                    break
-                made.append(done)
+                made += done
+            self._marks = self._repo.marks() if made else marks
             self._remember(seen)
             return made
 
@@ -144,8 +147,8 @@ class Commits:
                 raise Conflict(why)
             self._gather(self._audit.head.seq)
             with Graft(self._repo, self._folder, self._repo.head()) as graft:
-                found = self._sifted(graft, self._now(), self._content)
-            made = [Made("", saying(one).partition("\n")[0], tuple(one.steps)) for one in batches(found.ours.items())]
+                found = self._sifted(graft, self._now(sorted(self._waiting | self.kept.keys())), self._content)
+            made = [Made("", _subject(saying(one)), tuple(one.steps)) for one in batches(found.ours.items())]
             return made, found
 
     def tick(self) -> None:
@@ -175,15 +178,15 @@ class Commits:
         last.join(grace_s)
 
     def facts(self) -> dict[str, Any]:
-        """What its owner is told."""
-        with self._lock:
-            if self.on and self._owed():
-                self._gather(self._audit.head.seq)
-            waiting = sorted(self._waiting - self.kept.keys())
+        """What its owner is told; it waits for no commit that is under way."""
+        waiting = set(self._waiting)
+        if self.on and self._owed():
+            waiting |= self._written(self._audit.head.seq)
+        kept = dict(self.kept)
         return {
             "on": self.on,
-            "waiting": len(waiting),
-            "kept": [{"path": path, "why": why} for path, why in sorted(self.kept.items())],
+            "waiting": len(waiting - kept.keys()),
+            "kept": [{"path": path, "why": why} for path, why in sorted(kept.items())],
             "problem": self.problem,
         }
 
@@ -203,25 +206,26 @@ class Commits:
 
     def _gather(self, seen: int) -> None:
         """Add the files that were written since the last look."""
-        rows = self._ledger.rows(
-            "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''", (self._seen, seen)
-        )
-        self._waiting.update(path for (path,) in rows)
+        self._waiting |= self._written(seen)
 
-    def _step(self, graft: Graft) -> Made:
-        """Commit what one author wrote; NOTHING when nothing is left."""
-        now = self._now()
-        found = self._sifted(graft, now, self._content)
-        self._noted(found, now)
+    def _written(self, seen: int) -> set[str]:
+        asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
+        return {path for (path,) in self._ledger.rows(asked, (self._seen, seen))}
+
+    def _round(self, paths: Sequence[str], graft: Graft) -> list[Made]:
+        """Commit what is ours of these, each author's apart."""
+        found = self._sifted(graft, self._now(paths), self._content)
+        made = []
+        for batch in batches(found.ours.items()):
+            message = saying(batch)
+            name = graft.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
+            made += [Made(name, _subject(message), tuple(batch.steps))] if name else []
+        graft.land()
+        self._noted(found, paths)
+        self._waiting -= found.ours.keys()
         self.edited.update(found.edited)
-        batch = next(batches(found.ours.items()), None)
-        if batch is None:
-            return NOTHING
-        contents = {path: found.contents[path] for path in batch.steps}
-        message = saying(batch)
-        made = self._committed(graft, contents, message, batch.author)
-        self._waiting -= batch.steps.keys()
-        return Made(made, message.partition("\n")[0], tuple(batch.steps))
+        self.made += len(made)
+        return made
 
     def _noted(self, found: Sifted, asked: Iterable[str]) -> None:
         """Take note of what became of the paths that were asked for."""
@@ -229,12 +233,6 @@ class Commits:
             self.kept.pop(path, None)
         self.kept |= found.kept
         self._waiting -= set(asked) - found.ours.keys() - set(found.unsettled)
-
-    def _committed(self, graft: Graft, contents: Mapping[str, Content], message: str, author: str) -> str:
-        made = graft.commit(graft.put(contents), message, author or "Memex")
-        self.made += 1
-        log.info("committed %d files", len(contents))
-        return made
 
     def _on_head(self, work: Callable[[Graft], _T], patience_s: float) -> _T | None:
         """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
@@ -257,7 +255,7 @@ class Commits:
                     self.problem = ""
                     return done
             if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
-                self.problem = "" if why == _UNKEPT else why
+                self.problem = why
                 return None
             if why:
                 time.sleep(pause)
@@ -266,14 +264,14 @@ class Commits:
     def _hindered(self) -> str:
         """Why nothing may be committed now."""
         state = self._repo.state()
-        return "" if state in _ABLE else _UNKEPT if state in _NONE else _STATES.get(state, _BLOCKED)
+        return "" if state in _ABLE else _STATES.get(state, _BLOCKED)
 
     # What is ours
 
-    def _now(self) -> dict[str, str | None]:
-        """What the files hold that wait: the digest, "" = no file, None = nobody can tell."""
+    def _now(self, paths: Iterable[str]) -> dict[str, str | None]:
+        """What these files hold: the digest, "" = no file, None = nobody can tell."""
         found: dict[str, str | None] = {}
-        for path in sorted(self._waiting | self.kept.keys()):
+        for path in paths:
             try:
                 found[path] = self._vault.measured(path).digest
             except NotFound:
@@ -322,6 +320,10 @@ class Commits:
         with suppress(Unavailable), self._ledger.writing():
             for name, value in (("git.seen", str(seen)), ("git.left", left)):
                 self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (name, value))
+
+
+def _subject(message: str) -> str:
+    return message.partition("\n")[0]
 
 
 def _reason(error: Exception) -> str:

@@ -9,9 +9,9 @@ Laws, tested: a note is never contrary to itself; what is found of two notes dep
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from syncd.claims import Claim, Value
@@ -22,6 +22,8 @@ SUPPORT: Final = 1.3  # what the words say at least that both have
 PARALLEL: Final = 0.2  # of what both say, each may say else
 CHANGED: Final = 0.85  # the same where the newer one tells that something changed
 NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
+LOOSE: Final = 0.5  # what each title says that the other note does not, from which on they may be about two things
+TOLD: Final = 0.4  # of what the newer claim says the older note says, where a name is another
 CODE: Final = 0.7  # what a name made of letters and figures says
 ANCHOR: Final = 1.0  # what an equal sentence in both says of their being about one thing
 SHOWN: Final = 3  # pairs of sentences
@@ -29,7 +31,7 @@ SHOWN: Final = 3  # pairs of sentences
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a note claims."""
+    """What a note claims. What a word says is less, the more of the claims have it: it tells none of them from the rest."""
 
     title: Claim
     claims: tuple[Claim, ...]
@@ -39,9 +41,14 @@ class Said:
     @classmethod
     def of(cls, title: Claim, claims: tuple[Claim, ...]) -> Said:
         """A note with this title and these claims."""
-        words = frozenset(title.words).union(*(claim.words for claim in claims))
+        counts = Counter(word for claim in claims for word in claim.words)
+        said = tuple(
+            replace(claim, words={word: worth * min(1.0, 2 / counts[word]) for word, worth in claim.words.items()})
+            for claim in claims
+        )
         first = claims[0].text if claims else ""
-        return cls(title, claims, words, not _plain(first).startswith(_plain(title.text)))
+        words = frozenset(title.words) | counts.keys()
+        return cls(title, said, words, not _plain(first).startswith(_plain(title.text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +75,16 @@ def contrary(older: Said, newer: Said) -> tuple[Against, ...]:
     title |= {word: worth for word, worth in newer.title.words.items() if word in older.words}
     found: dict[str, Against] = {}
     for one, other in _facing(older, newer, same):
+        if not other.over and (_rivalled(one, other, newer.claims) or _rivalled(other, one, older.claims)):
+            continue
         against = _against(one, other, older, newer, title, anchored=anchored, loose=named == "loose")
         if against and (against.older not in found or found[against.older].score < against.score):
             found[against.older] = against
-    return tuple(sorted(found.values(), key=lambda one: (-one.score, one.older, one.newer))[:SHOWN])
+    often = Counter(one.newer for one in found.values())
+    told = [
+        one for one in found.values() if often[one.newer] == 1
+    ]  # one sentence against several is a list's, or chance
+    return tuple(sorted(told, key=lambda one: (-one.score, one.older, one.newer))[:SHOWN])
 
 
 def _facing(older: Said, newer: Said, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
@@ -93,6 +106,12 @@ def _facing(older: Said, newer: Said, same: set[str]) -> Iterator[tuple[Claim, C
                 yield claim, newer.claims[n]
 
 
+def _rivalled(one: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
+    """Whether another of these `claims` has as much in common with `one` as `other`: which is meant is then not told."""
+    both = one.words.keys() & other.words.keys()
+    return any(claim is not other and both <= claim.words.keys() for claim in claims) if len(claims) > 1 else False
+
+
 def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
     """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
     if not older.named or not newer.named:
@@ -109,9 +128,9 @@ def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
     moments = [{found[0].lower() for found in MOMENT.finditer(title.text)} for title in (one, other)]
     if moments[0] != moments[1] and (all(moments) or not other.changed):
         return "apart"
-    own = [word for word in one.words if word not in newer.words]
-    its_own = [word for word in other.words if word not in older.words]
-    return "loose" if own and its_own else ""
+    own = sum(worth for word, worth in one.words.items() if word not in newer.words)
+    its_own = sum(worth for word, worth in other.words.items() if word not in older.words)
+    return "loose" if min(own, its_own) >= LOOSE else ""
 
 
 def _against(
@@ -125,8 +144,14 @@ def _against(
     loose: bool,
 ) -> Against | None:
     shared = {word: worth for word, worth in one.words.items() if word in other.words}
-    both = sum(shared.values()) + CODE * len(set(_codes(one)) & set(_codes(other)))
-    support = both + sum(worth for word, worth in title.items() if word not in shared) + ANCHOR * anchored
+    codes = set(_codes(one)) & set(_codes(other))
+    both = sum(shared.values()) + CODE * len(codes)
+    few = len(shared) + len(codes) < 2
+    named = {
+        word: w for word, w in title.items() if not few or (word in older.title.words and word in newer.title.words)
+    }
+    told = both + sum(worth for word, worth in named.items() if word not in shared)
+    support = told + ANCHOR * anchored
     changed = other.changed or newer.title.changed or (newer.title.new and not older.title.new)
     if support < SUPPORT or not shared or (one.once and other.once and not other.changed):
         return None
@@ -145,7 +170,9 @@ def _against(
         difference = None
     if not (difference and bearing):
         difference = _turned(one, other, both, alike, bearing=bearing, differing=bool(differing)) or (
-            _renamed((one, other), shared, own, its_own, both) if changed and not differing else None
+            _renamed((one, other), shared, own, its_own, both)
+            if changed and not differing and told >= max(SUPPORT, TOLD * other.weight)
+            else None
         )
     if difference is None:
         return None
@@ -213,7 +240,7 @@ def _turned(
         return ("not", "so") if one.negated else ("so", "not so")
     if other.over and not one.over and both >= ALIKE * other.weight:
         return ("so", "over")
-    if other.instead and not one.instead and both >= 0.8 * one.weight:
+    if other.instead and not one.instead and both >= max(SUPPORT, 0.8 * one.weight):
         return ("so", "something else instead")
     return None
 

@@ -41,7 +41,7 @@ def _either(text: str) -> str:
 # What was said before is not so any more.
 CHANGE: Final = Cues(
     en="""now no_longer anymore any_more instead moved moves switched changed changes replaced replaces replacing since as_of from_now_on updated
-    update corrected correction deprecated obsolete renamed raised lowered reduced increased postponed rescheduled cancelled canceled after_all
+    update corrected correction deprecated obsolete renamed raised lowered reduced increased postponed rescheduled after_all
     upgraded migrated moving settled after_the_move previously formerly used_to retired superseded revised simplified dropped""",
     de="""jetzt nun nicht_mehr statt stattdessen anstatt seit ab_sofort künftig geändert verschoben umgezogen gesenkt erhöht ersetzt abgelöst
     veraltet neu_eingestellt korrigiert umgestellt""",

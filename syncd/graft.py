@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,10 @@ class Graft:
         self._index = {**self._plain, "GIT_INDEX_FILE": str(folder / "index")}
         self._private = {**self._index, "GIT_DIR": str(own), "GIT_WORK_TREE": str(self._tree)}
         self._must("read-tree", *([base] if base else ["--empty"]), env=self._index)
+        self._first = self._last = self._must(
+            "write-tree", env=self._index
+        ).text  # the trees that it began and ends with
+        self._tip = base
 
     def __enter__(self) -> Self:
         return self
@@ -132,9 +136,7 @@ class Graft:
         """What a person has staged: path → the blob, zeros = it is to go."""
         if self.base is None:
             return self._entries()
-        ran = self._must("diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", self.base)
-        words = ran.out.decode("utf-8", "surrogateescape").split("\0")
-        return {path: head.split(" ")[3] for head, path in zip(words[::2], words[1::2], strict=False)}
+        return {path: oid for path, (_, oid) in self._raw("diff-index", "--cached", self.base).items()}
 
     def _entries(self) -> dict[str, str]:
         """All that the person's index holds."""
@@ -150,27 +152,44 @@ class Graft:
 
     # What becomes of it
 
-    def put(self, changes: Mapping[str, Content]) -> dict[str, str]:
-        """Take these into the private index, through the person's filters; the blob of each, zeros = none."""
+    def put(self, changes: Mapping[str, Content], message: str, author: str) -> str:
+        """Make a commit of these on top of the one before, through the person's filters; "" when it would hold nothing.
+
+        Nobody sees it until `land`."""
         for path, content in {**self._attributes(changes), **changes}.items():
             if content is not None:
                 _placed(self._tree / path, content)
         self._tree.mkdir(exist_ok=True)
-        order = sorted(
-            changes, key=lambda path: (changes[path] is not None, path)
-        )  # first what goes, so it is in no way
+        order = sorted(changes, key=lambda path: (changes[path] is not None, path))  # what goes is in no way then
         given = "".join(f"{path}\0" for path in order).encode()
         self._must("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=self._private)
         tree = self._must("write-tree", env=self._index).text
-        shutil.rmtree(self._tree, ignore_errors=True)
-        asked = "".join(f"{tree}:{path}\n" for path in changes).encode()
-        lines = self._must("cat-file", "--batch-check", given=asked).out.split(b"\n")
-        zeros = "0" * len(tree)
-        self._made = tree
-        return {
-            path: zeros if content is None else line.decode("utf-8", "replace").split(" ")[0]
-            for (path, content), line in zip(changes.items(), lines, strict=False)
-        }
+        shutil.rmtree(self._tree)
+        if tree == self._last:
+            return ""
+        options = ["-p", self._tip] if self._tip else []
+        who = {**self._plain, **self._repo.identity(author)}
+        self._tip = self._must("commit-tree", tree, *options, "-F", "-", given=message.encode(), env=who).text
+        self._last = tree
+        return self._tip
+
+    def land(self) -> None:
+        """Move HEAD to what was made, and have the person's index follow. Moved when HEAD or their stage is another now."""
+        if self._tip is None or self._tip == self.base:
+            return
+        made = self._raw("diff-index", "--cached", self._first, env=self._index)
+        stage = self.staged()
+        if any(stage.get(path, oid) != oid for path, (_, oid) in made.items()) or self._repo.head() != self.base:
+            raise Moved("HEAD or the index has moved")
+        if self._repo.busy():
+            raise Held("another program works in the repository")
+        lines = (f"{mode} {oid}\t{path}\0" for path, (mode, oid) in made.items() if path not in stage)
+        if given := "".join(lines).encode():
+            self._must("update-index", "-z", "--index-info", given=given)
+        # "commit" is how a commit that was made of files here begins in HEAD's log
+        ran = self._repo.run("update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain)
+        if ran.status:
+            raise Moved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", ran)
 
     def _attributes(self, paths: Iterable[str]) -> dict[str, Content]:
         """The files above these that say which filters there are, as they lie in the vault."""
@@ -181,40 +200,12 @@ class Graft:
                 found[name] = Path(self._repo.vault, name).read_bytes()
         return found
 
-    def commit(self, blobs: Mapping[str, str], message: str, author: str) -> str:
-        """Commit what was put; `blobs` are told to the person's index too, but where they have staged the same."""
-        held = self.staged()
-        options = ["-p", self.base] if self.base else []
-        who = {**self._plain, **self._repo.identity(author)}
-        made = self._must("commit-tree", self._made, *options, "-F", "-", given=message.encode(), env=who).text
-        if self._repo.head() != self.base:
-            raise Moved("HEAD has moved")
-        self._follow({path: oid for path, oid in blobs.items() if held.get(path) != oid})
-        # "commit" is how a commit that was made of files here begins in HEAD's log
-        ran = self._repo.run("update-ref", "-m", "commit (memex)", "HEAD", made, self.base or "", env=self._plain)
-        if ran.status:
-            raise Moved("HEAD has moved") if self._repo.head() != self.base else _failed("update-ref", ran)
-        return made
-
-    def _follow(self, blobs: Mapping[str, str]) -> None:
-        """Have the person's index say of these paths what the commit will say."""
-        if not blobs:
-            return
-        modes = self._modes(blobs)
-        lines = (f"{modes.get(path, '0')} {oid}\t{path}\0" for path, oid in blobs.items())
-        self._must("update-index", "-z", "--index-info", given="".join(lines).encode())
-
-    def _modes(self, paths: Collection[str]) -> dict[str, str]:
-        """The modes of these in the private index."""
-        told = self._must(
-            "diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", self._base_tree(), env=self._index
-        )
-        words = told.out.decode("utf-8", "surrogateescape").split("\0")
-        found = {path: head.split(" ")[1] for head, path in zip(words[::2], words[1::2], strict=False)}
-        return {path: mode for path, mode in found.items() if path in paths and mode != "000000"}
-
-    def _base_tree(self) -> str:
-        return self.base or self._must("mktree", given=b"").text  # the empty one
+    def _raw(self, command: str, *options: str, env: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
+        """The mode and blob behind each difference, by path; zeros = it is to go."""
+        told = self._must(command, "--raw", "--no-renames", "--no-abbrev", "-z", *options, env=env).out
+        words = told.decode("utf-8", "surrogateescape").split("\0")
+        heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
+        return {path: (head[1], head[3]) for path, head in heads}
 
     def _must(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -70,12 +70,55 @@ def relinking(
     before = Paths(came.get(path, path) for path in files)
     after = Paths(going.get(path, path) for path in files)
 
+    move = Move(moves, before, after, _relative(vault), _privacy(inbox), only_broken=moved)
+    return _relinking(vault, files, move, _Look(vault, texts or {}, came, going))
+
+
+def _privacy(inbox: str) -> Callable[[str, str], bool]:
+    """Whether a note may not say where another one lies: those of a workspace know of their own only."""
+
     def private(source: str, target: str) -> bool:
         here, there = place(source, inbox), place(target, inbox)
         return here.scope == "captures" and (there.scope, there.workspace) != (here.scope, here.workspace)
 
-    move = Move(moves, before, after, _relative(vault), private, only_broken=moved)
-    return _relinking(vault, files, move, _Look(vault, texts or {}, came, going))
+    return private
+
+
+class Walk:
+    """Several moves made one after another, with one look through the vault for all of them.
+
+    What a step changes is what `relinking` would say of it alone, at that time."""
+
+    def __init__(
+        self, vault: Vault, moves: Mapping[str, str], texts: Mapping[str, bytes] | None = None, *, inbox: str = INBOX
+    ) -> None:
+        files = list(vault.everything())
+        self._vault, self._inbox, self._relative = vault, inbox, _relative(vault)
+        self._before, self._after = Paths(files), Paths(files)
+        whole = relinking(vault, moves, texts=texts, inbox=inbox)
+        self._concerned = {*whole.changes, *moves, *whole.unread, *(path for path, _ in whole.mentions)}
+
+    def step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> Relinking:
+        """What changes with these moves, from where the files are now. Nothing has moved until it is `made`."""
+        _move(self._after, moves)
+        try:
+            move = Move(moves, self._before, self._after, self._relative, _privacy(self._inbox))
+            return _relinking(self._vault, sorted(self._concerned), move, _Look(self._vault, texts, {}, moves))
+        finally:
+            _move(self._after, {new: old for old, new in moves.items()})
+
+    def made(self, moves: Mapping[str, str]) -> None:
+        """These files are where they were to be."""
+        for paths in (self._before, self._after):
+            _move(paths, moves)
+        self._concerned = {moves.get(path, path) for path in self._concerned}
+
+
+def _move(paths: Paths, moves: Mapping[str, str]) -> None:
+    for old in moves:
+        paths.remove(old)
+    for new in moves.values():
+        paths.add(new)
 
 
 def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> Relinking:

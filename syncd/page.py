@@ -89,6 +89,7 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
     yield from _parts(now)
     yield from _review(now)
     yield from _consolidation(now, at)
+    yield from _some("promotion", _promotion(now), few, "`memex status --all`")
     yield from _some("loose ends", _loose(now), few, "`memex status --all`")
     yield from _jobs(now, at)
     yield from _keys(now)
@@ -162,6 +163,20 @@ def _kept(now: Mapping[str, Any]) -> list[str]:
     flagged = {one["path"] for one in now.get("flagged", ())}
     told = ((one["path"], "as it is flagged" if one["path"] in flagged else one["why"]) for one in kept)
     return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in told]
+
+
+def _promotion(now: Mapping[str, Any]) -> list[str]:
+    """What is marked and can't be promoted, and what somebody came in between, a line for each."""
+    told = now.get("promotion") or {}
+    marked = [
+        f"{line(one['path'], 200)} is marked, and stays: {line(one['problem'], 300)}"
+        for one in told.get("problems", ())
+    ]
+    torn = [
+        f"{line(one['path'], 200)} was changed while it was promoted; look at {line(', '.join(one['left']), 300)}"
+        for one in told.get("torn", ())
+    ]
+    return marked + torn
 
 
 def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterator[Row]:

@@ -31,8 +31,8 @@ _TICKS: Final = re.compile(r"`+")
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
-    """`text` on one line, cut at `longest`, as Markdown that shows just that."""
-    flat = cut(" ".join(_UNSEEN.sub("", " ".join(text.split())).split()), longest)
+    """`text` on one line, cut at `longest`, as Markdown that shows just that; a dash where it says nothing."""
+    flat = cut(" ".join(_UNSEEN.sub("", " ".join(text.split())).split()), longest) or "–"
     return _MARK.sub(lambda found: f"&#{ord(found[0])};", flat)
 
 
@@ -47,4 +47,4 @@ def link(path: str) -> str:
     """A wikilink to the file at `path`, shown by its name; where no link can hold that path, its name alone."""
     target = path.removesuffix(".md")
     name = target.rpartition("/")[2]
-    return f"[[{target}|{name}]]" if shown(target, len(target)) == target else f"“{shown(name)}”"
+    return f"[[{target}|{name}]]" if name and shown(target, len(target)) == target else f"“{shown(name)}”"

@@ -53,7 +53,7 @@ _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "merge-duplicates": (
         "Duplicates",
-        "The older note stays and is given what only the other has. The other goes to the archive, and links to it stay whole.",
+        "One note stays, with the tags and properties of both. The other goes to the archive, and links to it stay whole.",
     ),
     "tag-merge": (
         "Tags that mean the same",
@@ -167,7 +167,8 @@ def _says(entry: Entry) -> str:
         case "supersede", [newer, older], _:
             says = f"Mark {older} as superseded by {newer}"
         case "merge-duplicates", [kept, copy], _:
-            says = f"Keep {kept}, give it what only {copy} has, and put that one into the archive"
+            says = f"Keep {kept}, give it what only {copy} says, and put that one into the archive"
+            says = says if entry.adds else f"Keep {kept}, and put {copy}, which says the same, into the archive"
         case "tag-merge", _, [into, tag, *_]:
             says = f"Write the tag “{into}” in place of “{tag}”"
         case "relate", [a, b], [type, *_]:

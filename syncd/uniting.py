@@ -5,6 +5,7 @@ relation of the other is lost."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from index.identity import fold
@@ -15,19 +16,27 @@ from syncd.items import revised
 from syncd.markdown import outline
 from syncd.note import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
 
+_EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which a sign is as much as a word
+_WORD = re.compile(r"\w+")
 _LEFT = frozenset({"unclosed-fence", "unclosed-comment"})  # defects of a text behind which nothing can be added
 
 
 def added(kept: str, other: str) -> str:
-    """The blocks of `other`'s body that `kept`'s body does not hold; white space and letter case don't count."""
+    """The blocks of `other`'s body that `kept`'s body does not hold; of prose its words count, of code every sign."""
     mine = outline(split(kept)[1])
-    there = _plain(mine.text)
+    signs, words = _said(True, mine.text), f" {_said(False, mine.text)} "
     found = outline(split(other)[1])
-    blocks = [(block.kind, found.text[block.start : block.end]) for block in found.blocks]
-    new = [(kind, text) for kind, text in blocks if _plain(text) not in there]
-    while new and new[-1][0] == "heading":
-        new.pop()  # of a section that is there already
-    return "\n\n".join(text for _, text in new)
+    new: list[str] = []
+    heading = ""
+    for block in found.blocks:
+        text = found.text[block.start : block.end]
+        there = _said(True, text) in signs if block.kind in _EXACT else f" {_said(False, text)} " in words
+        if block.kind == "heading":
+            heading = "" if there else text  # it comes along with what is new below it
+        elif not there:
+            new += [heading, text] if heading else [text]
+            heading = ""
+    return "\n\n".join(new)
 
 
 def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
@@ -69,8 +78,9 @@ def superseded(text: str, link: str) -> str:
     return edit(text, {"superseded_by": f"[[{link}]]"})
 
 
-def _plain(text: str) -> str:
-    return " ".join(fold(text).split())
+def _said(exact: bool, text: str) -> str:
+    """A text as it is compared: with every sign, or by its words alone."""
+    return " ".join(fold(text).split() if exact else _WORD.findall(fold(text)))
 
 
 def _lacking(name: str, mine: Any, theirs: Any) -> list[Any]:

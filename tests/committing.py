@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 from syncd.audit import Audit, Author, authored
@@ -107,3 +109,29 @@ class Rig:
     def status(self) -> list[str]:
         """What `git status` lists."""
         return self.git("status", "--porcelain", "--untracked-files=all").splitlines()
+
+
+# A process that flushes, and dies at one of the calls by which it changes something; `python -m tests.committing FOLDER N`.
+CHANGING = frozenset(["subprocess.Popen", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree", "open"])
+
+
+def dying(folder: Path, at: int) -> None:
+    """Flush, and die at the `at`-th such call; 0 = at none."""
+    calls = 0
+    rig = Rig(folder)
+
+    def die(event: str, args: tuple[object, ...]) -> None:
+        nonlocal calls
+        if event == "subprocess.Popen" or (event in CHANGING and str(folder) in str(args[0] if args else "")):
+            calls += 1
+            if calls == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(die)
+    os.write(1, b"begun\n")
+    rig.commits.flush()
+    os.write(1, f"{calls}\n".encode())
+
+
+if __name__ == "__main__":
+    dying(Path(sys.argv[1]), int(sys.argv[2]))

@@ -397,6 +397,16 @@ def test_a_node_changed_by_hand_before_a_tool_changes_it_is_logged_first(audit):
     assert audit.events("default", 0, {"n1"}) == Events(0, 1, 2, 0)
 
 
+def test_a_note_by_hand_whose_type_is_a_list_is_indexed(tmp_path):
+    world = World(tmp_path)
+    try:
+        world.write("Captures/default/Kyoto.md", "---\ntype: ['[[Places]]']\n---\nA city of many temples.\n")
+        world.run()
+        assert world.found("temples") == ["Captures/default/Kyoto.md"]
+    finally:
+        world.close()
+
+
 def test_a_node_that_is_given_its_id_counts_from_its_beginning(audit):
     audit.noticed([("", node("Ada", "", "1", id="of the path"))])
     with authored(log.ADOPTION):

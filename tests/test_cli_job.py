@@ -53,6 +53,7 @@ def test_a_length_of_time_is_short_to_read(seconds, text):
             {"started_at": None, "seconds": None, "next_run_at": None},
             "listing  10 min         never               when the daemon runs",
         ),
+        ({"cron": "0 3 * * *"}, "listing  0 3 * * *  well  2027-01-15 08:00  1.2 s  in 1.5 min"),
         ({"running": True}, "listing  10 min  running  2027-01-15 08:00  1.2 s  in 1.5 min"),
         ({"running": True, "too_long": True}, "listing  10 min  running too long  2027-01-15 08:00  1.2 s  in 1.5 min"),
     ],

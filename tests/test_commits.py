@@ -339,7 +339,7 @@ def test_another_program_that_commits_everything_at_once_loses_nothing(rig):
     other = threading.Thread(target=person)
     other.start()
     try:
-        for number in range(12):
+        for number in range(6):
             rig.agent(f"Captures/default/{number}.md", f"{number}\n")
             rig.person(f"{number}.md", "mine\n")
             rig.commits.flush()
@@ -347,7 +347,7 @@ def test_another_program_that_commits_everything_at_once_loses_nothing(rig):
         stop.set()
         other.join()
     rig.commits.flush()
-    for number in range(12):
+    for number in range(6):
         assert rig.held(f"Captures/default/{number}.md") == f"{number}\n".encode()
     ours = rig.git("log", "--author=claude-code", "--format=", "--name-only").split()
     assert all(path.startswith("Captures/") for path in ours)
@@ -361,7 +361,7 @@ def test_a_race_that_is_lost_is_run_again(rig, monkeypatch):
 
     class Racing(type(rig.repo)):
         def head(self):
-            if len(raced) < 2 and sys._getframe(1).f_code.co_name == "commit":
+            if len(raced) < 2 and sys._getframe(1).f_code.co_name == "land":
                 raced.append(1)
                 rig.git("commit", "-qm", "theirs", "--allow-empty")
             return head()
@@ -559,7 +559,7 @@ def test_a_folder_that_becomes_a_file_and_back(rig):
     rig.agent("Captures/default/x.md/A.md", None)
     (rig.vault / "Captures/default/x.md").rmdir()
     rig.agent("Captures/default/x.md", "file\n")
-    assert rig.commits.flush() == 2
+    assert (rig.commits.flush(), rig.commits.flush()) == (1, 1)
     assert rig.held("Captures/default/x.md") == b"file\n"
     assert rig.status() == []
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 import time
 
 import pytest
 
+from syncd.newnode import NewNode
 from tests.inbox import Inbox
+from tests.world import World
 
 DAY = time.strftime("%Y-%m-%d")
 
@@ -136,8 +141,6 @@ def test_the_older_note_says_which_one_takes_its_place(inbox):
 
 def test_a_relation_and_a_summary_go_through_the_graph(inbox):
     nodes = inbox.app.desk.workspace("default").nodes
-    from syncd.newnode import NewNode
-
     ada, bab = nodes.create([NewNode("Ada", "person", ("wrote",)), NewNode("Bab", "person", ("built",))])
     inbox.say(inbox.finding("relate", ada.id, bab.id))
     (path,) = [inbox.run()["report"]]
@@ -227,3 +230,109 @@ def test_one_report_tells_of_all_workspaces_and_status_says_where_it_lies(inbox)
     assert (facts["waiting"], facts["report"], facts["problem"]) == (2, path, "")
     assert abs(facts["at"] - time.time() * 1000) < 60_000
     assert "consolidation" not in json.dumps(inbox.app.health.status(["default"]))
+
+
+def test_the_numbers_are_those_of_the_tool_and_what_it_drafts_is_what_is_proposed(tmp_path):
+    world = World(tmp_path)
+    try:
+        nodes = world.app.desk.workspace("default").nodes
+        facts = ("Ada Lovelace wrote the first program for the Analytical Engine.", "It computes Bernoulli numbers.")
+        nodes.create(
+            [NewNode("Note G", "text", facts), NewNode("Analytical Engine", "machine", ("It was never built.",))]
+        )
+        nodes.create([NewNode("Ada Lovelace", "person", ("She corresponded with Babbage.",))])
+        told = world.app.operations["consolidate"]({}, lambda _: None)
+        (counted,) = told["workspaces"]
+        report = nodes.report()
+        assert counted["stale_summaries"] == report.of["stale_summaries"] == 3
+        assert counted["orphaned_nodes"] == report.of["orphaned_nodes"] == 3
+        assert counted["relations"] == report.of["relation_candidates"] > 0
+        text = (world.vault / told["report"]).read_text()
+        for stale in report.stale:
+            assert f"Give [[Captures/default/Entities/{stale.name}|{stale.name}]] this summary: “{stale.draft}”" in text
+        (world.vault / told["report"]).write_text(
+            text.replace(
+                "- [ ] Give [[Captures/default/Entities/Note G", "- [x] Give [[Captures/default/Entities/Note G"
+            )
+        )
+        (done,) = world.app.steward.consolidation.tick().values()
+        assert done.done
+        draft = next(stale.draft for stale in report.stale if stale.name == "Note G")
+        assert nodes.get("Note G").summary == draft
+    finally:
+        world.close()
+
+
+def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out(tmp_path):
+    world = World(tmp_path)
+    try:
+        workspace = world.app.desk.workspace("default")
+        older = workspace.capture("The staging server of project Atlas listens on port 8080 since March.").record
+        newer = workspace.capture(
+            "The staging server of project Atlas listens on port 9090 now, as 8080 was taken."
+        ).record
+        report = world.vault / world.app.operations["consolidate"]({}, lambda _: None)["report"]
+        report.write_text(report.read_text().replace("- [ ] Mark", "- [x] Mark"))
+        told = world.app.operations["consolidate"]({}, lambda _: None)
+        assert [one["done"] for one in told["carried"]] == [True]
+        assert told["new"] == 0
+        stem = newer.path.rpartition("/")[2].removesuffix(".md")
+        assert f'superseded_by: "[[{stem}]]"' in (world.vault / older.path).read_text()
+    finally:
+        world.close()
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(1800)
+def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
+    """The files, the history and the ledger end as they would have without it."""
+    made, saved = Inbox(tmp_path / "here"), tmp_path / "saved"
+    kept = made.capture("# Search\n\nBoth legs count.\n", tags=["search"])
+    copy = made.capture("# Search\n\nBoth legs count.\n\nAnd a third thing.\n", tags=["legs"])
+    made.world.write("Notes/Mine.md", f"see [[{copy.path.removesuffix('.md')}#Search]]\n")
+    made.world.run()
+    made.world.git("add", "-A")
+    made.world.git("commit", "-q", "-m", "captures")
+    made.say(made.finding("merge-duplicates", kept.id, copy.id), made.finding("tag-merge", would=("search", "legs")))
+    (path,) = [made.run()["report"]]
+    made.tick(path, "Keep [[")
+    made.tick(path, "in place of")
+    made.world.close()
+    shutil.copytree(tmp_path / "here", saved, symlinks=True)
+
+    def outcome(at):
+        folder = tmp_path / "here"
+        shutil.rmtree(folder)
+        shutil.copytree(saved, folder, symlinks=True)
+        command = [sys.executable, "-m", "tests.dying_report", str(folder), str(at)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode in (0, -9), done.stderr
+        world = World(folder)
+        try:
+            assert world.app.steward.consolidation.tick() is not None
+            world.app.steward.commits.flush()
+            assert world.app.steward.consolidation.tick() == {}
+            vault = world.vault
+            files = {
+                str(file.relative_to(vault)): file.read_bytes()
+                for file in sorted(vault.rglob("*"))
+                if file.is_file() and ".git/" not in str(file)
+            }
+            merges = (
+                world.git("log", "--format=%s")
+                .splitlines()
+                .count("Merge " + copy.path.rpartition("/")[2][:-3] + " into " + kept.path.rpartition("/")[2][:-3])
+            )
+            return files, world.app.steward.proposals.counts(), merges, done
+        finally:
+            world.close()
+
+    whole, counts, merges, done = outcome(0)
+    assert counts["carried"] == 2
+    assert merges == 1
+    for at in range(1, int(done.stdout), 4):
+        files, others, times, killed = outcome(at)
+        assert killed.returncode == -9
+        assert sorted(name for name in files.keys() | whole.keys() if files.get(name) != whole.get(name)) == [], at
+        assert others == counts, at
+        assert times <= 1, at

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument, Unavailable
 from index.index import Index
 from index.model import Query
+from syncd.audit import Author, authored
 from syncd.desk import Desk
+from syncd.marks import PERSONS
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 
@@ -58,6 +60,30 @@ def test_law_1_captures_only(world):
     assert id(vault_index) not in reachable
     assert id(world.app.shelf.slots["vault"]) not in reachable
     assert isinstance(desk, Desk)
+
+
+def test_law_2_a_person_promotes(world):
+    """What agents send is in test_promote_agents.py; here, that nothing but a person's mark or command promotes."""
+    front = "---\npromote: true\npromote_to: Notes\n---\n"
+    desk, marked = world.app.desk.workspace("default"), world.app.steward.marked
+    with authored(Author("mcp", "a tool")):
+        mine = desk.capture(f"{front}words").record
+        desk.update_note(mine.id, f"{front}other words", title="promote: true")
+        for key in PERSONS:
+            with pytest.raises(InvalidArgument):
+                desk.capture("words", metadata={key: True})
+            with pytest.raises(InvalidArgument):  # whatever tool would let it through
+                world.app.vault.create("Captures/default/X.md", f"---\n{key}: true\n---\n".encode())
+    world.run()
+    world.app.sync.ready.set()
+    marked.run()
+    assert [str(note.relative_to(world.vault)) for note in world.vault.rglob("*.md")] == [mine.path]
+    file = world.vault / mine.path
+    file.write_text(file.read_text().replace("---\n", "---\npromote: true\n", 1))
+    world.run()
+    marked.run()
+    assert (world.vault / "Notes" / file.name).exists()
+    assert not file.exists()
 
 
 def test_law_3_the_persons_bytes_are_theirs(world):

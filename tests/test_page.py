@@ -41,6 +41,7 @@ WELL = {
         "dangling": [{"path": "Captures/w/A.md", "relation_type": "knows", "target": "Nobody"}],
     },
     "deep_check": {"at": AT, "checked": 10, "mended": 1},
+    "consolidation": {"at": AT - 2 * HOUR, "waiting": 3, "accepted": 0, "report": "Captures/Reports/R.md", "problem": ""},
     "flagged": [{"path": "Captures/default/x.md", "rule": "private key"}],
     "removals_held": 0,
     "pid": 42,
@@ -56,6 +57,7 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
     text = "\n".join(lines)
     for part in (
         "daemon     process 42, version 1.0, up 3 d, http://127.0.0.1:8765",
+        "reports    consolidation ran 2 h ago, 3 proposals wait in Captures/Reports/R.md",
         "captures   1 of 1 file indexed, 2 chunks; in 2 workspaces",
         "notes      3 of 4 files indexed, 4 chunks; 2 found by words only",
         "skipped    Big.md is too large",

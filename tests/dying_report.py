@@ -1,0 +1,45 @@
+"""A process that carries out what is ticked, and dies at one of its writes; run as `python -m tests.dying_report FOLDER N`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.world import World
+
+
+def deadly(owner: Any, name: str, calls: Any, at: int) -> None:
+    """Let the process die before or after the `at`-th of all these calls."""
+    work = getattr(owner, name)
+
+    def called(*given: Any, **named: Any) -> Any:
+        if next(calls) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        done = work(*given, **named)
+        if next(calls) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    setattr(owner, name, called)
+
+
+def main(folder: Path, at: int) -> None:
+    """Look at the boxes once; the number of calls is on stdout if it lived."""
+    app, calls = World(folder).app, count(1)
+    for owner, names in (
+        (app.vault, ("create", "replace", "remove")),
+        (app.ledger, ("run",)),
+        (app.steward.commits, ("commit",)),
+    ):
+        for name in names:
+            deadly(owner, name, calls, at)
+    app.steward.consolidation.tick()
+    os.write(1, str(next(calls)).encode())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,52 @@
+"""The command for consolidation: what is told, in words and to scripts, and by which code it ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from syncd.cli import code
+from syncd.cli_consolidate import page
+from tests.inbox import Inbox
+from tests.world import answering
+
+
+@pytest.fixture
+def inbox(tmp_path):
+    made = Inbox(tmp_path)
+    with answering(made.world):
+        yield made
+
+
+def test_a_run_tells_where_the_report_is_and_what_was_done(inbox, capfd):
+    here = ["--vault", str(inbox.world.vault), "--state", str(inbox.world.state)]
+    one = inbox.capture("nobody reads this")
+    inbox.say(inbox.finding("archive", one.id))
+    assert code(["consolidate", "--dry-run", *here]) == 0
+    assert (
+        "- [ ] Put [[Captures/default/nobody reads this|nobody reads this]] into the archive" in capfd.readouterr().out
+    )
+    assert code(["consolidate", *here]) == 0
+    out = capfd.readouterr().out
+    assert out.startswith("1 proposal waits for your answer: Captures/Reports/")
+    inbox.tick(*inbox.reports(), "into the archive")
+    inbox.say()
+    assert code(["consolidate", "--json", *here]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert [one["done"] for one in told["carried"]] == [True]
+    assert (told["proposals"], told["report"]) == (0, None)
+    assert code(["consolidate", "--workspace", "nowhere", *here]) == 4
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"proposals": 0, "report": None, "carried": []}, "nothing needs attention"),
+        ({"proposals": 2, "report": None, "carried": []}, "2 proposals wait for your answer; nothing is new"),
+        ({"proposals": 0, "report": None, "carried": [{"done": False, "said": "it\x1b[2J has gone"}]}, "not done: it[2J has gone\nnothing needs attention"),
+        ({"text": "# R\x1b[31m\n"}, "# R[31m"),
+    ],
+)  # fmt: skip
+def test_what_a_person_is_told(told, says):
+    assert page(told) == says

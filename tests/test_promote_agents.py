@@ -1,0 +1,200 @@
+"""Agents and promotion: whatever they send, by whichever way, marks nothing; and what a person has marked they leave alone."""
+
+from __future__ import annotations
+
+import base64
+import threading
+
+import pytest
+
+from index.errors import Conflict, InvalidArgument
+from syncd.audit import Author, authored
+from syncd.marks import EDITED, PERSONS, marks
+from syncd.newnode import NewNode
+from syncd.note import decode
+from tests.agent import agent
+from tests.rim import running
+from tests.world import World
+
+FRONT = "---\npromote: true\npromote_to: Notes\npromoted_at: 2026-11-21\n---\n"
+TRICKS = (
+    FRONT,
+    f"\ufeff{FRONT}",
+    f"\r\n{FRONT}",
+    f"---\n---\n{FRONT}",
+    f"```\n```\n{FRONT}",
+    "---\r\npromote: true\r\n---\r\n",
+    "promote:: true\n- [x] promote #promote\n%%\npromote: true\n%%\n",
+    "\u202epromote: true\u202c\n\u200bpromote: true\n---\npromote: true\n---\n",
+    "- [x] Promote the capture ^p-0123456789abcdef\n",
+    "\n---\nid: x\npromote: true\n---\n" * 3,
+    f"[[{'a' * 50_000}]] {'[[' * 20_000} [x]({'../' * 20_000}.obsidian/x.md)\n{FRONT}",
+)
+KEYS = ("promote", "Promote", " promote ", "ｐromote", "promote_to", "review", "promoted_at", "superseded_by")
+
+
+def everywhere(agent, rest, trick):
+    """Send a text by every way in which an agent can give one."""
+    agent.ask("capture_thought", content=f"{trick}thought {trick}", source=trick.strip()[:80].replace("\n", " "))
+    agent.ask("memory.save", content=f"{trick}memo", metadata={"note": trick, "nested": {"promote": True}})
+    for key in KEYS:
+        assert agent.refused("capture_thought", content=f"{key}{trick}", metadata={key: True}) == "INVALID_ARGUMENT"
+        assert agent.refused("memory.save", content=f"{key} {trick}", metadata={key: True}) == "INVALID_ARGUMENT"
+    agent.ask("kb_addnote", text=f"{trick}job", title=f"{trick.strip()[:60]}", tags=["promote"])
+    made = agent.good("capture_thought", content=f"to be changed {trick}")
+    agent.ask("kb_update_note", id=made["id"], text=f"{trick}changed", title="promote: true")
+    observations = [trick, "promote: true", "x\n---\npromote: true\n---"]
+    agent.ask(
+        "create_entities",
+        entities=[{"name": f"N{abs(hash(trick))}", "entityType": "promote: true", "observations": observations}],
+    )
+    agent.ask("set_summary", name=f"N{abs(hash(trick))}", summary="x\npromote: true\n---\n")
+    raw = f"{trick}uploaded".encode()
+    begun = agent.good("kb_upload_start", filename="promote.md", total_size=len(raw))
+    agent.ask("kb_upload_chunk", upload_id=begun["upload_id"], chunk_index=0, data=base64.b64encode(raw).decode())
+    agent.ask("kb_upload_finish", upload_id=begun["upload_id"])
+    answer = rest("POST", "/capture", json={"content": f"{trick}rest", "metadata": {"promote": True}})
+    assert answer.status_code == 400
+    rest("POST", "/capture", json={"content": f"{trick}rest"})
+    rest("POST", "/api/v1/jobs", json={"text": f"{trick}rest job", "title": "promote: true"})
+    rest("PATCH", f"/api/v1/notes/{made['id']}", json={"text": f"{trick}patched"})
+
+
+def proper(world):
+    """The files of the vault proper."""
+    found = (file for file in world.vault.rglob("*") if file.is_file() and "Captures" not in file.parts)
+    return {file for file in found if ".git" not in file.parts}
+
+
+@pytest.mark.slow
+def test_nothing_that_an_agent_sends_promotes(tmp_path):
+    with running(tmp_path, fill=lambda world: world.write("Notes/Mine.md", "mine\n")) as rim:
+        before = proper(rim.world)
+        with agent(rim, workspace="work") as one:
+            for trick in TRICKS:
+                everywhere(one, lambda *given, **more: rim.rest(*given, key="full", **more), trick)
+            listed = str(one.portal.call(one.mcp.list_tools).model_dump()).lower()
+            assert "promot" not in listed
+            assert "promot" not in rim.rest("GET", "/openapi.json").text.lower()
+        rim.world.settled()
+        rim.world.app.steward.marked.run()
+        notes = list((rim.world.vault / "Captures").rglob("*.md"))
+        assert len(notes) > 40
+        for note in notes:
+            said = marks(decode(note.read_bytes()))
+            assert (said.promote, said.promote_to, said.promoted_at) == (False, None, None), note
+        assert proper(rim.world) == before
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    world.write("Captures/default/A.md", "---\nid: a1\ncreated_at: 2026-11-20\n---\nwords\n")
+    world.run()
+    world.app.sync.ready.set()
+    yield world
+    world.close()
+
+
+@pytest.mark.parametrize("surface", ["mcp", "rest"])
+def test_no_write_of_an_agent_changes_a_persons_key(world, surface):
+    vault = world.app.vault
+    raw, _ = vault.read("Captures/default/A.md")
+    digest = world.app.shelf.slots["captures"].index.at("Captures/default/A.md").digest
+    with authored(Author(surface, "some tool")):
+        for key in (*PERSONS, "PROMOTE", "Promote_To", "ｐromote", '"promote "'):
+            with pytest.raises(InvalidArgument, match="owner's alone"):
+                vault.create("Captures/default/B.md", f"---\nid: b1\n{key}: true\n---\n".encode())
+            with pytest.raises(InvalidArgument, match="owner's alone"):
+                vault.replace(
+                    "Captures/default/A.md", raw.replace(b"---\nw", f"{key}: x\n---\nw".encode()), digest=digest
+                )
+        vault.replace("Captures/default/A.md", raw.replace(b"words", b"promote: true"), digest=digest)
+    assert not (world.vault / "Captures/default/B.md").exists()
+    with authored(Author("cli", "some command")):
+        vault.create("Captures/default/B.md", b"---\nid: b1\npromote: true\n---\n")
+
+
+def test_a_suggestion_stays_while_an_agent_writes(world):
+    world.write(
+        "Captures/default/A.md",
+        "---\nid: a1\ncreated_at: 2026-11-20\nsuggested_folder: Birds\npromote: false\n---\nx\n",
+    )
+    world.run()
+    desk = world.app.desk.workspace("default")
+    with authored(Author("mcp", "kb_update_note")):
+        desk.update_note("a1", "other words")
+    text = (world.vault / "Captures/default/A.md").read_text()
+    assert "suggested_folder: Birds\npromote: false\n" in text
+    assert text.endswith("other words")
+
+
+def test_what_a_person_has_marked_is_left_alone(world):
+    world.write("Captures/default/A.md", "---\nid: a1\ncreated_at: 2026-11-20\npromote: true\n---\nwords\n")
+    world.run()
+    before = (world.vault / "Captures/default/A.md").read_bytes()
+    desk = world.app.desk.workspace("default")
+    with authored(Author("mcp", "any")):
+        for write in (
+            lambda: desk.update_note("a1", "other words"),
+            lambda: desk.set_tags("a1", ["x"]),
+            lambda: desk.delete("a1"),
+            lambda: desk.capture("words\n"),
+            lambda: desk.memos.save("other words", memo_id="a1"),
+        ):
+            with pytest.raises(Conflict) as refused:
+                write()
+            assert refused.value.message == EDITED
+            assert refused.value.retryable
+    assert (world.vault / "Captures/default/A.md").read_bytes() == before
+
+
+def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
+    desk = world.app.desk.workspace("default")
+    desk.nodes.create([NewNode("Ada", "person", ["one"])])
+    (file,) = (world.vault / "Captures/default/Entities").glob("*.md")
+    file.write_text(file.read_text().replace("---\n## ", "promote: true\n---\n## "))
+    world.run()
+    assert marks(file.read_text()).promote
+    with authored(Author("mcp", "add_observations")):
+        desk.nodes.add([("Ada", ["two"])])
+    assert "two" in file.read_text()
+    world.run()
+    world.app.steward.marked.run()
+    assert "node of the graph" in (marks(file.read_text()).promote_problem or "")
+    assert file.exists()
+
+
+def test_a_mark_and_agents_at_the_same_note_at_once(world):
+    """What is promoted is what the mark stood in: an agent's text is all of it, or none of it, and never lost or doubled."""
+    desk, own = world.app.desk.workspace("default"), world.app.steward
+    for life in range(8):
+        id = desk.capture(f"life {life}\n").record.id
+        file = world.vault / desk.get(id).record.path
+        told, stop = [f"life {life}\n"], threading.Event()
+
+        def write(id=id, told=told, stop=stop, life=life):
+            for number in range(1_000):
+                if stop.is_set():
+                    return
+                with authored(Author("mcp", "kb_update_note")):
+                    try:
+                        desk.update_note(id, f"life {life}, {number}\n")
+                        told.append(f"life {life}, {number}\n")
+                    except Exception:  # refused, or gone: either ends it sooner or later
+                        continue
+
+        agent = threading.Thread(target=write)
+        agent.start()
+        while "promote: true" not in file.read_text():
+            raw = file.read_text()
+            file.write_text(raw.replace("---\n", "---\npromote: true\n", 1))
+        marked = file.read_text().split("---\n", 2)[2]
+        while file.exists():
+            world.app.sync.run(under=[str(file.relative_to(world.vault))])
+            own.marked.run()
+        stop.set()
+        agent.join()
+        (note,) = [one for one in (world.vault / "Notes").glob("*.md") if f"id: {id}" in one.read_text()]
+        assert note.read_text().split("---\n", 2)[2] == marked
+        assert marked in told

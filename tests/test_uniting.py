@@ -1,0 +1,93 @@
+"""Two notes that say the same become one: with all that either said, and every byte of the kept one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncd.note import FrontmatterError, properties, split
+from syncd.parse import parse
+from syncd.uniting import added, merged, superseded
+
+HEAD = "---\nid: a\ncreated_at: 2026-01-01T00:00:00.000Z # mine\ntags: [x]   # mine\n---\n"
+OTHER = "---\nid: b\ncreated_at: 2026-02-01T00:00:00.000Z\n---\n"
+
+
+def united(kept, other):
+    notes = tuple(
+        parse(text.encode(), f"Captures/default/{name}.md", mtime_ms=0) for text, name in ((kept, "a"), (other, "b"))
+    )
+    return merged(kept, other, notes)
+
+
+def test_what_says_the_same_changes_nothing():
+    assert united(HEAD + "Both legs count.\n", OTHER + "both  legs\ncount!\n") == HEAD + "Both legs count.\n"
+
+
+def test_what_only_the_other_says_comes_to_the_end():
+    told = united(
+        HEAD + "One.\r\n\r\nTwo.", OTHER + "One\n\n## More\n\nThree.\n\n```py\nx = -1\n```\n\n## Nothing new\n"
+    )
+    body = "One.\r\n\r\nTwo.\r\n\r\n## More\r\n\r\nThree.\r\n\r\n```py\r\nx = -1\r\n```\r\n"
+    assert split(told)[1] == body
+    assert split(told)[0] == HEAD[:-4] + 'version: 2\nupdated_at: "2026-02-01T00:00:00.000Z"\n---\n'.replace('"', "")
+
+
+def test_of_code_every_sign_counts():
+    assert added("```\na + b\n```\n", "```\na - b\n```\n") == "```\na - b\n```"
+    assert added("a + b\n", "a - b\n") == ""
+
+
+def test_tags_properties_and_relations_are_those_of_both_and_the_kept_note_s_come_first():
+    kept = "---\nid: a\ntags: # mine\n  - x\nproject: one\nrelations:\n  - target: '[[N]]'\n    tag: uses\n---\nsame\n"
+    other = "---\nid: b\ntags: [X, legs]\nproject: two\nowner: me\nsummary: S\nsource: cli\nrelations:\n  - target: '[[N]]'\n    tag: uses\n  - target: '[[M]]'\n    tag: has\n---\nsame\n"
+    told = properties(split(united(kept, other))[0])
+    assert told["tags"] == ["x", "legs"]
+    assert (told["project"], told["owner"], told["summary"], told["source"], told["id"]) == (
+        "one",
+        "me",
+        "S",
+        "cli",
+        "a",
+    )
+    assert [one["target"] for one in told["relations"]] == ["[[N]]", "[[M]]"]
+    assert "tags: # mine\n  - x\n  - legs\n" in united(kept, other)
+
+
+def test_the_person_s_own_marks_are_not_taken_over():
+    told = united(
+        HEAD + "a\n", "---\nid: b\npromote: true\nreview: dismissed\nexpires: 2026-01-01\ncollection: memory\n---\nb\n"
+    )
+    assert not {"promote", "review", "collection"} & properties(split(told)[0]).keys()
+
+
+@pytest.mark.parametrize("body", ["```\nopen", "a\n\n%%\nopen\n"])
+def test_nothing_is_added_behind_what_is_not_closed(body):
+    with pytest.raises(FrontmatterError, match="not closed"):
+        united(HEAD + body, OTHER + "more\n")
+
+
+def test_properties_that_can_not_be_changed_by_line_are_refused():
+    with pytest.raises(FrontmatterError):
+        united("---\nid: a\nid: b\n---\na\n", OTHER + "b\n")
+
+
+def test_the_older_note_says_what_takes_its_place_in_a_line_of_its_own():
+    assert superseded(HEAD + "a\n", "New note") == HEAD[:-4] + 'superseded_by: "[[New note]]"\n---\na\n'
+
+
+paragraphs = st.lists(
+    st.sampled_from(["One.", "Two words.", "## Head", "- item\n- more", "```\ncode\n```", "> quote", "Ünï"]), max_size=5
+)
+
+
+@settings(deadline=None)
+@given(paragraphs, paragraphs, st.sampled_from(["\n", "\r\n"]))
+def test_no_paragraph_is_lost_and_no_byte_of_the_kept_text(mine, theirs, end):
+    kept = HEAD + (2 * end).join(text.replace("\n", end) for text in mine) + end
+    told = united(kept, OTHER + "\n\n".join(theirs) + "\n")
+    body = split(told)[1].replace("\r\n", "\n")
+    assert split(told)[1].startswith(split(kept)[1].rstrip("\r\n"))
+    assert all(text in body for text in theirs if text != "## Head")
+    assert united(told, OTHER + "\n\n".join(theirs) + "\n") == told
