@@ -153,9 +153,12 @@ class Review:
                 break
             try:
                 done = self._given(record)
-            except (Conflict, NotFound, Unavailable, FrontmatterError) as error:
-                log.info("suggestions for a capture are put off: %s", error)
+            except (Conflict, NotFound, Unavailable) as error:
+                log.info("suggestions for a capture are put off: %s", error.message)
                 done = None
+            except FrontmatterError as error:  # until it is edited
+                log.info("a capture can't be given suggestions: %s", error)
+                done = self._seen(record, self._habits())
             left |= done is None
             written += bool(done)
             if time.monotonic() - begun > RUN_S:
@@ -187,8 +190,7 @@ class Review:
             return None
         learnt = self._habits()
         if not steady(before):
-            self._looked[record.path] = said(record), learnt.generation, time.monotonic()
-            return False
+            return self._seen(record, learnt)
         text = decode(raw)
         own = {key.casefold(): value for key, value in properties_of(split(text)[0]).items()}
         found = self._suggested(record, before, learnt)
@@ -198,8 +200,13 @@ class Review:
         after = self._edited(text, changes, before, stat)
         if after is not None and encode(after) != raw and not self._written(record, before, encode(after), stat):
             return None
-        self._looked[record.path] = said(record), learnt.generation, time.monotonic()
+        self._seen(record, learnt)
         return after is not None and encode(after) != raw
+
+    def _seen(self, record: Record, learnt: Learnt) -> bool:
+        """Remember that there is nothing to do for a capture until it, or the vault, has changed; False."""
+        self._looked[record.path] = said(record), learnt.generation, time.monotonic()
+        return False
 
     def _edited(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
         """The note with these properties; without the suggestions where an agent could tell that they are there."""

@@ -15,6 +15,8 @@ import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.identity import path_id
+from syncd.marks import PERSONS, persons
+from syncd.note import split
 from tests.rim import client, run, running
 from tests.world import until
 
@@ -57,14 +59,17 @@ OUTSIDE = {
     **notes(".obsidian/", "hidden"),
     **notes("Captures/work/.trash/", "trash"),
     f"{word('folder')}/Broken {word('brokenname')}.md": f"---\n{word('broken')}: [\n---\n{word('brokenbody')}\n",
+    f"{word('canvasname')}.canvas": f'{{"nodes": [{{"text": "{word("canvas")}"}}]}}',
+    f"Diary/{TITLE}.md": f"{word('garden')}\n",
+    "Diary/Shared.md": f"---\nid: {ID}\n---\n{SHARED}",
+}
+# What Memex itself keeps for the owner, and notes of which suggestions speak.
+KEPT = {
     **notes("Captures/Archive/work/", "archived"),
     "Captures/Review.base": f"views: [] # {word('table')}\n",
     f"Captures/Reports/{word('canvasreport')}.canvas": f'{{"nodes": [{{"text": "{word("cluster")}"}}]}}',
     f"{word('folder')}/Kin/{word('kinname')}.md": f"---\ntags: [{word('kintag')}]\naliases: [Kept]\n---\nA capture about a safe. {word('kinbody')}\n",
     f"{word('folder')}/Kin/{word('kinother')}.md": f"---\ntags: [{word('kintag')}]\n---\nAnother text about a safe, and a capture.\n",
-    f"{word('canvasname')}.canvas": f'{{"nodes": [{{"text": "{word("canvas")}"}}]}}',
-    f"Diary/{TITLE}.md": f"{word('garden')}\n",
-    "Diary/Shared.md": f"---\nid: {ID}\n---\n{SHARED}",
 }
 # What stands in a capture for its owner alone; in every spelling that some program takes for the key.
 OWNERS = {
@@ -72,7 +77,7 @@ OWNERS = {
     "suggested_folder": word("sugfolder"), "suggested_tags": [word("sugtag")], "suggested_links": [f"[[{word('suglink')}]]"],
     "suggested_similar": [f"[[{word('sugsimilar')}|duplicate: {word('sugshown')}]]"], "Promoted_At": word("promotedat"),
 }  # fmt: skip
-SECRETS = sorted(set(re.findall(r"xq\w+?zy", json.dumps([OUTSIDE, OWNERS], ensure_ascii=False))))
+SECRETS = sorted(set(re.findall(r"xq\w+?zy", json.dumps([OUTSIDE, KEPT, OWNERS], ensure_ascii=False))))
 
 
 @dataclass
@@ -176,6 +181,9 @@ PLACES = [  # for source_path
     "../../Diary/Shared.md",
     "/Diary/Shared.md",
     "Captures/Reports/x.md",
+    "Captures/Archive/work/Gone.md",
+    "../Archive/work/Gone.md",
+    "../Review.base",
     "..",
     "Link.md",
     f"Linked/{TITLE}.md",
@@ -371,7 +379,7 @@ def probed(folder: Path, key: str, *, secrets: bool):
     """All that a key of this reach can learn of a vault, and whether anything beyond its workspaces changed."""
 
     def fill(world):
-        for path, text in OUTSIDE.items() if secrets else ():
+        for path, text in {**OUTSIDE, **KEPT}.items() if secrets else ():
             world.write(path, text)
         own = "".join(f"{key}: {json.dumps(value)}\n" for key, value in OWNERS.items()) if secrets else ""
         world.write(
@@ -412,6 +420,56 @@ def test_law_1_captures_only(tmp_path):
     bare = probed(tmp_path / "bare", "work", secrets=False)
     for one, other in zip(full.told(), bare.told(), strict=True):
         assert one == other
+
+
+SPELLINGS = (str, str.upper, str.title, lambda key: f" {key} ", lambda key: key.replace("o", "\uff4f"))
+
+
+def test_no_agent_sets_a_key_that_is_its_owner_s(tmp_path):
+    """By no field, in no spelling, and by no text: neither of a note nor of a file."""
+    with running(tmp_path) as rim:
+        asked = 0
+        for key in sorted(PERSONS):
+            front = f"---\n{key}: true\n---\n"
+            for spelt in dict.fromkeys(spell(key) for spell in SPELLINGS):
+                answer = rim.rest(
+                    "POST", "/capture", key="work", json={"content": f"{spelt} x", "metadata": {spelt: True}}
+                )
+                assert answer.status_code == 400, spelt
+                asked += 1
+            made = rim.rest("POST", "/capture", key="work", json={"content": f"{front}A text about {key}."}).json()[
+                "id"
+            ]
+            sent = {"text": f"{front}Another text about {key}."}
+            assert rim.rest("PATCH", f"/api/v1/notes/{made}", key="work", json=sent).status_code == 200
+            _ended(
+                rim,
+                rim.rest("POST", "/api/v1/jobs", key="work", json={"text": f"{front}A third.", "title": key}).json()[
+                    "job_id"
+                ],
+            )
+            file = {"file": (f"{key}.md", f"{front}A file about {key}.".encode())}
+            _ended(rim, rim.rest("POST", "/api/v1/jobs", key="work", files=file).json()["job_id"])
+
+        async def saved():
+            async with client(rim, key="work") as mcp:
+                for key in sorted(PERSONS):
+                    answer = await mcp.call_tool(
+                        "memory_save", {"text": f"A memo, {key}.", "metadata": {key.upper(): True}}
+                    )
+                    assert answer.is_error, key
+
+        run(saved())
+        rim.world.app.sync.run()
+        notes = [path for path in rim.files() if path.startswith("Captures/") and path.endswith(".md")]
+        assert len(notes) >= 3 * len(PERSONS)
+        for path in notes:
+            said = persons(split((rim.world.vault / path).read_text())[0])
+            assert said in ({}, {"promote": [False]}), path
+        steward = rim.world.app.steward
+        steward.marked.run()
+        steward.archive.run()
+        assert all(path in rim.files() for path in notes)
 
 
 @pytest.mark.slow
