@@ -116,8 +116,7 @@ class Promotions:
         if len(plans) < 2:
             return None
         moves = {old: new for plan in plans for old, new in plan.moves.items()}
-        texts = {plan.source: plan.text for plan in plans}
-        return Walk(self._ground.vault, moves, texts, inbox=self._ground.inbox)
+        return Walk(self._ground.vault, moves, inbox=self._ground.inbox)
 
     def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
