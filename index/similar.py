@@ -30,6 +30,7 @@ MUTUAL: Final = 6  # neighbours that may bring a row into a group
 
 Matrix: TypeAlias = NDArray[np.float32]
 Numbers: TypeAlias = NDArray[np.int64]
+Neighbours: TypeAlias = tuple[Numbers, Matrix]  # as `nearest` gives them
 
 
 def pairs(
@@ -86,27 +87,32 @@ def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT
     return best, scores
 
 
-def close(rows: Matrix, numbers: Sequence[int], count: int, least: float, *, exact: int = EXACT) -> Numbers:
-    """The pairs of which one is among the `count` rows most like the other, by at least `least`: [n, 2], in order.
+def close(neighbours: Neighbours, numbers: Sequence[int], least: float) -> Numbers:
+    """The pairs of which one is among those most like the other, by at least `least`: [n, 2], in order.
 
     `numbers`: what each row is called in the answer; the lower number comes first in a pair."""
-    best, _ = nearest(rows, count, least, exact=exact)
-    row, place = np.nonzero(best >= 0)
+    best, scores = neighbours
+    row, place = np.nonzero((best >= 0) & (scores >= least))
     called = np.asarray(numbers, np.int64)
     found = np.stack([called[row], called[best[row, place]]], axis=1) if len(row) else np.empty((0, 2), np.int64)
     return np.unique(np.sort(found, axis=1), axis=0)
 
 
-def clusters(rows: Matrix, *, near: float, most: int, exact: int = EXACT) -> list[tuple[int, ...]]:
+def clusters(
+    rows: Matrix, *, near: float, most: int, exact: int = EXACT, neighbours: Neighbours | None = None
+) -> list[tuple[int, ...]]:
     """Groups of 2 to `most` rows that are alike on average by at least `near`; the largest first.
 
     Two rows that are among each other's nearest are joined, the most alike first, and with them their groups, as long
-    as all pairs of the two groups have that cosine on average: no chain of likenesses joins what is not alike."""
-    found, scores = nearest(rows, MUTUAL, near, exact=exact)
+    as all pairs of the two groups have that cosine on average: no chain of likenesses joins what is not alike.
+    `neighbours`: what `nearest` says of `MUTUAL` and `near` or less, if that is known."""
+    found, scores = neighbours or nearest(rows, MUTUAL, near, exact=exact)
     edges = []
     listed = [set(line) for line in found.tolist()]
     for a, (line, likeness) in enumerate(zip(found.tolist(), scores.tolist(), strict=True)):
-        edges += [(-round(s, 5), a, b) for b, s in zip(line, likeness, strict=True) if a < b and a in listed[b]]
+        edges += [
+            (-round(s, 5), a, b) for b, s in zip(line, likeness, strict=True) if a < b and s >= near and a in listed[b]
+        ]
     group = list(range(len(rows)))
     members = [[a] for a in group]
     sums: dict[int, Matrix] = {}

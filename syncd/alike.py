@@ -45,10 +45,14 @@ class Part:
         least = self.typical + self.spread
         return [(self.numbers[a], self.numbers[b]) for a, b, _ in similar.pairs(self.matrix, related, most, least)]
 
-    def clusters(self) -> list[tuple[int, ...]]:
-        """Groups of nodes that are alike."""
-        near = max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
-        found = similar.clusters(self.matrix, near=near, most=LARGEST)
+    @property
+    def near(self) -> float:
+        """The cosine from which on nodes are alike."""
+        return max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
+
+    def clusters(self, neighbours: similar.Neighbours | None = None) -> list[tuple[int, ...]]:
+        """Groups of nodes that are alike. `neighbours`: as `similar.clusters` takes them."""
+        found = similar.clusters(self.matrix, near=self.near, most=LARGEST, neighbours=neighbours)
         return [tuple(self.numbers[row] for row in group) for group in found]
 
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from index import similar, sketch
 from index.model import Noted
-from index.similar import Matrix
+from index.similar import Neighbours
 from index.sketch import Pairs, Sketch
 from syncd.claims import Claims
 from syncd.contrary import Against, Said, contrary
@@ -25,9 +25,8 @@ from syncd.synonyms import synonyms
 from syncd.twins import Twin, twin
 
 LIMIT: Final = 50  # of each list
-LOOKED_AT: Final = 20_000  # pairs of notes whose sentences are compared
-NEIGHBOURS: Final = 6  # notes nearest in meaning that each is compared with
-NEAR: Final = 0.6  # from this cosine on
+LOOKED_AT: Final = 10_000  # pairs of notes whose sentences are compared
+NEAR: Final = 0.6  # cosine from which on a note is compared with those nearest to it
 RUNS: Final = 0.25  # of the runs of three words of the shorter one
 RARE: Final = 1.6  # rare words, by how rare they are
 SHARED: Final = 0.3  # of the words of the shorter one, without which nothing else counts
@@ -53,13 +52,13 @@ class Compared:
     left_out: int
 
 
-def likely(sketches: Sequence[Sketch], rows: Sequence[int], matrix: Matrix, go_on: GoOn) -> Pairs:
-    """The pairs of notes that are worth comparing, the likeliest first. `rows`: which note each row of `matrix` is."""
+def likely(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbours, go_on: GoOn) -> Pairs:
+    """The pairs of notes that are worth comparing, the likeliest first. `rows`: which note each of those with neighbours is."""
     runs = sketch.sharing_runs(sketches, RUNS)
     go_on()
     words = sketch.sharing_words(sketches, RARE)
     go_on()
-    found = sketch.union((runs, words, similar.close(matrix, rows, NEIGHBOURS, NEAR)))
+    found = sketch.union((runs, words, similar.close(neighbours, rows, NEAR)))
     go_on()
     share = sketch.overlap(sketches, found)
     return sketch.ranked(found, share, SHARED)

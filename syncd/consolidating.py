@@ -9,12 +9,13 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 import index.sketch as sketches
+from index import similar
 from index.encoders.familiar import places
 from index.errors import Unavailable
 from index.identity import stem
 from index.model import Noted
 from index.sketch import Sketch
-from syncd import attention, consolidate
+from syncd import alike, attention, consolidate
 from syncd.audit import Events
 from syncd.findings import Finding, Findings, key_of
 from syncd.grouping import groups
@@ -68,20 +69,23 @@ def found(
         return {number[key]: text for key, text in said.items()}
 
     made: list[Sketch] = [EMPTY] * len(captures)
-    for part in index.texts(workspace):
+    for some in index.texts(workspace):
         go_on()
-        for key, text in part.items():
+        for key, text in some.items():
             if key in number:
                 made[number[key]] = sketches.sketch(text)
     keys, matrix = index.directions(workspace)
     kept = [row for row, key in enumerate(keys) if key in number]
     rows, matrix = [number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept]
     go_on()
-    pairs = attention.likely(made, rows, matrix, go_on)
+    part = alike.part(rows, matrix)
+    neighbours = similar.nearest(matrix, similar.MUTUAL, min(part.near, attention.NEAR))
+    go_on()
+    pairs = attention.likely(made, rows, neighbours, go_on)
     del made
     compared = attention.compared(workspace, captures, pairs, texts, places(), go_on=go_on)
     go_on()
-    clusters, clustered = groups(captures, rows, matrix, texts, places(), limit=limit)
+    clusters, clustered = groups(captures, part, neighbours, texts, places(), limit=limit)
     unused = attention.unused(
         workspace, captures, linked={one.id for one in captures if stem(one.path) in linked}, found={}, now=now
     )

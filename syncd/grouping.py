@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from index.model import Noted
-from index.similar import Matrix
+from index.similar import Neighbours
 from index.terms import Reader, label
-from syncd import alike
+from syncd.alike import Part
 from syncd.findings import Group
 
 SMALLEST: Final = 3  # captures of a group: two that are alike are told as a pair, if there is anything to tell
@@ -21,15 +21,15 @@ Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
 
 def groups(
     captures: Sequence[Noted],
-    rows: Sequence[int],
-    matrix: Matrix,
+    part: Part,
+    neighbours: Neighbours,
     texts: Texts,
     places: Mapping[str, int],
     *,
     limit: int,
 ) -> tuple[list[Group], int]:
-    """The `limit` largest groups, and how many there are. `rows`: which capture each row of `matrix` is."""
-    found = [group for group in alike.part(rows, matrix).clusters() if len(group) >= SMALLEST]
+    """The `limit` largest groups, and how many there are. `part`: the captures by their numbers."""
+    found = [group for group in part.clusters(neighbours) if len(group) >= SMALLEST]
     shown = [sorted(group) for group in found[:limit]]
     members = sorted({n for group in shown for n in group})
     reader, told = Reader(places), texts(members)

@@ -146,7 +146,8 @@ class Remote:
         self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
         self._times["failed_at"] = _now()
         if error.message != self.problem:
-            log.warning("the vault and its remote were not brought together: %s", error.message)
+            why = error.message if isinstance(error, Unavailable) else error.code  # the others name notes
+            log.warning("the vault and its remote were not brought together: %s", why)
         self.problem = error.message
         self.unwell = UNWELL["diverged"] if isinstance(error, Parked) else UNREACHED
 

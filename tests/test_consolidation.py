@@ -283,6 +283,7 @@ def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out
 
 
 @pytest.mark.faults
+@pytest.mark.timeout(1800)
 def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
     """The files, the history and the ledger end as they would have without it."""
     made, saved = Inbox(tmp_path / "here"), tmp_path / "saved"
@@ -329,7 +330,7 @@ def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
     whole, counts, merges, done = outcome(0)
     assert counts["carried"] == 2
     assert merges == 1
-    for at in range(1, int(done.stdout), 3):
+    for at in range(1, int(done.stdout), 4):
         files, others, times, killed = outcome(at)
         assert killed.returncode == -9
         assert sorted(name for name in files.keys() | whole.keys() if files.get(name) != whole.get(name)) == [], at

@@ -141,7 +141,7 @@ def compared(before, after, moves):
             assert now[3] == moves.get(was[3], was[3]), (was, now)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(vaults())
 def test_every_link_leads_where_it_led_and_nothing_else_changes(drawn):
     files, moves, texts = drawn

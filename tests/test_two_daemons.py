@@ -365,9 +365,9 @@ WORK = [
     (Story.delete, 2),
     (Story.commit, 8),
     (Story.sync, 12),
-    (Story.offline, 1.5),
+    (Story.offline, 2),
     (Story.online, 3),
-    (Story.kill, 0.7),
+    (Story.kill, 2),
     (Story.start, 6),
 ]
 

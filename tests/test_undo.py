@@ -11,7 +11,7 @@ from index.errors import NotFound
 from syncd.audit import Author, authored
 from syncd.lineage import EDITED, GONE, MOVED, THERE
 from syncd.newnode import NewNode
-from syncd.undo import JUST_NOW, KEPT_NO_MORE, PROMOTED, UNHOUSED
+from syncd.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED
 from tests.world import World
 
 NUMBERS = iter(range(10**9))
@@ -239,7 +239,7 @@ def test_a_note_that_is_in_the_vault_proper_now_is_not_touched(world):
     (world.vault / kept.path).rename(world.vault / "Mine.md")
     world.run()
     told = undo(world)
-    assert (told["done"], reasons(told)) == ([], {"Mine.md": PROMOTED})
+    assert (told["done"], reasons(told)) == ([], {"Mine.md": OUTSIDE})
     assert (world.vault / "Mine.md").exists()
 
 
