@@ -374,8 +374,12 @@ def probed(folder: Path, key: str, *, secrets: bool):
         for path, text in OUTSIDE.items() if secrets else ():
             world.write(path, text)
         own = "".join(f"{key}: {json.dumps(value)}\n" for key, value in OWNERS.items()) if secrets else ""
-        world.write("Captures/work/Kept.md", f"---\nid: {ID[::-1]}\ncreated_at: {NOW}\n{own}---\nA capture about a safe.\n")
-        world.write("Captures/work/Waits.md", f"---\nid: waits\ncreated_at: {NOW}\n---\nAnother capture, Kept about a safe.\n")
+        world.write(
+            "Captures/work/Kept.md", f"---\nid: {ID[::-1]}\ncreated_at: {NOW}\n{own}---\nA capture about a safe.\n"
+        )
+        world.write(
+            "Captures/work/Waits.md", f"---\nid: waits\ncreated_at: {NOW}\n---\nAnother capture, Kept about a safe.\n"
+        )
         set_aside(world, secrets=secrets)
         for name in ("Diary", "Captures/Reports"):
             (world.vault / name).mkdir(parents=True, exist_ok=True)
