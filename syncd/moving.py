@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
-from index.errors import MemexError
+from index.errors import MemexError, NotFound
 from index.identity import fold
 from syncd.canvas_spots import in_canvas
 from syncd.mentions import Names, mentioned
@@ -89,17 +89,27 @@ class Walk:
 
     What a step changes is what `relinking` would say of it alone, at that time."""
 
-    def __init__(
-        self, vault: Vault, moves: Mapping[str, str], texts: Mapping[str, bytes] | None = None, *, inbox: str = INBOX
-    ) -> None:
+    def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str = INBOX) -> None:
         files = list(vault.everything())
         self._vault, self._inbox, self._relative = vault, inbox, _relative(vault)
         self._before, self._after = Paths(files), Paths(files)
-        whole = relinking(vault, moves, texts=texts, inbox=inbox)
-        self._concerned = {*whole.changes, *moves, *whole.unread, *(path for path, _ in whole.mentions)}
+        leads, names = {lead(path) for path in (*moves, *moves.values())}, Names(moves)
+        self._concerned = {path for path in files if path in moves or self._concerns(path, leads, names)}
+
+    def _concerns(self, path: str, leads: set[str], names: Names) -> bool:
+        """Whether a file may link to one that moves, or name one."""
+        if not _linking(path) or self._vault.ignores(path):
+            return False
+        try:
+            text = decode(self._vault.read(path)[0])
+        except MemexError:
+            return True  # which each step tells
+        return path.endswith(".canvas") or may_lead(text, leads) or any(mentioned(path, text, names))
 
     def step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> Relinking:
         """What changes with these moves, from where the files are now. Nothing has moved until it is `made`."""
+        if gone := next((old for old in moves if self._before.at(old) != old), None):
+            raise NotFound(f"nothing was at {gone}")
         _move(self._after, moves)
         try:
             move = Move(moves, self._before, self._after, self._relative, _privacy(self._inbox))

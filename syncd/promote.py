@@ -94,7 +94,7 @@ class Promotions:
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
                 try:
-                    made = self._carried(self._renewed(plan) if plan.source in relinked else plan, by, walk)
+                    made = self._gone(self.way(self._renewed(plan) if plan.source in relinked else plan, walk), by)
                 except MemexError as error:
                     done.append(error)
                 else:
@@ -116,8 +116,7 @@ class Promotions:
         if len(plans) < 2:
             return None
         moves = {old: new for plan in plans for old, new in plan.moves.items()}
-        texts = {plan.source: plan.text for plan in plans}
-        return Walk(self._ground.vault, moves, texts, inbox=self._ground.inbox)
+        return Walk(self._ground.vault, moves, inbox=self._ground.inbox)
 
     def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
@@ -190,7 +189,8 @@ class Promotions:
 
     # How
 
-    def _carried(self, plan: Plan, by: str, walk: Walk | None) -> dict[str, Any]:
+    def way(self, plan: Plan, walk: Walk | None = None) -> Way:
+        """What is to become of all files that a promotion touches."""
         ground, document = self._ground, plan.document
         texts = {plan.source: plan.text}
         if walk is not None:
@@ -206,7 +206,7 @@ class Promotions:
             **told(found, [path for path in found.changes if path != plan.source]),
         }
         assert document.claimed_id is not None, "it was planned"
-        return self._gone(Way("promote", document.claimed_id, plan.source, plan.target, steps, about), by)
+        return Way("promote", document.claimed_id, plan.source, plan.target, steps, about)
 
     def _gone(self, way: Way, by: str) -> dict[str, Any]:
         """Go this way, and make it known."""
@@ -232,7 +232,8 @@ class Promotions:
         """Have nothing of it; what can't be taken back just now is so later."""
         try:
             left = self._journal.back(steps)
-            mine = [path for path in left if path != entry.source]
+            others = {entry.source} if self._is(entry) else {entry.source, entry.target}  # theirs, and whole
+            mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine, "why": why}
             self._journal.note(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
         except MemexError as error:

@@ -168,7 +168,7 @@ def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
 def test_a_mark_and_agents_at_the_same_note_at_once(world):
     """What is promoted is what the mark stood in: an agent's text is all of it, or none of it, and never lost or doubled."""
     desk, own = world.app.desk.workspace("default"), world.app.steward
-    for life in range(8):
+    for life in range(3):
         id = desk.capture(f"life {life}\n").record.id
         file = world.vault / desk.get(id).record.path
         told, stop = [f"life {life}\n"], threading.Event()
