@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,11 +57,22 @@ OUTSIDE = {
     **notes(".obsidian/", "hidden"),
     **notes("Captures/work/.trash/", "trash"),
     f"{word('folder')}/Broken {word('brokenname')}.md": f"---\n{word('broken')}: [\n---\n{word('brokenbody')}\n",
+    **notes("Captures/Archive/work/", "archived"),
+    "Captures/Review.base": f"views: [] # {word('table')}\n",
+    f"Captures/Reports/{word('canvasreport')}.canvas": f'{{"nodes": [{{"text": "{word("cluster")}"}}]}}',
+    f"{word('folder')}/Kin/{word('kinname')}.md": f"---\ntags: [{word('kintag')}]\naliases: [Kept]\n---\nA capture about a safe. {word('kinbody')}\n",
+    f"{word('folder')}/Kin/{word('kinother')}.md": f"---\ntags: [{word('kintag')}]\n---\nAnother text about a safe, and a capture.\n",
     f"{word('canvasname')}.canvas": f'{{"nodes": [{{"text": "{word("canvas")}"}}]}}',
     f"Diary/{TITLE}.md": f"{word('garden')}\n",
     "Diary/Shared.md": f"---\nid: {ID}\n---\n{SHARED}",
 }
-SECRETS = sorted(set(re.findall(r"xq\w+zy", json.dumps(OUTSIDE))))
+# What stands in a capture for its owner alone; in every spelling that some program takes for the key.
+OWNERS = {
+    "promote_to": word("promoteto"), "review": word("review"), "promote_problem": word("problem"),
+    "suggested_folder": word("sugfolder"), "suggested_tags": [word("sugtag")], "suggested_links": [f"[[{word('suglink')}]]"],
+    "suggested_similar": [f"[[{word('sugsimilar')}|duplicate: {word('sugshown')}]]"], "Promoted_At": word("promotedat"),
+}  # fmt: skip
+SECRETS = sorted(set(re.findall(r"xq\w+?zy", json.dumps([OUTSIDE, OWNERS], ensure_ascii=False))))
 
 
 @dataclass
@@ -182,6 +194,7 @@ def every_route(probe, key):
         answer = probe.rest("POST", "/capture", key=key, json=sent)
         if answer.status_code == 200:
             made.append(answer.json()["id"])
+    tended(probe.rim.world)  # what was just captured is given suggestions
     for sent in SEARCHES:
         probe.rest("POST", "/search", key=key, json=sent)
     for sent in LISTS:
@@ -337,13 +350,37 @@ def outside(rim):
     return {path: raw for path, raw in rim.files().items() if not inside.match(path)}, folders
 
 
+def set_aside(world, *, secrets):
+    """A capture that its owner has archived; without the secrets it never was."""
+    if secrets:
+        front = f"id: gone\ncreated_at: {NOW}\nreview: dismissed\ntitle: {word('dismissedtitle')}"
+        world.write("Captures/work/Gone.md", f"---\n{front}\n---\nThe safe is opened with {word('dismissed')}.\n")
+
+
+def tended(world):
+    """What the daemon does for its owner now and then, now."""
+    steward = world.app.steward
+    world.app.sync.run()
+    steward.archive.run()
+    steward.review.run()
+    steward.consolidation.run(threading.Event())
+    world.app.sync.run()
+
+
 def probed(folder: Path, key: str, *, secrets: bool):
     """All that a key of this reach can learn of a vault, and whether anything beyond its workspaces changed."""
 
     def fill(world):
         for path, text in OUTSIDE.items() if secrets else ():
             world.write(path, text)
-        world.write("Captures/work/Kept.md", f"---\nid: {ID[::-1]}\ncreated_at: {NOW}\n---\nA capture about a safe.\n")
+        own = "".join(f"{key}: {json.dumps(value)}\n" for key, value in OWNERS.items()) if secrets else ""
+        world.write(
+            "Captures/work/Kept.md", f"---\nid: {ID[::-1]}\ncreated_at: {NOW}\n{own}---\nA capture about a safe.\n"
+        )
+        world.write(
+            "Captures/work/Waits.md", f"---\nid: waits\ncreated_at: {NOW}\n---\nAnother capture, Kept about a safe.\n"
+        )
+        set_aside(world, secrets=secrets)
         for name in ("Diary", "Captures/Reports"):
             (world.vault / name).mkdir(parents=True, exist_ok=True)
         (world.vault / "Captures/work/Link.md").symlink_to(f"../../Diary/{TITLE}.md")
@@ -354,6 +391,11 @@ def probed(folder: Path, key: str, *, secrets: bool):
         if secrets:
             told = rim.world.found("the safe is opened with", scope="all", limit=50)
             assert len([path for path in told if path in OUTSIDE]) >= 4  # the owner does find them
+        tended(rim.world)
+        if secrets:
+            said = (rim.world.vault / "Captures/work/Waits.md").read_text()
+            assert all(word(kind) in said for kind in ("folder", "kintag", "kinname"))  # there is something to be told
+            assert (rim.world.vault / "Captures/Archive/work/Gone.md").is_file()
         before = outside(rim)
         every_method(probe, key)
         every_route(probe, key)
