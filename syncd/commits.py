@@ -39,11 +39,11 @@ ROUND: Final = 1_000  # files that are looked at together
 RACES: Final = 20  # times that HEAD may move under our hands
 LATE: Final = 20  # times the quiet time, after which what is still being written is committed all the same
 AGAIN_S: Final = 60.0  # until what could not be committed is tried again
-NO_HISTORY: Final = "git: the vault has no history, so nothing is committed"
+_NONE: Final = "git: the vault has no history, so nothing is committed"
 _STATES: Final[Mapping[str, str]] = {
-    "no-git": NO_HISTORY,
-    "no-repo": NO_HISTORY,
-    "bare": NO_HISTORY,
+    "no-git": _NONE,
+    "no-repo": _NONE,
+    "bare": _NONE,
     "detached": "git: no branch is checked out, so what Memex writes is not committed; memex status has the way out",
     "conflict": "git: conflicts are left to mend, so what Memex writes is not committed",
     "mid-operation": "git: an operation is not finished, so what Memex writes is not committed until it is",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
 from index.model import Scope
-from syncd.commits import NO_HISTORY
 from syncd.coverage import coverage
 from syncd.dropped import MISSING
 from syncd.hooks import HOOKS, find
@@ -148,8 +147,7 @@ class Health:
         parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
         told += [text for text in parts if text]
         told += [text for text in (self._app.steward.remote.unwell,) if text and text not in told]
-        waits = self._app.steward.commits.problem
-        if waits not in ("", NO_HISTORY) and not self._app.follow.unwell:  # who wants no history misses nothing
+        if (waits := self._app.steward.commits.problem) and not self._app.follow.unwell:
             told.append(waits)
         with suppress(Unavailable):  # of the ledger, and that is told
             told += self._app.worker.troubles(time.time_ns() // 1_000_000)
