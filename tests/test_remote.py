@@ -254,7 +254,7 @@ def test_two_pushes_at_the_same_moment_both_arrive(desk):
     faster = desk.bare / "hooks" / "pre-receive"
     faster.parent.mkdir(exist_ok=True)
     faster.write_text(
-        "#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/heads/main refs/heads/faster\nrm -- \"$0\"\n"
+        '#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/heads/main refs/heads/faster\nrm -- "$0"\n'
     )
     faster.chmod(0o755)
     desk.here("ours.md", "ours\n")
