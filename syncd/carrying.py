@@ -18,6 +18,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import fold
 from index.model import Document, Filter, Record
 from index.vertex import Edge
+from syncd.aside import away
 from syncd.audit import Author, authored
 from syncd.commits import Commits
 from syncd.journal import Entry, Journal, Step, Way, written
@@ -25,7 +26,7 @@ from syncd.marks import marks
 from syncd.message import message
 from syncd.moving import relinking
 from syncd.note import FrontmatterError, decode, encode
-from syncd.place import ARCHIVE, REPORTS
+from syncd.place import REPORTS
 from syncd.promotable import Ground
 from syncd.proposals import Proposals
 from syncd.repo import Repo
@@ -247,8 +248,7 @@ class Carrying:
         if marks(decode(raw)).promote:
             raise Conflict(f"{_name(record)} is to be promoted")
         ground = self._ground
-        root = f"{ground.inbox}/{record.workspace}/"
-        stem = f"{ground.inbox}/{ARCHIVE}/{record.workspace}/{record.path.removeprefix(root)}"[: -len(".md")]
+        stem = away(record.path, ground.inbox)[: -len(".md")]
         target, number = f"{stem}.md", 1
         while ground.vault.holds(target):
             number += 1
