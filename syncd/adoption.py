@@ -5,7 +5,6 @@ Law, tested: the lines of the keys that are written change, and no others; what 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
@@ -14,7 +13,6 @@ from index.identity import path_id
 from index.index import Index
 from index.model import Document, Stat
 from syncd.agenda import Agenda
-from syncd.capture import iso
 from syncd.collections import Filing, contested
 from syncd.edits import Edits
 from syncd.entity import settle
@@ -49,9 +47,7 @@ class Adoption:
             self._agenda.again(document.path, BUSY)
         try:
             if document.claimed_id is None and adoptable(document):
-                undated = document.created_at == stat.mtime_ns // 1_000_000
-                dated = {"created_at": iso(document.created_at)} if undated else {}
-                text = edit(text, {"id": str(uuid.uuid4()), **dated})
+                text = edit(text, self._edits.identity(document, stat))
             if document.node:
                 with suppress(Conflict):  # in code that is not closed, or out of ordinals
                     text = settle(text, now=int(time.time() * 1000))

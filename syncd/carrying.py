@@ -25,7 +25,7 @@ from syncd.marks import marks
 from syncd.message import message
 from syncd.moving import relinking
 from syncd.note import FrontmatterError, decode, encode
-from syncd.place import ARCHIVE
+from syncd.place import ARCHIVE, REPORTS
 from syncd.promotable import Ground
 from syncd.proposals import Proposals
 from syncd.repo import Repo
@@ -203,8 +203,10 @@ class Carrying:
             ("Approved-By", entry.by),
             ("Memex-Tool", "consolidation"),
         ]
-        text = message(about["subject"], [step.path for step in steps if step.now], trailers)
-        changes = {step.path: step.after for step in steps}
+        reports = f"{self._ground.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
+        own = [step for step in steps if not step.path.startswith(reports)]
+        text = message(about["subject"], [step.path for step in own if step.now], trailers)
+        changes = {step.path: step.after for step in own}
         with suppress(MemexError):  # it is committed later, with what else Memex wrote
             made = self._commits.commit(changes, text, approved=changes.keys())
             self._journal.note(entry.seq, "done", commit_id=made or "")

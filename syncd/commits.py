@@ -143,7 +143,7 @@ class Commits:
     def look(self) -> tuple[list[Made], Sifted]:
         """What `flushed` would commit now, and what it would not; nothing is changed. Conflict when Git does not allow it."""
         with self._lock:
-            if why := self._hindered():
+            if why := self.hindrance():
                 raise Conflict(why)
             self._gather(self._audit.head.seq)
             with Graft(self._repo, self._folder, self._repo.head()) as graft:
@@ -238,7 +238,7 @@ class Commits:
         """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
         end, pause, races = time.monotonic() + patience_s, PAUSES[0], 0
         while True:
-            why = self._hindered()
+            why = self.hindrance()
             if not why:
                 try:
                     with Graft(self._repo, self._folder, self._repo.head()) as graft:
@@ -255,14 +255,14 @@ class Commits:
                     self.problem = ""
                     return done
             if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
-                self.problem = why
+                self.problem = "" if why == _NONE else why  # of a vault without a history nothing is owed
                 return None
             if why:
                 time.sleep(pause)
                 pause = min(2 * pause, PAUSES[1])
 
-    def _hindered(self) -> str:
-        """Why nothing may be committed now."""
+    def hindrance(self) -> str:
+        """Why nothing may be committed just now."""
         state = self._repo.state()
         return "" if state in _ABLE else _STATES.get(state, _BLOCKED)
 

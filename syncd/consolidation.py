@@ -109,12 +109,13 @@ class Consolidation:
         with self._lock, authored(AUTHOR):
             if self._repo.busy() or not self._ground.vault.present():
                 return {}
-            changed = self._changed()
+            changed = self._changed(self._ground.settings.sync.adopt_s)
             self._proposals.answered(answers(decode(raw) for raw, _ in changed.values()))
             done = self._proposals.carry(stopping)
             if done:
-                self._seen.clear()  # a proposal may stand in several
-                changed |= self._changed()
+                self._seen.clear()  # a proposal may stand in several, and links in all may have been rewritten
+                changed = self._changed(quiet_s=0)
+                self._seen.clear()  # the boxes of those that were not quiet are still to be read
             if changed:
                 self._settle(changed)
             return done
@@ -132,15 +133,15 @@ class Consolidation:
 
     # Boxes
 
-    def _changed(self) -> dict[str, tuple[bytes, object]]:
-        """The reports that are quiet and not as they were when they were last read, with their bytes."""
+    def _changed(self, quiet_s: float) -> dict[str, tuple[bytes, object]]:
+        """The reports that are not as they were when they were last read, and have been quiet so long; with their bytes."""
         vault = self._ground.vault
         found: dict[str, tuple[bytes, object]] = {}
         listed = vault.listing(self.folder).files
         self._seen = {path: stat for path, stat in self._seen.items() if path in listed}
         for path, stat in listed.items():
             age_s = time.time() - stat.mtime_ns / 1e9
-            if self._seen.get(path) == stat or 0 <= age_s < self._ground.settings.sync.adopt_s:
+            if self._seen.get(path) == stat or 0 <= age_s < quiet_s:
                 continue
             with suppress(MemexError):  # gone, or being written: at the next look
                 found[path] = vault.read(path)

@@ -50,7 +50,6 @@ class Dragged:
 
     def __init__(self, ground: Ground, promotions: Promotions, strays: Strays, repo: Repo) -> None:
         self._ground, self._promotions, self._strays, self._repo = ground, promotions, strays, repo
-        self.finished = 0  # since the start
 
     def run(self) -> None:
         """Finish what is quiet."""
@@ -135,7 +134,6 @@ class Dragged:
             text = found.changes.get(drag.stray.new, (b"", drag.text))[1]
             if drag.out and (text != drag.raw or drag.stored or others):
                 self._promotions.settle(_way(drag, text, others, found), by=self._by(drag))
-                self.finished += 1
                 others = {}
             elif text != drag.raw:
                 self._write(drag.stray.new, drag.raw, text)

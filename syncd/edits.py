@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import time
+import uuid
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
@@ -25,6 +26,7 @@ from syncd.collections import contested
 from syncd.ledger import Ledger
 from syncd.note import PropertyValue
 from syncd.repo import Repo
+from syncd.touched import origin
 from syncd.vault import Vault
 
 LOCKED_S: Final = (
@@ -110,6 +112,16 @@ class Edits:
         if document.created_at == stat.mtime_ns // 1_000_000:  # else it would be that of every edit
             stamps = {"created_at": iso(edit.created_at), **stamps}
         return stamps
+
+    def identity(self, document: Document, stat: Stat) -> dict[str, PropertyValue]:
+        """The id of a note that has none, and when it was made if it does not say so.
+
+        Of a note that Git has, from the commit that made it: each device that adopts it then writes the same bytes."""
+        made = origin(self._repo, document.path)
+        id = uuid.uuid5(uuid.NAMESPACE_URL, f"{made.commit} {made.path}") if made else uuid.uuid4()
+        undated = document.created_at == stat.mtime_ns // 1_000_000
+        at = made.at if made else document.created_at
+        return {"id": str(id), **({"created_at": iso(at)} if undated else {})}
 
     def settled(self, path: str) -> None:
         """The note at `path` says it now, or never can."""

@@ -147,11 +147,11 @@ def finish(repo: Repo, state: Path) -> list[str]:
     except FileNotFoundError:
         return []
     _await_git(journal)
+    _unlock(repo, said)
     old, new = said["old"], said["new"]
     if repo.head() != old:
         journal.unlink()  # it was done, or somebody has moved on from there
         return []
-    _unlock(repo, said)
     changes = entries(repo, old, new)
     found = survey(repo, changes)
     if set(found.values()) <= {"old", "other"}:

@@ -168,7 +168,8 @@ class Graft:
         if tree == self._last:
             return ""
         options = ["-p", self._tip] if self._tip else []
-        who = {**self._plain, **self._repo.identity(author)}
+        named = author if any(map(str.isalnum, author)) else "Memex"  # Git takes no name of dots alone, say
+        who = {**self._plain, **self._repo.identity(named)}
         self._tip = self._must("commit-tree", tree, *options, "-F", "-", given=message.encode(), env=who).text
         self._last = tree
         return self._tip

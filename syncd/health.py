@@ -69,6 +69,7 @@ class Health:
             "enrichment": self._app.labels.facts(),
             **self.background(),
             "files": self._app.filing.dropped.facts(),
+            "review": self._app.steward.review.summary(),
             "consolidation": self._consolidation(),
             "promotion": self._promotion(),
             "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),

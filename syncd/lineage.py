@@ -22,6 +22,7 @@ _BY: Final[Mapping[str, By]] = {"mcp": "agent", "rest": "agent", "cli": "owner",
 EDITED: Final = "it was changed by hand since"
 GONE: Final = "it was removed by hand since"
 MOVED: Final = "it was moved by hand since; memex delete removes it"
+PROMOTED: Final = "it was promoted since; memex unpromote brings it back"
 THERE: Final = "another file has its name now"
 
 
@@ -64,7 +65,7 @@ def in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entr
 
 def follows(entry: Entry) -> bool:
     """Whether it was written by the daemon because of what the note said."""
-    return entry.surface == "daemon" and entry.tool in FOLLOWING
+    return entry.surface == "daemon" and entry.tool in FOLLOWING and entry.kind == "update"
 
 
 def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> Way:
@@ -142,5 +143,7 @@ def _told(entry: Entry) -> str:
     """Which write came after those that were to be taken back."""
     if entry.surface == "file":
         return EDITED
+    if entry.tool == "promote":
+        return PROMOTED
     who = entry.name or entry.key or {"cli": "you"}.get(entry.surface, "memex")
     return f"{entry.tool or 'something'} by {who} came after it"

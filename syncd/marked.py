@@ -63,11 +63,13 @@ class Marked:
     def run(self) -> None:
         """Look, if anything has changed since the last time."""
         with authored(AUTHOR):
-            self._promotions.tend()
-            look, sync = self._look, self._ground.sync
-            if not self._ground.settings.promote.marks or not sync.ready.is_set():
+            look, ground = self._look, self._ground
+            if not ground.vault.present():
                 return
-            moment = self._waiting.moment, self._ground.notes.index.generation if look.problems else None
+            self._promotions.tend()
+            if not ground.settings.promote.marks or not ground.sync.ready.is_set():
+                return
+            moment = self._waiting.moment, ground.notes.index.generation if look.problems else None
             if moment == look.moment and not look.again:
                 return
             look.moment, look.again = moment, False
@@ -85,13 +87,13 @@ class Marked:
         plans: list[Plan] = []
         spoken: set[str] = set()
         for record, said in self._waiting.look(lambda one: one.promote or one.promote_problem is not None):
-            if self._restless(record):
-                look.again = True
-                continue
-            if not said.promote:
-                self._say(record, None)
-                continue
             try:
+                if self._restless(record):
+                    look.again = True
+                    continue
+                if not said.promote:
+                    self._say(record, None)
+                    continue
                 plan = self._promotions.planned(
                     record, tool="mark", at=written_at(self._ground, self._repo, record.path), spoken=spoken
                 )
@@ -119,12 +121,10 @@ class Marked:
     def _carried(self, plans: list[Plan], problems: dict[str, str]) -> bool:
         """Carry out what can be; whether something of it is left for another time."""
         left = False
-        for start in range(len(plans)):
-            if self._stopping().is_set():
-                return True
-            (done,) = self._promotions.carry(plans[start : start + 1])
+        outcomes = self._promotions.carry(plans, stopping=self._stopping())
+        for plan, done in zip(plans, outcomes, strict=True):
             if isinstance(done, Problem):
-                problems[plans[start].source] = done.message
+                problems[plan.source] = done.message
             elif isinstance(done, MemexError):
                 log.info("a promotion waits: %s", done.message)
                 left = True

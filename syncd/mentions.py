@@ -5,7 +5,7 @@ Law: pure, and in time linear in the text; what is found is told to a person, wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
@@ -26,17 +26,19 @@ _KINDS: Final = {
     "mermaid": "a Mermaid diagram",
     "query": "a search",
 }
-SHORTEST: Final = 3  # letters of a name from which finding it in an expression says something
 
 
 class Names:
-    """What moved files are called: by path and by name, without `.md`."""
+    """What moved files (old path → new path) were called, without `.md`: by path, and by name if they have another now."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        names = {fold(path).removesuffix(".md") for path in paths}
-        names |= {name.rpartition("/")[2] for name in names}
-        words = sorted((name for name in names if len(name) >= SHORTEST), key=len, reverse=True)
-        self._any = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in words) or r"(?!)")
+    def __init__(self, moved: Mapping[str, str]) -> None:
+        paths = {fold(old).removesuffix(".md"): fold(new).removesuffix(".md") for old, new in moved.items()}
+        names = {_base(old) for old, new in paths.items() if _base(old) != _base(new)}
+        # A name alone may be any word: it counts where a query or an address would name a file.
+        said = [rf"(?<!\w){re.escape(path)}(?!\w)" for path in sorted(paths, key=len, reverse=True)]
+        said += [rf"(?<=[\[\"'/(=]){re.escape(name)}(?!\w)" for name in sorted(names, key=len, reverse=True)]
+        said += [rf"(?<=includes ){re.escape(name)}(?!\w)" for name in names]
+        self._any = re.compile("|".join(said) or r"(?!)")
 
     def within(self, text: str) -> bool:
         """Whether the text says one of them, in whole words."""
@@ -60,3 +62,7 @@ def mentioned(path: str, text: str, names: Names) -> Iterator[str]:
         said = (unquote(address[0].replace("+", " ")) for address in _ADDRESS.finditer(text))
         found |= dict.fromkeys(("an obsidian:// address",) if any(map(names.within, said)) else ())
     yield from found
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
-from index.errors import MemexError
+from index.errors import MemexError, NotFound
 from index.identity import fold
 from syncd.canvas_spots import in_canvas
 from syncd.mentions import Names, mentioned
@@ -70,12 +70,65 @@ def relinking(
     before = Paths(came.get(path, path) for path in files)
     after = Paths(going.get(path, path) for path in files)
 
+    move = Move(moves, before, after, _relative(vault), _privacy(inbox), only_broken=moved)
+    return _relinking(vault, files, move, _Look(vault, texts or {}, came, going))
+
+
+def _privacy(inbox: str) -> Callable[[str, str], bool]:
+    """Whether a note may not say where another one lies: those of a workspace know of their own only."""
+
     def private(source: str, target: str) -> bool:
         here, there = place(source, inbox), place(target, inbox)
         return here.scope == "captures" and (there.scope, there.workspace) != (here.scope, here.workspace)
 
-    move = Move(moves, before, after, _relative(vault), private, only_broken=moved)
-    return _relinking(vault, files, move, _Look(vault, texts or {}, came, going))
+    return private
+
+
+class Walk:
+    """Several moves made one after another, with one look through the vault for all of them.
+
+    What a step changes is what `relinking` would say of it alone, at that time."""
+
+    def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str = INBOX) -> None:
+        files = list(vault.everything())
+        self._vault, self._inbox, self._relative = vault, inbox, _relative(vault)
+        self._before, self._after = Paths(files), Paths(files)
+        leads, names = {lead(path) for path in (*moves, *moves.values())}, Names(moves)
+        self._concerned = {path for path in files if path in moves or self._concerns(path, leads, names)}
+
+    def _concerns(self, path: str, leads: set[str], names: Names) -> bool:
+        """Whether a file may link to one that moves, or name one."""
+        if not _linking(path) or self._vault.ignores(path):
+            return False
+        try:
+            text = decode(self._vault.read(path)[0])
+        except MemexError:
+            return True  # which each step tells
+        return path.endswith(".canvas") or may_lead(text, leads) or any(mentioned(path, text, names))
+
+    def step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> Relinking:
+        """What changes with these moves, from where the files are now. Nothing has moved until it is `made`."""
+        if gone := next((old for old in moves if self._before.at(old) != old), None):
+            raise NotFound(f"nothing was at {gone}")
+        _move(self._after, moves)
+        try:
+            move = Move(moves, self._before, self._after, self._relative, _privacy(self._inbox))
+            return _relinking(self._vault, sorted(self._concerned), move, _Look(self._vault, texts, {}, moves))
+        finally:
+            _move(self._after, {new: old for old, new in moves.items()})
+
+    def made(self, moves: Mapping[str, str]) -> None:
+        """These files are where they were to be."""
+        for paths in (self._before, self._after):
+            _move(paths, moves)
+        self._concerned = {moves.get(path, path) for path in self._concerned}
+
+
+def _move(paths: Paths, moves: Mapping[str, str]) -> None:
+    for old in moves:
+        paths.remove(old)
+    for new in moves.values():
+        paths.add(new)
 
 
 def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> Relinking:

@@ -22,8 +22,8 @@ def operations(commits: Commits) -> dict[str, Operation]:
             made, found = commits.look()
             return {"commits": [asdict(one) for one in made], "kept": _kept(found.kept), "edited": sorted(found.edited)}
         done = commits.flushed()
-        if commits.problem and not done:
-            raise Conflict(commits.problem)
+        if not done and (why := commits.problem or commits.hindrance()):
+            raise Conflict(why)
         return {"commits": [asdict(one) for one in done], "kept": _kept(commits.kept), "edited": sorted(commits.edited)}
 
     return {"commit": commit}

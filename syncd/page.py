@@ -87,6 +87,7 @@ def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
     for label, listed in (("skipped", _skipped(now)), ("to mend", _defects(now))):
         yield from _some(label, listed, few, "`memex status --all`")
     yield from _parts(now)
+    yield from _review(now)
     yield from _consolidation(now, at)
     yield from _some("promotion", _promotion(now), few, "`memex status --all`")
     yield from _some("loose ends", _loose(now), few, "`memex status --all`")
@@ -273,6 +274,16 @@ def _names(told: Mapping[str, Any]) -> list[str]:
 
 def _graph(told: Mapping[str, Any]) -> list[str]:
     return [_many(told[key], key[:-1]) for key in ("nodes", "observations", "relations")] if told.get("nodes") else []
+
+
+def _review(now: Mapping[str, Any]) -> Iterator[Row]:
+    """How many captures wait for their owner."""
+    told = now.get("review") or {}
+    if waiting := told.get("waiting"):
+        words = [f"{_many(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} for your decision: `memex review`"]
+        words += [f"{told['marked']:,} marked for promotion"] if told.get("marked") else []
+        words += [f"{told['problems']:,} can't be promoted as they are"] if told.get("problems") else []
+        yield "inbox", ", ".join(words)
 
 
 def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:

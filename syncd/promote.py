@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
@@ -20,9 +21,10 @@ from syncd.audit import Author, authored
 from syncd.commits import Commits
 from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.message import message
-from syncd.moving import Relinking, relinking
-from syncd.note import FrontmatterError, decode, properties, split
+from syncd.moving import Relinking, Walk, relinking
+from syncd.note import FrontmatterError, decode, encode, properties, split
 from syncd.promotable import Ground, Plan, merged, planned, told
+from syncd.promotion import promoted
 from syncd.repo import Repo
 from syncd.returning import return_of
 from syncd.writing import still
@@ -32,6 +34,8 @@ log = logging.getLogger(__name__)
 TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
 RECENT_MS: Final = 7 * 24 * 3600 * 1000  # so long a commit that Git did not allow is made up for
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
+NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
+AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
 
@@ -43,6 +47,7 @@ class Promotions:
         self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
         self._lock = threading.RLock()
         self._owed = True  # something may be half done, or in no commit yet
+        self._not_before = float("-inf")  # when that is looked at again
 
     # What the owner asks for
 
@@ -70,21 +75,48 @@ class Promotions:
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
     def carry(
-        self, plans: Sequence[Plan], *, by: str = "", progress: Progress | None = None
+        self,
+        plans: Sequence[Plan],
+        *,
+        by: str = "",
+        progress: Progress | None = None,
+        stopping: threading.Event | None = None,
     ) -> list[dict[str, Any] | MemexError]:
-        """Carry these out one after another; what came of each, or what kept it from that."""
+        """Carry these out one after another; what came of each, or what kept it from that. The vault is looked through once."""
         by = by or self.owner()
         done: list[dict[str, Any] | MemexError] = []
+        relinked: set[str] = set()
         with self._lock:
             self.tend()
+            walk = self._walk(plans)
             for plan in plans:
+                if stopping is not None and stopping.is_set():
+                    done.append(Unavailable("the daemon is stopping; the rest is done later"))
+                    continue
                 try:
-                    done.append(self._carried(plan, by))
+                    made = self._gone(self.way(self._renewed(plan) if plan.source in relinked else plan, walk), by)
                 except MemexError as error:
                     done.append(error)
+                else:
+                    done.append(made)
+                    relinked.update(made["relinked"])
+                    if walk is not None:
+                        walk.made(plan.moves)
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
+
+    def _renewed(self, plan: Plan) -> Plan:
+        """The plan for a capture in which a promotion before this one has rewritten links."""
+        raw, _ = self._ground.vault.read(plan.source)
+        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at)))
+
+    def _walk(self, plans: Sequence[Plan]) -> Walk | None:
+        """One look for many; for one alone its own is enough."""
+        if len(plans) < 2:
+            return None
+        moves = {old: new for plan in plans for old, new in plan.moves.items()}
+        return Walk(self._ground.vault, moves, inbox=self._ground.inbox)
 
     def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
@@ -121,7 +153,7 @@ class Promotions:
 
     def tend(self) -> None:
         """Finish what was begun, and commit what could not be committed yet."""
-        if not self._owed:
+        if not self._owed or time.monotonic() < self._not_before:
             return
         with self._lock, authored(AUTHOR):
             self._owed = False
@@ -157,9 +189,14 @@ class Promotions:
 
     # How
 
-    def _carried(self, plan: Plan, by: str) -> dict[str, Any]:
+    def way(self, plan: Plan, walk: Walk | None = None) -> Way:
+        """What is to become of all files that a promotion touches."""
         ground, document = self._ground, plan.document
-        found = relinking(ground.vault, plan.moves, texts={plan.source: plan.text}, inbox=ground.inbox)
+        texts = {plan.source: plan.text}
+        if walk is not None:
+            found = walk.step(plan.moves, texts)
+        else:
+            found = relinking(ground.vault, plan.moves, texts=texts, inbox=ground.inbox)
         steps = steps_of(plan, found)
         about = {
             "title": document.title,
@@ -169,7 +206,7 @@ class Promotions:
             **told(found, [path for path in found.changes if path != plan.source]),
         }
         assert document.claimed_id is not None, "it was planned"
-        return self._gone(Way("promote", document.claimed_id, plan.source, plan.target, steps, about), by)
+        return Way("promote", document.claimed_id, plan.source, plan.target, steps, about)
 
     def _gone(self, way: Way, by: str) -> dict[str, Any]:
         """Go this way, and make it known."""
@@ -195,7 +232,8 @@ class Promotions:
         """Have nothing of it; what can't be taken back just now is so later."""
         try:
             left = self._journal.back(steps)
-            mine = [path for path in left if path != entry.source]
+            others = {entry.source} if self._is(entry) else {entry.source, entry.target}  # theirs, and whole
+            mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine, "why": why}
             self._journal.note(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
         except MemexError as error:
@@ -265,15 +303,17 @@ class Promotions:
         if entry.source not in changes:
             return "", []  # it is there again
         made = self._commits.commit(changes, _message(entry, about), approved=own)
-        if made is None:
-            self._owed = self._commits.on
+        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+            self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        if not made:
+            return "", []
         listed = self._repo.answer(
             "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made
         )
         there = set((listed or "").split("\0"))
-        return made, [path for path in changes if made and path not in own and path not in there]
+        return made, [path for path in changes if path not in own and path not in there]
 
     def _bytes(self, step: Step) -> bytes | None:
         if not step.now or not step.twin:

@@ -77,6 +77,7 @@ class Remote:
         self._alone = threading.RLock()
         self._ended = threading.Event()
         self._asked = False
+        self._owed = (False, False)  # whether a pull and a push were wanted by the last try, which failed
         self._pulled = -float("inf")  # monotonic, as `_due`
         self._sent: str | None = None  # HEAD when the remote was known to have it
         self._due, self._pause, self._failed_at = 0.0, 0.0, ""  # the next try after a failure, and HEAD at that
@@ -95,8 +96,8 @@ class Remote:
         try:
             head, now = self._repo.head() or "", time.monotonic()
             asked, planned = self._asked, self._settings.pull_s
-            pull = asked or bool(planned and now - self._pulled >= planned)
-            push = self._settings.push and head != self._sent
+            pull = asked or self._owed[0] or bool(planned and now - self._pulled >= planned)
+            push = self._owed[1] or (self._settings.push and head != self._sent)
             torn = (self._state / JOURNAL).exists()
             waits = now < self._due and head == self._failed_at and not asked
             if waits or not (pull or push or torn):
@@ -135,7 +136,9 @@ class Remote:
                 outcome = self._synced(pull, push, tell)
             except MemexError as error:
                 self._failed(error)
+                self._owed = pull, push
                 raise
+            self._owed = (False, False)
             self.problem = self.unwell = ""
             self._due = self._pause = 0.0
             return outcome
@@ -146,7 +149,8 @@ class Remote:
         self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
         self._times["failed_at"] = _now()
         if error.message != self.problem:
-            log.warning("the vault and its remote were not brought together: %s", error.message)
+            why = error.message if isinstance(error, Unavailable) else error.code  # the others name notes
+            log.warning("the vault and its remote were not brought together: %s", why)
         self.problem = error.message
         self.unwell = UNWELL["diverged"] if isinstance(error, Parked) else UNREACHED
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from index.encoders.familiar import places
 from index.errors import Conflict, MemexError, NotFound, Unavailable
@@ -75,6 +75,7 @@ class Review:
         self._learnt: Learnt | None = None
         self._looked: dict[str, tuple[str, int, float]] = {}  # path → what it said, by which habits, and when
         self._moment: object = None  # of the inbox, when nothing was left to do
+        self._counted: tuple[object, dict[str, int]] = (None, {})  # the moment of the summary, and it
 
     # What waits
 
@@ -85,12 +86,16 @@ class Review:
 
     def summary(self) -> dict[str, int]:
         """How many captures wait, how many of them are marked for promotion, and how many can't be promoted as they are."""
-        found = [marks for _, marks in self.waiting()]
-        return {
-            "waiting": len(found),
-            "marked": sum(marks.promote for marks in found),
-            "problems": sum(marks.promote_problem is not None for marks in found),
-        }
+        moment = self._waiting.moment
+        if self._counted[0] != moment:
+            found = [marks for _, marks in self.waiting()]
+            told = {
+                "waiting": len(found),
+                "marked": sum(marks.promote for marks in found),
+                "problems": sum(marks.promote_problem is not None for marks in found),
+            }
+            self._counted = moment, told
+        return dict(self._counted[1])
 
     def suggestions(self, record: Record) -> Suggestions:
         """What may become of one capture, with what speaks for it, as things stand now."""
@@ -148,9 +153,12 @@ class Review:
                 break
             try:
                 done = self._given(record)
-            except (Conflict, NotFound, Unavailable, FrontmatterError) as error:
-                log.info("suggestions for a capture are put off: %s", error)
+            except (Conflict, NotFound, Unavailable) as error:
+                log.info("suggestions for a capture are put off: %s", error.message)
                 done = None
+            except FrontmatterError as error:  # until it is edited
+                log.info("a capture can't be given suggestions: %s", error)
+                done = self._seen(record, self._habits())
             left |= done is None
             written += bool(done)
             if time.monotonic() - begun > RUN_S:
@@ -182,8 +190,7 @@ class Review:
             return None
         learnt = self._habits()
         if not steady(before):
-            self._looked[record.path] = said(record), learnt.generation, time.monotonic()
-            return False
+            return self._seen(record, learnt)
         text = decode(raw)
         own = {key.casefold(): value for key, value in properties_of(split(text)[0]).items()}
         found = self._suggested(record, before, learnt)
@@ -193,8 +200,13 @@ class Review:
         after = self._edited(text, changes, before, stat)
         if after is not None and encode(after) != raw and not self._written(record, before, encode(after), stat):
             return None
-        self._looked[record.path] = said(record), learnt.generation, time.monotonic()
+        self._seen(record, learnt)
         return after is not None and encode(after) != raw
+
+    def _seen(self, record: Record, learnt: Learnt) -> bool:
+        """Remember that there is nothing to do for a capture until it, or the vault, has changed; False."""
+        self._looked[record.path] = said(record), learnt.generation, time.monotonic()
+        return False
 
     def _edited(self, text: str, changes: Mapping[str, PropertyValue], before: Document, stat: Stat) -> str | None:
         """The note with these properties; without the suggestions where an agent could tell that they are there."""
@@ -297,14 +309,3 @@ def _called(record: Record, title: str) -> bool:
 
 def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def shown(found: Mapping[str, Any]) -> str:
-    """The line of a status or report on what waits; "" when nothing does."""
-    count = found["waiting"]
-    if not count:
-        return ""
-    more = [f"{found['marked']:,} of them marked for promotion"] if found["marked"] else []
-    more += [f"{found['problems']:,} can't be promoted as they are"] if found["problems"] else []
-    told = f"{count:,} capture{'s wait' if count > 1 else ' waits'} for your decision"
-    return ", ".join([told, *more])

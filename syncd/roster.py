@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
-COMMITS_S = 5.0  # between two looks whether what was written is quiet
+COMMITS_S = 10.0  # between two looks whether what was written is quiet
 HOUR_S = 3600.0
 REMOTE = "remote"  # the job that pulls and pushes
 TICKS_S = 60.0  # between two looks at the boxes of reports: a folder is listed

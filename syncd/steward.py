@@ -120,11 +120,10 @@ def steward(app: App) -> Steward:
 
 
 def _found(app: App, name: str) -> Record | None:
-    """The document of that id, or at that path, wherever in the vault it lies."""
-    for slot in app.shelf.slots.values():
-        if record := slot.index.record(name) or slot.index.at(name):
-            return record
-    return None
+    """The document at that path, or of that id, wherever in the vault it lies; agents may choose ids, not paths."""
+    indexes = [slot.index for slot in app.shelf.slots.values()]
+    there = next(filter(None, (index.at(name) for index in indexes)), None)
+    return there or next(filter(None, (index.record(name) for index in indexes)), None)
 
 
 def _indexed(app: App, paths: Collection[str]) -> None:

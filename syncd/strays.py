@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,7 @@ from syncd.place import place
 from syncd.promotable import Ground
 
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # so long a note that has gone may turn up elsewhere
+MANY: Final = 500  # changed notes from which all are compared, which costs less then
 _NAME: Final = "stray:"  # in the ledger, before the id
 
 
@@ -34,13 +35,26 @@ class Stray:
     since: int  # epoch ms: when it was noticed
 
 
-def _ringing(bell: threading.Event) -> Callable[[Collection[str] | None], None]:
-    """What a slot tells of changes: the event, and nothing that leads to the vault proper, as agents hold a slot too."""
+class _Bell:
+    """What a slot tells of changes. It leads nowhere, as agents hold the slot of the captures too."""
 
-    def told(_: Collection[str] | None) -> None:
-        bell.set()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._paths: set[str] | None = None  # None: all may have changed
 
-    return told
+    def told(self, paths: Collection[str] | None) -> None:
+        """These have changed."""
+        with self._lock:
+            if paths is None:
+                self._paths = None
+            elif self._paths is not None:
+                self._paths.update(paths)
+
+    def heard(self) -> set[str] | None:
+        """What has changed since this was asked last."""
+        with self._lock:
+            paths, self._paths = self._paths, set()
+        return paths
 
 
 class Strays:
@@ -48,28 +62,28 @@ class Strays:
 
     def __init__(self, ground: Ground, ledger: Ledger, audit: Audit) -> None:
         self._ground, self._ledger, self._audit = ground, ledger, audit
-        self._changed = threading.Event()
         self._first = True
-        self._where = self._now()
+        self._where: dict[str, str] = self._now()  # id → where its note was at the last look
         rows = ledger.rows("SELECT name, value FROM tended WHERE name LIKE ?", (f"{_NAME}%",))
         self._left: dict[str, tuple[str, int]] = {name[len(_NAME) :]: tuple(json.loads(value)) for name, value in rows}
-        for slot in (ground.captures, ground.notes):
-            slot.told.append(_ringing(self._changed))
+        self._bells = (_Bell(), _Bell())
+        for slot, bell in zip((ground.captures, ground.notes), self._bells, strict=True):
+            slot.told.append(bell.told)
 
     def look(self) -> list[Stray]:
         """Those that are elsewhere now, and not dealt with yet."""
+        heard = [bell.heard() for bell in self._bells]
+        changed = set().union(*(paths or () for paths in heard))
+        if changed or None in heard:
+            self._compare(None if None in heard or len(changed) > MANY else changed)
         if self._first and self._ground.sync.ready.is_set():
             self._first = False
             self._recall()
-        if self._changed.is_set():
-            self._changed.clear()
-            self._compare()
-        if not self._left:
-            return []
         now, strays, gone = time.time_ns() // 1_000_000, [], []
         for id, (old, since) in self._left.items():
-            new = self._found(id)
-            if new == old or (new is None and now - since > KEPT_MS) or self._there(old):
+            if id not in self._where:
+                gone += [id] if now - since > KEPT_MS else []
+            elif (new := self._found(id)) == old or self._there(old):
                 gone.append(id)
             elif new is not None:
                 strays.append(Stray(id, old, new, since))
@@ -87,14 +101,17 @@ class Strays:
 
     # How
 
-    def _now(self) -> dict[str, str]:
-        """Where each note is that says its id; of a note of the vault proper and a capture the capture counts."""
-        return {**_claimed(self._ground.notes.index), **_claimed(self._ground.captures.index)}
+    def _now(self, paths: Collection[str] | None = None) -> dict[str, str]:
+        """Where each note is that says its id, of those at `paths`; of a note and a capture the capture counts."""
+        return {**_claimed(self._ground.notes.index, paths), **_claimed(self._ground.captures.index, paths)}
 
-    def _compare(self) -> None:
+    def _compare(self, changed: Collection[str] | None) -> None:
         """Notice what is no longer where it was at the last look."""
-        now = self._now()
-        gone = []
+        now, gone = self._now(changed), []
+        if changed is not None:
+            affected = now.keys() | {id for id, path in self._where.items() if path in changed}
+            claimed = {id: self._claimant(id) for id in affected}
+            now = {id: path for id, path in {**self._where, **claimed}.items() if path is not None}
         for id, path in self._where.items():
             if now.get(id) == path or id in self._left or not self._inbox(path, now.get(id)):
                 continue
@@ -103,12 +120,20 @@ class Strays:
                     continue  # a copy elsewhere, or it has another id by now
             except Unavailable:
                 now[id] = path  # nobody knows: it is looked at again
-                self._changed.set()
+                self._bells[0].told([path])
                 continue
             if not self._ours(path):
                 gone.append((id, path))
         self._where = now
         self._keep(gone)
+
+    def _claimant(self, id: str) -> str | None:
+        """Where the note of this id is, as the index has it: where it was, if one of several is there still."""
+        for slot in (self._ground.captures, self._ground.notes):
+            if paths := slot.index.claiming(id):
+                was = self._where.get(id)
+                return was if was in paths else paths[0]
+        return None
 
     def _inbox(self, *paths: str | None) -> bool:
         return any(path is not None and self._capture(path) for path in paths)
@@ -155,5 +180,9 @@ class Strays:
                     self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (_NAME + id, json.dumps(value)))
 
 
-def _claimed(index: Index) -> dict[str, str]:
-    return {entry.id: path for path, entry in index.manifest.copy().items() if entry.id != path_id(path)}
+def _claimed(index: Index, paths: Collection[str] | None) -> dict[str, str]:
+    if paths is None:
+        entries = list(index.manifest.copy().items())
+    else:
+        entries = [(path, entry) for path in paths if (entry := index.manifest.get(path))]
+    return {entry.id: path for path, entry in entries if entry.id != path_id(path)}

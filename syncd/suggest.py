@@ -38,7 +38,7 @@ DAILY: Final = 0.6  # share of notes named for a day from which a folder is one 
 
 # Folders that a person keeps apart from their notes, as they are mostly called.
 _ASIDE: Final = re.compile(
-    r"(?<![^\W_])(?:templates?|archived?|archives|attachments?|assets|trash|daily(?:[ _-]?notes?)?|inbox)(?![^\W_])"
+    r"(?<![^\W_])(?:templates?|archived?|archives|attachments?|assets|trash|daily(?:[ _-]?notes?|(?=/|\Z))|inbox)(?![^\W_])"
     r"|归档|歸檔|存档|模板|附件|日记|日記|テンプレート|アーカイブ|添付",
     re.IGNORECASE,
 )

@@ -40,6 +40,18 @@ def touches(repo: Repo, path: str) -> list[Touch]:
     return list(_read((told or "").split("\0")))
 
 
+def origin(repo: Repo, path: str) -> Touch | None:
+    """The commit that made the note which is at `path`; None when HEAD has none there."""
+    first = None
+    for touch in touches(repo, path):
+        if not touch.after.strip("0"):
+            break  # another note, which had the name before
+        first = touch
+        if not touch.before.strip("0"):
+            break
+    return first
+
+
 def _read(words: list[str]) -> Iterator[Touch]:
     at, commit = 0, ("", 0, "", "")
     while at < len(words):

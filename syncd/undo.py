@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from index.errors import Conflict, MemexError, NotFound
+from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.audit import AUTHOR, Audit, authored
 from syncd.chain import Entry
@@ -20,14 +20,11 @@ from syncd.place import place
 from syncd.vault import Vault
 
 KEPT_NO_MORE: Final = "what it was before is not kept any more (git.past_days, git.past_mb)"
-PROMOTED: Final = "it is in your own notes by now, which nothing here touches"
+OUTSIDE: Final = "it is in your own notes by now, which nothing here touches"
 UNHOUSED: Final = "its workspace is gone"
 UNREADABLE: Final = "it can't be read or written just now"
 JUST_NOW: Final = "it was changed just now"
-ELSEWHERE: Final = {  # commands with a way back of their own
-    "promote": "memex unpromote",
-    "unpromote": "memex promote",
-}
+OWN_WAY: Final = "memex unpromote brings back what was promoted, memex review what was set aside"
 
 Told = Callable[[int, int, str], None]
 
@@ -94,22 +91,27 @@ class Undo:
     def call(self, name: str) -> tuple[list[Entry], str]:
         """The writes of the last call on a note that stand, by its id or path, or of a call by its own id; and the note's path.
 
-        Raises NotFound where there is none, and Conflict where another command takes it back."""
+        Raises NotFound where there is none, and Conflict for what was done to the vault proper too."""
         entries, _ = self._history.entries(name)
         if not entries:
-            found = [entry for entry in self._audit.found(-1, request=name) if entry.kind in WRITES]
-            if not found:
-                raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path, and no call that id")
-            return found, ""
+            return self._inside(self._audit.found(-1, request=name), name), ""
         last = last_call(entries)
         if last is None:
             raise NotFound(
                 "no agent and no command has written this note, or all of it is taken back; memex log shows it"
             )
-        if last.surface == "cli" and last.tool in ELSEWHERE:
-            raise Conflict(f"the last that was done to it is taken back by `{ELSEWHERE[last.tool]} {last.id}`")
-        same = [one for one in self._audit.found(-1, request=last.request) if _author(one) == _author(last)]
-        return [one for one in same if one.kind in WRITES] if last.request else [last], last.path
+        same = self._audit.found(-1, request=last.request) if last.request else [last]
+        return self._inside([one for one in same if _author(one) == _author(last)], name), last.path
+
+    @staticmethod
+    def _inside(call: Sequence[Entry], name: str) -> list[Entry]:
+        """The writes of a call, all of which must lie in workspaces."""
+        found = [entry for entry in call if entry.kind in WRITES]
+        if not found:
+            raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path, and no call that id")
+        if not all(entry.workspace for entry in found):
+            raise Conflict(f"`{found[0].tool}` was the last that was done, and it has a way back of its own: {OWN_WAY}")
+        return found
 
     # What becomes of it
 
@@ -123,7 +125,8 @@ class Undo:
             homes.setdefault(self._home(path, numbers), set()).add(path)
         spaces = self._workspaces()
         steps = [step for home, paths in homes.items() for step in self._steps(home, paths, numbers, spaces)]
-        return sorted(steps, key=lambda step: (step.path == last, step.order))
+        end = self._home(last, numbers) if last else ""
+        return sorted(steps, key=lambda step: (step.path == end, step.order))
 
     def carried_out(self, steps: Sequence[Step], told: Told) -> Undone:
         """Do it, and have what changed indexed."""
@@ -166,10 +169,13 @@ class Undo:
         elif step.then:
             with self._history.past.opened(step.then) as source:
                 if source is None:
-                    raise Conflict(KEPT_NO_MORE)
+                    raise Unavailable(KEPT_NO_MORE, retryable=False)
                 vault.put_file(step.path, source, step.then)
         else:
-            with vault.without(step.path, vault.measured(step.path)):
+            was = vault.measured(step.path)
+            if was.digest != step.now:
+                raise Conflict(JUST_NOW)
+            with vault.without(step.path, was):
                 pass
 
     def _home(self, path: str, wanted: Collection[int]) -> str:
@@ -210,7 +216,7 @@ class Undo:
         """The note as it was before that write (None: it was not there, or is no note), or why it can't be so again."""
         where = place(home, self._inbox)
         if where.scope != "captures":
-            return None, PROMOTED
+            return None, OUTSIDE
         if not first.before:
             return None, "" if first.path == home else MOVED
         if where.workspace not in spaces:

@@ -22,6 +22,7 @@ _SILENT: Final = ("http.lowSpeedLimit=1", "http.lowSpeedTime=30", "credential.in
 _OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
 # Empty, not absent: then no window opens on somebody's screen either.
 _UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+_CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push arrived while ours was taken
 _SAID: Final = 400  # characters of what Git said
 
 
@@ -63,7 +64,8 @@ def push(repo: Repo, tied: Tie, tip: str, *, limit_s: float, stop: threading.Eve
     if not done.late and not done.code:
         return True
     refused = [line for line in done.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]
-    if not done.late and any("\t[rejected]" in line for line in refused):
+    crossed = any(words in done.said for words in _CROSSED)
+    if not done.late and (crossed or any("\t[rejected]" in line for line in refused)):
         return False
     if refused:
         why = redacted(refused[0].rpartition("\t")[2])

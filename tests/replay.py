@@ -23,6 +23,8 @@ LEFT = replace(PROMPT, adopt_s=3600.0)  # nothing is written into notes meanwhil
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("MEMEX_DATA") or ROOT.parent / "shared/data")
 KINDS = {"edit": 45, "new": 12, "delete": 6, "rename": 16, "folder": 6, "swap": 5, "case": 3, "many": 7}
+LOOKED = 40  # notes whose passages are compared after each commit
+LARGE = 500  # notes of a folder, beyond which it is not renamed: that would be all that a replay does
 LEAST = 20  # notes, below which none is deleted
 
 
@@ -31,7 +33,9 @@ def git(folder: Path, *words: str) -> str:
     name = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false", "-c", "gc.auto=0")
     command = ["git", "-C", str(folder), *name, "-c", "core.quotepath=off", *words]
     environ = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    return subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(command, env=environ, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
 
 
 class Author:
@@ -99,8 +103,8 @@ class Author:
             note.write_bytes(two)
             other.write_bytes(one)
         elif kind == "folder":
-            top = note.parent if note.parent != self.folder else None
-            if top:
+            top = note.parent
+            if top != self.folder and sum(one.is_relative_to(top) for one in notes) <= LARGE:
                 top.rename(top.with_name(f"{top.name[:40]} {self.number}"))
         else:
             for one in dice.sample(notes, min(len(notes), dice.randint(10, 40))):
@@ -124,8 +128,8 @@ class Live:
         if hooks:
             install(self.world.app.repo.hooks_folder(), HOOKS, self.world.state)
 
-    def goes(self, commit: str, how: str) -> tuple[float, set[str]]:
-        """Go to a commit by `git HOW`; the seconds until all that it touched was indexed, and what that was."""
+    def goes(self, commit: str, how: str) -> tuple[float, float, set[str]]:
+        """Go to a commit by `git HOW`: the seconds until what it brought was indexed, and until all that it touched was; that."""
         vault = self.world.vault
         git(vault, "fetch", "-q", "origin")
         touched = set(filter(None, git(vault, "diff", "-z", "--no-renames", "--name-only", "HEAD", commit).split("\0")))
@@ -133,13 +137,19 @@ class Live:
         begun = time.monotonic()
         words = ("merge", "-q", "--ff-only", commit) if how == "merge" else ("checkout", "-q", "--detach", commit)
         git(vault, *words)
-        wrong = touched
+        brought = {path for path in touched if (vault / path).exists()}
+        found = self._until(brought, begun)
+        return found, self._until(touched, begun), touched
+
+    def _until(self, paths: set[str], begun: float) -> float:
+        """The seconds from then until the index has of these what the files hold."""
+        wrong = paths
         while wrong := {path for path in wrong if not self.true(path)} or {
-            path for path in touched if not self.true(path)
+            path for path in paths if not self.true(path)
         }:
             assert time.monotonic() < begun + WITHIN, sorted(wrong)
             time.sleep(0.02)
-        return time.monotonic() - begun, touched
+        return time.monotonic() - begun
 
     def true(self, path: str) -> bool:
         """Whether the index has of this path what the file holds."""
@@ -155,7 +165,7 @@ class Live:
         }
         there = {path: _sha(self.world.vault / path) for path in self.files()}
         found = [f"digest of {path}" for path in known.keys() | there.keys() if known.get(path) != there.get(path)]
-        for path in sorted(touched & there.keys()):
+        for path in sorted(touched & there.keys())[:LOOKED]:
             index = self.world.app.shelf.slots[place(path).scope].index
             raw, stat = self.world.app.vault.read(path)
             (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from syncd import commits as commits_module
-from syncd.commits import Commits
+from index.errors import Conflict
+from syncd.audit import Author, taken_back
 from syncd.sift import IGNORED, MARKERS, NESTED, SECRET, STAGED
-from tests.committing import CHAT, CODE, DAEMON, Rig, git
+from tests.committing import CHAT, DAEMON, Rig, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -177,8 +178,6 @@ def test_a_secret_an_unfinished_merge_and_what_is_ignored_stay_local(rig):
 
 
 def test_a_stored_file_stays_local_with_a_note_that_holds_its_secret(rig):
-    import hashlib
-
     digest = hashlib.sha256(b"\0binary").hexdigest()
     rig.agent("Captures/default/Files/k.pdf", b"\0binary")
     rig.agent(A, f"---\nfile_sha256: {digest}\n---\n{TOKEN}\n")
@@ -192,8 +191,6 @@ def test_large_files_are_committed_and_deleted(rig, tmp_path):
     rig.files.max_bytes = 1000
     source = tmp_path / "large"
     source.write_bytes(os.urandom(50_000))
-    import hashlib
-
     rig.files.put_file("Captures/default/Files/l.bin", source, hashlib.sha256(source.read_bytes()).hexdigest())
     assert rig.commits.flush() == 1
     assert rig.held("Captures/default/Files/l.bin") == source.read_bytes()
@@ -245,7 +242,7 @@ def test_nothing_is_committed_without_a_branch(rig):
     rig.agent(A, "one\n")
     assert rig.commits.flush() == 0
     assert "no branch is checked out" in rig.commits.problem
-    with pytest.raises(commits_module.Conflict, match="no branch"):
+    with pytest.raises(Conflict, match="no branch"):
         rig.commits.look()
     rig.git("switch", "-q", "main")
     assert rig.commits.flush() == 1
@@ -445,8 +442,6 @@ def test_filters_are_run_and_their_files_known_again(rig, tmp_path):
 
 
 def test_pointers_to_large_files_are_known_again(rig):
-    import hashlib
-
     script = "import sys, hashlib; d = sys.stdin.buffer.read(); print('version https://git-lfs.github.com/spec/v1\\noid sha256:' + hashlib.sha256(d).hexdigest() + '\\nsize', len(d))"
     rig.git("config", "filter.lfs.clean", f'{sys.executable} -c "{script}"')
     rig.git("config", "filter.lfs.smudge", "/bin/false")
@@ -508,12 +503,13 @@ def test_a_sparse_checkout_with_a_sparse_index(rig):
     assert not (rig.vault / "Away/Deep/0.md").exists()
 
 
-@pytest.mark.parametrize("option", ["core.splitIndex", "core.untrackedCache", "index.skipHash", "core.fsmonitor"])
-def test_other_kinds_of_index(rig, option):
-    rig.git("config", option, "true")
-    rig.git("update-index", "--refresh")
+def test_other_kinds_of_index(rig):
+    for option in ("core.splitIndex", "core.untrackedCache", "index.skipHash", "core.fsmonitor"):
+        rig.git("config", option, "true")
+    rig.git("update-index", "--refresh", "--split-index")
     rig.agent(A, "one\n")
     assert rig.commits.flush() == 1
+    rig.git("config", "core.fsmonitor", "false")
     assert rig.status() == []
 
 
@@ -615,13 +611,51 @@ def test_the_end_of_the_daemon_waits_for_nobody(rig):
 
 def test_a_write_that_came_to_nothing_is_not_committed(rig):
     rig.agent(A, "one\n")
-    from syncd.audit import Change, taken_back
-
     taken_back(lambda: rig.files.remove(A))
     assert rig.commits.flush() == 0
-    entry = rig.audit.last(A)
-    assert entry.kind == "undone"
-    assert isinstance(rig.commits, Commits)
-    assert Change
-    assert isinstance(rig.vault, Path)
-    assert CODE
+    assert rig.audit.last(A).kind == "undone"
+
+
+def test_a_disk_that_is_full_changes_nothing(rig):
+    path, head = "Captures/default/Files/x.bin", rig.git("rev-parse", "HEAD")
+    rig.agent(path, os.urandom(65_500))
+    was = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most, why in ((65_536, "Git failed"), (30_000, "File too large")):  # of Git's objects; of the private tree
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, was[1]))
+        try:
+            assert rig.commits.flush() == 0
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, was)
+        assert why in rig.commits.problem
+        assert rig.git("rev-parse", "HEAD") == head
+        assert rig.status() == [f"?? {path}"]
+    assert rig.commits.flush() == 1
+    rig.git("fsck", "--strict")
+
+
+def test_a_vault_inside_another_work_tree_is_committed_by_nobody(tmp_path):
+    rig = made(tmp_path)
+    shutil.rmtree(rig.vault / ".git")
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "commit", "-qm", "begin", "--allow-empty")
+    rig.agent(A, "one\n")
+    assert (rig.commits.flush(), rig.commits.flushed(), rig.commits.problem) == (0, [], "")
+    assert (rig.commits.commit({A: b"one\n"}, "no"), rig.commits.problem) == (None, "")
+    assert "no history" in rig.commits.hindrance()
+    assert git(tmp_path, "log", "--format=%s").split() == ["begin"]
+    rig.close()
+
+
+def test_a_key_may_have_any_name(rig):
+    names = {
+        "...": "Memex",
+        "<>": "Memex",
+        "Ada <ada@example.org>": "Ada ada@example.org",
+        "-x": "-x",
+        "\u05d0": "\u05d0",
+    }
+    for number, name in enumerate(names):
+        rig.agent(f"Captures/default/{number}.md", "one\n", Author("mcp", "capture_thought", "k9", name))
+    assert rig.commits.flush() == len(names)
+    shown = rig.git("log", "-5", "--format=%an|%ae|%(trailers:key=Memex-Key,valueonly,separator=)").splitlines()
+    assert sorted(shown) == sorted(f"{author}|memex@localhost|{name}" for name, author in names.items())

@@ -107,6 +107,35 @@ def test_a_copy_is_no_promotion(world):
     assert text(world, "Heron copy.md") == CAPTURE
 
 
+def test_a_copy_whose_capture_a_person_then_removes_was_a_slow_drag(world):
+    (world.vault / "Birds").mkdir()
+    shutil.copy(world.vault / "Captures/default/Heron.md", world.vault / "Birds/Heron.md")
+    look(world)
+    assert text(world, "Birds/Heron.md") == CAPTURE
+    (world.vault / "Captures/default/Heron.md").unlink()
+    look(world)
+    assert "promoted_at" in text(world, "Birds/Heron.md")
+
+
+def test_a_drag_is_finished_later_when_somebody_writes_to_it_meanwhile(world, monkeypatch):
+    drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
+    world.run()
+    settle, edited = world.app.steward.promotions.settle, CAPTURE.replace("The heron", "A heron")
+
+    def meanwhile(way, *, by):
+        world.write("Birds/Heron.md", edited)
+        return settle(way, by=by)
+
+    monkeypatch.setattr(world.app.steward.promotions, "settle", meanwhile)
+    world.app.steward.dragged.run()
+    assert text(world, "Birds/Heron.md") == edited
+    assert text(world, "Daily/Today.md").startswith("Saw [[Captures/default/Heron|one]]"), "nothing was done"
+    monkeypatch.undo()
+    look(world)
+    assert "promoted_at" in text(world, "Birds/Heron.md")
+    assert "A heron" in text(world, "Birds/Heron.md")
+
+
 def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
     shutil.copy(world.vault / "Captures/default/Heron.md", world.vault / "Heron copy.md")
     look(world)

@@ -8,10 +8,11 @@ import subprocess
 
 import pytest
 
-from index.errors import InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.cli import code
+from syncd.lineage import PROMOTED
 from syncd.touched import touches
-from tests.test_undo import by, capture, delete, space, undo, update
+from tests.test_undo import capture, delete, space, undo, update
 from tests.world import World, answering
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -203,15 +204,20 @@ def test_it_asks_before_it_takes_many_back(world, memex, monkeypatch):
     assert space(world).recent() == []
 
 
+def test_an_undo_is_committed_like_any_write(world):
+    capture(world, "one")
+    assert world.app.steward.commits.flush() == 1
+    undo(world)
+    assert world.app.steward.commits.flush() == 1
+    assert world.git("ls-files") == ""
+    assert world.git("status", "--porcelain") == ""
+
+
 def test_a_promotion_is_left_to_its_own_way_back(world):
     kept = capture(world, "one")
-    file = world.vault / kept.path
-    raw = file.read_bytes()
-    import hashlib
-
-    with by(key="", tool="promote", surface="cli"):
-        world.app.vault.replace(kept.path, raw + b"x", digest=hashlib.sha256(raw).hexdigest())
-    from index.errors import Conflict
-
+    (told,) = world.app.operations["promote"]({"ids": [kept.id], "to": "Notes"}, lambda _: None)["promoted"]
     with pytest.raises(Conflict, match="memex unpromote"):
         undo(world, kept.id)
+    assert [one["reason"] for one in undo(world)["skipped"]] == [PROMOTED]
+    assert (world.vault / told["target"]).exists()
+    assert ("create", "claude") in whats(log(world, told["target"]))

@@ -8,6 +8,7 @@ from syncd.chain import Entry
 from syncd.lineage import (
     EDITED,
     GONE,
+    PROMOTED,
     THERE,
     Writer,
     created_by,
@@ -31,7 +32,9 @@ def entry(seq, who, before, after):
         "b": ("rest", "update", "bob"),
         "c": ("cli", "updatenote", ""),
         "d": ("daemon", "adoption", ""),
-        "p": ("daemon", "promotion", ""),
+        "p": ("daemon", "consolidation", ""),
+        "q": ("daemon", "promote", ""),
+        "r": ("daemon", "review", ""),
         "h": ("file", "", ""),
         "u": ("cli", "undo", ""),
         "x": ("mcp", "update", "ann"),
@@ -90,7 +93,11 @@ def test_what_stands(given, taken, stands):
         pytest.param(["a,,1", "a,1,2"], "2", {1}, None, [], [1], "update by ann came after it", id="not the last"),
         pytest.param(["a,,1", "d,1,2"], "2", {1}, 1, [1], [], "", id="a stamp goes along"),
         pytest.param(["a,,1", "d,9,2"], "2", {1}, None, [], [1], EDITED, id="a stamp of an edit ends it"),
-        pytest.param(["a,,1", "p,1,2"], "2", {1}, None, [], [1], "promotion by memex came after it", id="a decision"),
+        pytest.param(
+            ["a,,1", "p,1,2"], "2", {1}, None, [], [1], "consolidation by memex came after it", id="a decision"
+        ),
+        pytest.param(["h,,1", "a,1,2", "q,2,"], "", {2}, None, [], [2], PROMOTED, id="promoted"),
+        pytest.param(["h,,1", "a,1,2", "r,2,"], "", {2}, None, [], [2], "review by memex came after it", id="archived"),
         pytest.param(["a,,1", "c,1,2"], "2", {1}, None, [], [1], "updatenote by you came after it", id="a command"),
         pytest.param(["a,,1", "h,1,2"], "2", {1}, None, [], [1], EDITED, id="an edit that was seen"),
         pytest.param(["a,,1", "a,9,2"], "2", {1, 2}, 2, [2], [1], EDITED, id="an edit between"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
-from syncd.moving import relinking
+from syncd.moving import Walk, relinking
 from syncd.vault import Vault
 
 
@@ -122,3 +123,42 @@ def test_once_moved_only_links_that_lead_nowhere_are_mended(filled):
     )
     found = relinking(vault, {"Captures/default/Foo.md": "Notes/Foo.md"}, moved=True)
     assert after(found) == {"Home.md": "[[Notes/Foo]] [[Notes/Foo]]"}
+
+
+def test_a_word_of_a_query_that_happens_to_be_a_name_is_not_told(filled):
+    vault = filled(
+        **{
+            "a/Task.md": "",
+            "Q.md": '```dataview\nTASK FROM "b"\n```\n',
+            "R.md": "```dataview\nLIST FROM [[Task]]\n```\n",
+        }
+    )
+    assert relinking(vault, {"a/Task.md": "b/Task.md"}).mentions == (), "its name still leads there"
+    assert relinking(vault, {"a/Task.md": "b/Chore.md"}).mentions == (("R.md", "a Dataview query"),)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_step_of_a_walk_is_what_would_be_said_of_it_alone(filled, tmp_path, seed):
+    chance = random.Random(seed)
+    paths = [f"{folder}/{name}.md" for folder in ("Captures/w", "a", "a/b", "c") for name in ("One", "Two", "Three")]
+    paths = chance.sample(paths, 9)
+
+    def link(source):
+        target = chance.choice(paths)
+        short, up = target.rpartition("/")[2][:-3], "../" * source.count("/")
+        forms = (f"[[{short}]]", f"[[{target[:-3]}|x]]", f"![[{target}#h]]", f"[x]({up}{target})", f"[[{up}{target}]]")
+        return chance.choice(forms)
+
+    vault = filled(**{path: " ".join(link(path) for _ in range(4)) + "\n" for path in paths})
+    moves = {old: f"new/{number}/{old.rpartition('/')[2]}" for number, old in enumerate(chance.sample(paths, 4))}
+    walk = Walk(vault, moves)
+    for old, new in moves.items():
+        text = (tmp_path / old).read_bytes().replace(b"\n", b" edited\n")
+        walk.step({old: f"{new}.md"}, {old: text})  # which comes to nothing
+        step, alone = walk.step({old: new}, {old: text}), relinking(vault, {old: new}, texts={old: text})
+        assert (dict(step.changes), sorted(step.lost)) == (dict(alone.changes), sorted(alone.lost))
+        for path, (_, raw) in step.changes.items():
+            (tmp_path / path).write_bytes(raw)
+        (tmp_path / new).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / old).rename(tmp_path / new)
+        walk.made({old: new})

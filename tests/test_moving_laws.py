@@ -141,7 +141,7 @@ def compared(before, after, moves):
             assert now[3] == moves.get(was[3], was[3]), (was, now)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(vaults())
 def test_every_link_leads_where_it_led_and_nothing_else_changes(drawn):
     files, moves, texts = drawn
@@ -163,6 +163,44 @@ def test_every_link_leads_where_it_led_and_nothing_else_changes(drawn):
         compared(followed(text, path, before, files), followed(decode(now), new, after, came), moves)
         if path.endswith(".md"):
             assert blank(decode(now)) == blank(text)
+
+
+def plain(source, path, *, stays):
+    """The plain forms of a link: those that any way back writes again, unless it goes by the root, where a path is a name."""
+    bare = path.removesuffix(".md")
+    near = os.path.relpath(bare, str(Path(source).parent))
+    near = near if near.startswith("../") else f"./{near}"
+    forms = [f"[[{bare.rpartition('/')[2]}]]", f"[[{bare}|x]]", f"![[/{path}]]", f"[t](<{path}#H>)"]
+    return [*forms, f"[[{near}]]"] if stays else forms  # else a way by many folders up may lead there still
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_the_way_back_gives_the_same_bytes_where_links_are_plain(dice):
+    files = [f"{dice.choice(['', 'a/', 'a/b/', 'c d/'])}N{number}.md" for number in range(6)]
+    moves = {
+        path: f"{dice.choice(['a/', 'new/x/', 'c d/'])}{path.rpartition('/')[2]}" for path in dice.sample(files, 3)
+    }
+    moves = {old: new for old, new in moves.items() if old != new}
+    texts = {
+        path: "\n".join(form for other in files for form in dice.sample(plain(path, other, stays=path not in moves), 2))
+        for path in files
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for path, text in texts.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(encode(text))
+        vault = Vault(root)
+        for going in (moves, {new: old for old, new in moves.items()}):
+            found = relinking(vault, going)
+            for path, (_, now) in found.changes.items():
+                (root / path).write_bytes(now)
+            for old, new in going.items():
+                (root / new).parent.mkdir(parents=True, exist_ok=True)
+                (root / old).rename(root / new)
+        vault.close()
+        assert {path: decode((root / path).read_bytes()) for path in files} == texts
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the real vaults")

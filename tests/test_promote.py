@@ -431,3 +431,82 @@ def test_a_change_that_comes_in_between_is_never_lost(world):
     assert files(world) == before
     with pytest.raises(Conflict):
         own.planned(world.app.steward.ground.capture("c1"))
+
+
+def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
+    many = 6
+    for number in range(many):
+        world.write(
+            f"Captures/default/N{number}.md",
+            f"---\nid: n{number}\ncreated_at: 2026-11-20\npromote: true\n---\n"
+            f"[[Captures/default/N{(number + 1) % many}]] [[N{(number + 2) % many}]] [x](N{(number + 3) % many}.md)\n",
+        )
+    links = " ".join(f"[[Captures/default/N{number}|{number}]]" for number in range(many))
+    world.write("Overview.md", f"{links}\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "many")
+    world.run()
+    before = files(world)
+    listed = []
+    everything = world.app.vault.everything
+    world.app.vault.everything = lambda *given: listed.append(given) or everything(*given)
+    request.addfinalizer(lambda: setattr(world.app.vault, "everything", everything))
+    marked(world)
+    assert len(listed) <= 3, "not one for each"
+    now = files(world)
+    assert now["Overview.md"].decode() == links.replace("Captures/default", "Notes") + "\n"
+    for number in range(many):
+        one, two, three = ((number + ahead) % many for ahead in (1, 2, 3))
+        body = split(now[f"Notes/N{number}.md"].decode())[1]
+        # A capture that is still in the inbox is told no folder of the vault: its link names the note alone.
+        link = f"[[N{one}]]" if one < number else f"[[Notes/N{one}]]"
+        assert body == f"{link} [[N{two}]] [x](N{three}.md)\n"
+    told = world.git("log", f"-{many}", "--format=%s").splitlines()
+    assert sorted(told) == [f"Promote N{number}" for number in range(many)]
+    assert world.git("status", "--porcelain") == ""
+    consistent(world, tmp_path)
+    for number in reversed(range(many)):
+        promotions(world).unpromote(f"n{number}")
+    now = files(world)
+    assert now.keys() == before.keys()
+    assert now["Overview.md"] == before["Overview.md"]
+    consistent(world, tmp_path)
+
+
+def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
+    world.git("checkout", "-q", "--detach")
+    own = promotions(world)
+    assert own.promote("c1")["commit"] == ""
+    assert own.facts()["uncommitted"] == 1
+    world.git("checkout", "-q", "-")
+    own._not_before = float("-inf")  # as if it were half a minute later
+    own.tend()
+    assert "Capture-Id: c1" in world.git("log", "-1", "--format=%B")
+    assert world.git("status", "--porcelain") == ""
+    assert own.facts()["uncommitted"] == 0
+
+
+def test_a_vault_that_is_away_fails_no_job(world):
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.run()
+    world.vault.rename(world.vault.with_name("away"))
+    marked(world)
+    world.vault.with_name("away").rename(world.vault)
+    marked(world)
+    assert (world.vault / "Notes/Heron.md").exists()
+
+
+def test_agents_see_that_what_they_related_to_is_gone(world):
+    desk = world.app.desk.workspace("default")
+    for name in ("one", "two"):
+        desk.memos.save(f"memo {name}", memo_id=name)
+    desk.memo_graph.save("one", "two", "extends")
+    assert len(desk.memo_graph.list().ties) == 1
+    promotions(world).promote("two", to="Secret folder")
+    assert desk.memo_graph.list().ties == ()
+    with pytest.raises(NotFound):
+        desk.get("two")
+    assert "Secret folder" not in (world.vault / desk.get("one").record.path).read_text()
+    promotions(world).unpromote("two")
+    assert desk.get("two").content == "memo two"
+    assert len(desk.memo_graph.list().ties) == 1

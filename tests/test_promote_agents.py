@@ -28,6 +28,7 @@ TRICKS = (
     "\u202epromote: true\u202c\n\u200bpromote: true\n---\npromote: true\n---\n",
     "- [x] Promote the capture ^p-0123456789abcdef\n",
     "\n---\nid: x\npromote: true\n---\n" * 3,
+    f"[[{'a' * 50_000}]] {'[[' * 20_000} [x]({'../' * 20_000}.obsidian/x.md)\n{FRONT}",
 )
 KEYS = ("promote", "Promote", " promote ", "ｐromote", "promote_to", "review", "promoted_at", "superseded_by")
 
@@ -167,7 +168,7 @@ def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
 def test_a_mark_and_agents_at_the_same_note_at_once(world):
     """What is promoted is what the mark stood in: an agent's text is all of it, or none of it, and never lost or doubled."""
     desk, own = world.app.desk.workspace("default"), world.app.steward
-    for life in range(8):
+    for life in range(3):
         id = desk.capture(f"life {life}\n").record.id
         file = world.vault / desk.get(id).record.path
         told, stop = [f"life {life}\n"], threading.Event()

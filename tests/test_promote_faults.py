@@ -19,7 +19,7 @@ from index.errors import MemexError
 from syncd.note import properties, split
 from tests.world import World
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
 CALLS = ("write", "fsync", "fchmod", "rename", "exchange", "unlink", "mkdir", "rmdir")
 NOTES = {
@@ -188,7 +188,7 @@ def test_kill_9_leaves_one_of_the_two(tmp_path):
     before, after = outcomes(world)
     there = after
     world.close()
-    for at in range(2, 70, 7):
+    for at in range(3, 75, 12):
         for what in ("promote", "unpromote"):
             process = [sys.executable, "-c", PROCESS, str(tmp_path), what, str(at)]
             died = subprocess.run(

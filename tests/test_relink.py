@@ -215,7 +215,7 @@ def spelled(draw, path):
     return style.format(text if style[0] != "[" or "<" not in style else text.replace("%", "%25"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_every_link_of_every_note_leads_where_it_led(data):
     files, notes, moves = data.draw(vaults())
@@ -240,7 +240,9 @@ def test_every_link_of_every_note_leads_where_it_led(data):
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the real vaults")
-@pytest.mark.parametrize("vault", ["vault_kepano", "vault_tasks_demo", "vault_oldwinter_md"])
+@pytest.mark.parametrize(
+    "vault", ["vault_kepano", "vault_tasks_demo", pytest.param("vault_oldwinter_md", marks=pytest.mark.slow)]
+)
 def test_a_folder_of_a_real_vault_moves_and_every_link_goes_along(vault):
     root = DATA / vault
     files = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]

@@ -248,6 +248,20 @@ def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk
     assert "theirs.md" in desk.files()
 
 
+def test_two_pushes_at_the_same_moment_both_arrive(desk):
+    desk.there("theirs.md", "theirs\n", push=False)
+    run(desk.clone, "push", "-q", "origin", "HEAD:refs/heads/faster")
+    faster = desk.bare / "hooks" / "pre-receive"
+    faster.parent.mkdir(exist_ok=True)
+    faster.write_text(
+        '#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/heads/main refs/heads/faster\nrm -- "$0"\n'
+    )
+    faster.chmod(0o755)
+    desk.here("ours.md", "ours\n")
+    assert desk.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert desk.head() == desk.head(desk.bare, "main")
+
+
 @pytest.mark.parametrize("later", [True, False])
 def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(desk, later):
     desk.here("ok.md", f"the vault proper is the person's own: {SECRET}\n")
@@ -377,7 +391,10 @@ FAILURES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", FAILURES)
+OFTEN = ("it is down", "it hangs", "it tells a secret")
+
+
+@pytest.mark.parametrize("how", [pytest.param(how, marks=() if how in OFTEN else pytest.mark.slow) for how in FAILURES])
 def test_a_remote_that_fails_costs_its_time_and_no_more(tmp_path, how):
     desk = Desk(tmp_path, timeout_s=1.0)
     script, says = FAILURES[how]
@@ -550,6 +567,24 @@ def test_with_the_setting_what_is_committed_is_pushed(desk):
     assert desk.remote.facts()["pushed_at"] == sent
 
 
+def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(desk, monkeypatch):
+    now = [1_000.0]
+    monkeypatch.setattr(remote, "time", clock(now))
+    away = desk.bare.with_name("away")
+    desk.here("ours.md", "ours\n")
+    desk.there("theirs.md", "theirs\n")
+    desk.bare.rename(away)
+    with pytest.raises(Unavailable):
+        desk.remote.sync()
+    away.rename(desk.bare)
+    desk.remote.tick()
+    assert desk.remote.problem
+    now[0] += 60
+    desk.remote.tick()
+    assert (desk.remote.problem, desk.head(desk.bare, "main")) == ("", desk.head())
+    assert "theirs.md" in desk.files()
+
+
 def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(desk):
     run(desk.vault, "remote", "remove", "origin")
     desk.remote.rung()
@@ -561,7 +596,9 @@ def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(de
 # What comes in
 
 
-@pytest.mark.parametrize("name", [".git", "..", ".GIT", ".g\u200cit", "git~1"])
+@pytest.mark.parametrize(
+    "name", [".git", "..", *(pytest.param(name, marks=pytest.mark.slow) for name in (".GIT", ".g\u200cit", "git~1"))]
+)
 def test_a_tree_that_leads_out_of_the_vault_is_refused(desk, name):
     evil = desk.clone
     blob = (

@@ -33,10 +33,10 @@ def replayed(folder, notes, commits, *, seed, hooks, every):
                 commit = author.step()
                 how = "checkout" if number % 3 == 0 else "merge"
                 if before and number % 10 == 0:  # back to where it was, and forth again
-                    _, touched = live.goes(author.dice.choice(before), "checkout")
+                    *_, touched = live.goes(author.dice.choice(before[-15:]), "checkout")
                     true(live, touched, number)
                     how = "checkout"
-                took, touched = live.goes(commit, how)
+                _, took, touched = live.goes(commit, how)
                 true(live, touched, number)
                 seconds.append(took)
                 before.append(commit)

@@ -62,7 +62,7 @@ pieces = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(
     st.lists(tags, min_size=1, max_size=5),
     styles,

@@ -233,6 +233,16 @@ def test_a_name_that_looks_like_a_secret_is_never_told(alone):
     assert name not in (world.vault / path).read_text()
 
 
+def test_properties_without_lines_of_their_own_are_left_alone(world):
+    path = world.write(
+        "Captures/default/Flow.md", "---\n{id: flow, created_at: 2026-11-20T10:00:00Z}\n---\nSimmer potatoes.\n"
+    )
+    before = path.read_bytes()
+    assert reviewed(world) == 0
+    assert path.read_bytes() == before
+    assert world.app.steward.review._moment is not None  # nothing is left for the next run
+
+
 def test_the_table_is_kept_until_a_person_changes_it(world):
     table = world.vault / "Captures/Review.base"
     reviewed(world)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.identity import path_id
+from syncd.marks import PERSONS, persons
+from syncd.note import split
 from tests.rim import client, run, running
 from tests.world import until
 
@@ -60,7 +63,21 @@ OUTSIDE = {
     f"Diary/{TITLE}.md": f"{word('garden')}\n",
     "Diary/Shared.md": f"---\nid: {ID}\n---\n{SHARED}",
 }
-SECRETS = sorted(set(re.findall(r"xq\w+zy", json.dumps(OUTSIDE))))
+# What Memex itself keeps for the owner, and notes of which suggestions speak.
+KEPT = {
+    **notes("Captures/Archive/work/", "archived"),
+    "Captures/Review.base": f"views: [] # {word('table')}\n",
+    f"Captures/Reports/{word('canvasreport')}.canvas": f'{{"nodes": [{{"text": "{word("cluster")}"}}]}}',
+    f"{word('folder')}/Kin/{word('kinname')}.md": f"---\ntags: [{word('kintag')}]\naliases: [Kept]\n---\nA capture about a safe. {word('kinbody')}\n",
+    f"{word('folder')}/Kin/{word('kinother')}.md": f"---\ntags: [{word('kintag')}]\n---\nAnother text about a safe, and a capture.\n",
+}
+# What stands in a capture for its owner alone; in every spelling that some program takes for the key.
+OWNERS = {
+    "promote_to": word("promoteto"), "review": word("review"), "promote_problem": word("problem"),
+    "suggested_folder": word("sugfolder"), "suggested_tags": [word("sugtag")], "suggested_links": [f"[[{word('suglink')}]]"],
+    "suggested_similar": [f"[[{word('sugsimilar')}|duplicate: {word('sugshown')}]]"], "Promoted_At": word("promotedat"),
+}  # fmt: skip
+SECRETS = sorted(set(re.findall(r"xq\w+?zy", json.dumps([OUTSIDE, KEPT, OWNERS], ensure_ascii=False))))
 
 
 @dataclass
@@ -164,6 +181,9 @@ PLACES = [  # for source_path
     "../../Diary/Shared.md",
     "/Diary/Shared.md",
     "Captures/Reports/x.md",
+    "Captures/Archive/work/Gone.md",
+    "../Archive/work/Gone.md",
+    "../Review.base",
     "..",
     "Link.md",
     f"Linked/{TITLE}.md",
@@ -182,6 +202,7 @@ def every_route(probe, key):
         answer = probe.rest("POST", "/capture", key=key, json=sent)
         if answer.status_code == 200:
             made.append(answer.json()["id"])
+    tended(probe.rim.world)  # what was just captured is given suggestions
     for sent in SEARCHES:
         probe.rest("POST", "/search", key=key, json=sent)
     for sent in LISTS:
@@ -337,13 +358,37 @@ def outside(rim):
     return {path: raw for path, raw in rim.files().items() if not inside.match(path)}, folders
 
 
+def set_aside(world, *, secrets):
+    """A capture that its owner has archived; without the secrets it never was."""
+    if secrets:
+        front = f"id: gone\ncreated_at: {NOW}\nreview: dismissed\ntitle: {word('dismissedtitle')}"
+        world.write("Captures/work/Gone.md", f"---\n{front}\n---\nThe safe is opened with {word('dismissed')}.\n")
+
+
+def tended(world):
+    """What the daemon does for its owner now and then, now."""
+    steward = world.app.steward
+    world.app.sync.run()
+    steward.archive.run()
+    steward.review.run()
+    steward.consolidation.run(threading.Event())
+    world.app.sync.run()
+
+
 def probed(folder: Path, key: str, *, secrets: bool):
     """All that a key of this reach can learn of a vault, and whether anything beyond its workspaces changed."""
 
     def fill(world):
-        for path, text in OUTSIDE.items() if secrets else ():
+        for path, text in {**OUTSIDE, **KEPT}.items() if secrets else ():
             world.write(path, text)
-        world.write("Captures/work/Kept.md", f"---\nid: {ID[::-1]}\ncreated_at: {NOW}\n---\nA capture about a safe.\n")
+        own = "".join(f"{key}: {json.dumps(value)}\n" for key, value in OWNERS.items()) if secrets else ""
+        world.write(
+            "Captures/work/Kept.md", f"---\nid: {ID[::-1]}\ncreated_at: {NOW}\n{own}---\nA capture about a safe.\n"
+        )
+        world.write(
+            "Captures/work/Waits.md", f"---\nid: waits\ncreated_at: {NOW}\n---\nAnother capture, Kept about a safe.\n"
+        )
+        set_aside(world, secrets=secrets)
         for name in ("Diary", "Captures/Reports"):
             (world.vault / name).mkdir(parents=True, exist_ok=True)
         (world.vault / "Captures/work/Link.md").symlink_to(f"../../Diary/{TITLE}.md")
@@ -354,6 +399,11 @@ def probed(folder: Path, key: str, *, secrets: bool):
         if secrets:
             told = rim.world.found("the safe is opened with", scope="all", limit=50)
             assert len([path for path in told if path in OUTSIDE]) >= 4  # the owner does find them
+        tended(rim.world)
+        if secrets:
+            said = (rim.world.vault / "Captures/work/Waits.md").read_text()
+            assert all(word(kind) in said for kind in ("folder", "kintag", "kinname"))  # there is something to be told
+            assert (rim.world.vault / "Captures/Archive/work/Gone.md").is_file()
         before = outside(rim)
         every_method(probe, key)
         every_route(probe, key)
@@ -370,6 +420,56 @@ def test_law_1_captures_only(tmp_path):
     bare = probed(tmp_path / "bare", "work", secrets=False)
     for one, other in zip(full.told(), bare.told(), strict=True):
         assert one == other
+
+
+SPELLINGS = (str, str.upper, str.title, lambda key: f" {key} ", lambda key: key.replace("o", "\uff4f"))
+
+
+def test_no_agent_sets_a_key_that_is_its_owner_s(tmp_path):
+    """By no field, in no spelling, and by no text: neither of a note nor of a file."""
+    with running(tmp_path) as rim:
+        asked = 0
+        for key in sorted(PERSONS):
+            front = f"---\n{key}: true\n---\n"
+            for spelt in dict.fromkeys(spell(key) for spell in SPELLINGS):
+                answer = rim.rest(
+                    "POST", "/capture", key="work", json={"content": f"{spelt} x", "metadata": {spelt: True}}
+                )
+                assert answer.status_code == 400, spelt
+                asked += 1
+            made = rim.rest("POST", "/capture", key="work", json={"content": f"{front}A text about {key}."}).json()[
+                "id"
+            ]
+            sent = {"text": f"{front}Another text about {key}."}
+            assert rim.rest("PATCH", f"/api/v1/notes/{made}", key="work", json=sent).status_code == 200
+            _ended(
+                rim,
+                rim.rest("POST", "/api/v1/jobs", key="work", json={"text": f"{front}A third.", "title": key}).json()[
+                    "job_id"
+                ],
+            )
+            file = {"file": (f"{key}.md", f"{front}A file about {key}.".encode())}
+            _ended(rim, rim.rest("POST", "/api/v1/jobs", key="work", files=file).json()["job_id"])
+
+        async def saved():
+            async with client(rim, key="work") as mcp:
+                for key in sorted(PERSONS):
+                    answer = await mcp.call_tool(
+                        "memory_save", {"text": f"A memo, {key}.", "metadata": {key.upper(): True}}
+                    )
+                    assert answer.is_error, key
+
+        run(saved())
+        rim.world.app.sync.run()
+        notes = [path for path in rim.files() if path.startswith("Captures/") and path.endswith(".md")]
+        assert len(notes) >= 3 * len(PERSONS)
+        for path in notes:
+            said = persons(split((rim.world.vault / path).read_text())[0])
+            assert said in ({}, {"promote": [False]}), path
+        steward = rim.world.app.steward
+        steward.marked.run()
+        steward.archive.run()
+        assert all(path in rim.files() for path in notes)
 
 
 @pytest.mark.slow

@@ -93,7 +93,7 @@ noise = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     st.permutations([A, B, C]), st.tuples(noise, noise, noise, noise), st.sampled_from(["\n", "\r\n", "\r"]), st.data()
 )

@@ -365,9 +365,9 @@ WORK = [
     (Story.delete, 2),
     (Story.commit, 8),
     (Story.sync, 12),
-    (Story.offline, 1.5),
+    (Story.offline, 3),
     (Story.online, 3),
-    (Story.kill, 0.7),
+    (Story.kill, 4),
     (Story.start, 6),
 ]
 
@@ -393,7 +393,7 @@ def told(tmp_path, monkeypatch, steps, seed):
 
 
 def test_two_devices_lose_nothing_and_come_to_the_same_files(tmp_path, monkeypatch):
-    told(tmp_path, monkeypatch, 60, random.randrange(1 << 30))
+    told(tmp_path, monkeypatch, 45, random.randrange(1 << 30))
 
 
 @pytest.mark.slow

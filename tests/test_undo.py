@@ -11,7 +11,7 @@ from index.errors import NotFound
 from syncd.audit import Author, authored
 from syncd.lineage import EDITED, GONE, MOVED, THERE
 from syncd.newnode import NewNode
-from syncd.undo import JUST_NOW, KEPT_NO_MORE, PROMOTED, UNHOUSED
+from syncd.undo import JUST_NOW, KEPT_NO_MORE, OUTSIDE, UNHOUSED
 from tests.world import World
 
 NUMBERS = iter(range(10**9))
@@ -239,7 +239,7 @@ def test_a_note_that_is_in_the_vault_proper_now_is_not_touched(world):
     (world.vault / kept.path).rename(world.vault / "Mine.md")
     world.run()
     told = undo(world)
-    assert (told["done"], reasons(told)) == ([], {"Mine.md": PROMOTED})
+    assert (told["done"], reasons(told)) == ([], {"Mine.md": OUTSIDE})
     assert (world.vault / "Mine.md").exists()
 
 
@@ -305,3 +305,24 @@ def test_a_note_of_a_person_is_told_as_one(world):
 def writers(world, record, name="default"):
     there = space(world, name)
     return tuple(one and (one.by, one.key, one.tool) for one in there.writers(there.record(record.id)))
+
+
+def test_a_stored_file_comes_and_goes_with_its_bytes_and_never_over_a_person_s(world, tmp_path):
+    vault, source, path = world.app.vault, tmp_path / "given.pdf", "Captures/default/Files/given.pdf"
+    source.write_bytes(b"%PDF" + bytes(10_000_000))  # larger than any note
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    with by(tool="kb_upload_finish"):
+        vault.put_file(path, source, digest)
+    with by(tool="delete_thought"), vault.without(path, vault.measured(path)):
+        pass
+    assert [one["did"] for one in undo(world, path)["done"]] == ["brought back"]
+    assert (world.vault / path).read_bytes() == source.read_bytes()
+    taking = world.app.steward.undo
+    steps = taking.planned(taking.since(0))
+    world.write(path, "mine")
+    made = taking.carried_out(steps, lambda *_: None)
+    assert [step.reason for step in made.skipped] == [JUST_NOW]
+    assert reasons(undo(world)) == {path: EDITED}
+    (world.vault / path).write_bytes(source.read_bytes())
+    assert [one["did"] for one in undo(world, path)["done"]] == ["removed"]
+    assert inbox(world) == {}

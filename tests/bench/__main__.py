@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import audit, consolidate, convert, graph, kb, move, replay, retrieval, speed, suggest, week
+from tests.bench import audit, consolidate, convert, git, graph, kb, move, replay, retrieval, speed, suggest, week
 from tests.bench.measure import ROOT, Row
 
 DATA = Path(os.environ.get("MEMEX_DATA", ROOT.parent / "shared/data"))
@@ -22,6 +22,7 @@ def groups(work: Path, data: Path) -> dict[str, Callable[[], Iterator[Row]]]:
     return {
         "tokens": lambda: speed.tokens(work),
         "audit": lambda: audit.audit(work),
+        "git": lambda: git.git(work),
         "convert": lambda: convert.convert(work),
         "move": lambda: move.move(work),
         "first": lambda: speed.first_index(work),
