@@ -255,7 +255,7 @@ class Commits:
                     self.problem = ""
                     return done
             if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
-                self.problem = "" if why == NO_HISTORY else why  # of a vault without a history nothing is owed
+                self.problem = "" if why == _NONE else why  # of a vault without a history nothing is owed
                 return None
             if why:
                 time.sleep(pause)
