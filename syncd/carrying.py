@@ -208,8 +208,11 @@ class Carrying:
         own = [step for step in steps if not step.path.startswith(reports)]
         text = message(about["subject"], [step.path for step in own if step.now], trailers)
         changes = {step.path: step.after for step in own}
+        moved = [
+            step.path for step in own if step.before is None or step.after is None
+        ]  # as they are; else edits stay out
         with suppress(MemexError):  # it is committed later, with what else Memex wrote
-            made = self._commits.commit(changes, text, approved=changes.keys())
+            made = self._commits.commit(changes, text, approved=moved)
             self._journal.note(entry.seq, "done", commit_id=made or "")
 
     def _both(self, given: Mapping[str, Any]) -> tuple[tuple[Record, bytes, Document], tuple[Record, bytes, Document]]:
