@@ -18,6 +18,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import fold
 from index.model import Document, Filter, Record
 from index.vertex import Edge
+from syncd.aside import away
 from syncd.audit import Author, authored
 from syncd.commits import Commits
 from syncd.journal import Entry, Journal, Step, Way, written
@@ -25,7 +26,7 @@ from syncd.marks import marks
 from syncd.message import message
 from syncd.moving import relinking
 from syncd.note import FrontmatterError, decode, encode
-from syncd.place import ARCHIVE, REPORTS
+from syncd.place import REPORTS
 from syncd.promotable import Ground
 from syncd.proposals import Proposals
 from syncd.repo import Repo
@@ -207,8 +208,11 @@ class Carrying:
         own = [step for step in steps if not step.path.startswith(reports)]
         text = message(about["subject"], [step.path for step in own if step.now], trailers)
         changes = {step.path: step.after for step in own}
+        moved = [
+            step.path for step in own if step.before is None or step.after is None
+        ]  # as they are; else edits stay out
         with suppress(MemexError):  # it is committed later, with what else Memex wrote
-            made = self._commits.commit(changes, text, approved=changes.keys())
+            made = self._commits.commit(changes, text, approved=moved)
             self._journal.note(entry.seq, "done", commit_id=made or "")
 
     def _both(self, given: Mapping[str, Any]) -> tuple[tuple[Record, bytes, Document], tuple[Record, bytes, Document]]:
@@ -247,8 +251,7 @@ class Carrying:
         if marks(decode(raw)).promote:
             raise Conflict(f"{_name(record)} is to be promoted")
         ground = self._ground
-        root = f"{ground.inbox}/{record.workspace}/"
-        stem = f"{ground.inbox}/{ARCHIVE}/{record.workspace}/{record.path.removeprefix(root)}"[: -len(".md")]
+        stem = away(record.path, ground.inbox)[: -len(".md")]
         target, number = f"{stem}.md", 1
         while ground.vault.holds(target):
             number += 1

@@ -217,9 +217,11 @@ def _differing(one: Claim, other: Claim) -> list[tuple[Value, Value]]:
 
 
 def _equal(one: Value, other: Value) -> bool:
-    if one.kind == "date":  # a year that one of them leaves out
+    if one.kind == "date":  # a year or a day that one of them leaves out
         (a, _, year), (b, _, its_year) = one.value.partition(" "), other.value.partition(" ")
-        return a == b and (year == its_year or not year or not its_year)
+        (month, _, day), (its_month, _, its_day) = a.partition("-"), b.partition("-")
+        same = month == its_month and (day == its_day or "0" in (day, its_day))
+        return same and (year == its_year or not year or not its_year)
     return one.value == other.value
 
 

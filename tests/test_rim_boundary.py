@@ -413,6 +413,7 @@ def probed(folder: Path, key: str, *, secrets: bool):
     return probe
 
 
+@pytest.mark.timeout(900)  # some thousand calls, twice
 def test_law_1_captures_only(tmp_path):
     """No route and no tool returns a byte of a note outside the inbox, or lets such a note make a difference."""
     full = probed(tmp_path / "full", "work", secrets=True)

@@ -10,10 +10,15 @@ from __future__ import annotations
 import random
 import re
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
+
+import psutil
 
 from index.encoders.familiar import places
 from syncd import consolidating
@@ -24,6 +29,7 @@ from syncd.synonyms import synonyms
 from tests.bench.measure import Row
 from tests.bench.speed import fresh
 from tests.bench.vaults import DEMO
+from tests.fakes import FakeEncoder, fake_embedder
 
 PLANTED = Path(__file__).parent / "planted"
 BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -177,8 +183,51 @@ def tags(half: str) -> Row:
     return Row(f"tag-merge, {half}", "precision >= 0.9", figure, right >= 0.9 * len(proposed), f"{len(uses)} tags")
 
 
+def cost(work: Path, count: int) -> Row:
+    """What it takes to look through so many notes of some twenty topics each, every thirtieth captured once more."""
+    vault, state = fresh(work, f"consolidate-{count}")
+    dice, words = random.Random(count), sorted(places(), key=places().__getitem__)[:20_000]
+    often = list(accumulate(1 / (10 + place) for place in range(len(words))))
+    topics = [dice.sample(words[500:], 30) for _ in range(count // 20)]
+    text = ""
+    for n in range(count):
+        topic = topics[n // 20]
+        if n % 30 or not text:
+            text = " ".join(
+                " ".join(dice.choice(topic) if dice.random() < 0.35 else w for w in dice.choices(words, cum_weights=often, k=10)).capitalize() + "."
+                for _ in range(dice.randint(4, 12))
+            )  # fmt: skip
+        folder = vault / f"Captures/default/{n % 100:02}"
+        folder.mkdir(exist_ok=True)
+        head = f"id: g{n}\ncreated_at: {BEGIN + timedelta(minutes=n):%Y-%m-%dT%H:%M:%S.000Z}\ntags: [{topic[0]}, {topic[1]}]"
+        (folder / f"{topic[2].title()} {n}.md").write_text(f"---\n{head}\n---\n{text}\n", "utf-8")
+    with App(Settings(vault=VaultSettings(path=vault), state=state), embedder=fake_embedder(FakeEncoder(384))) as app:
+        app.sync.run(accept=True)
+        me, peak, done = psutil.Process(), [0], threading.Event()
+        base = me.memory_info().rss
+
+        def watch() -> None:
+            while not done.wait(0.05):
+                peak[0] = max(peak[0], me.memory_info().rss)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        begun, used = time.monotonic(), time.process_time()
+        found = consolidating.look(app, "default")
+        wall, cpu = time.monotonic() - begun, time.process_time() - used
+        done.set()
+        watching.join()
+    more = (peak[0] - base) / 1e6
+    figure = f"{wall:.0f} s ({cpu:.0f} s of CPU), {more:.0f} MB above the base"
+    met = cpu <= 120 and more <= 600 if count == 50_000 else None
+    target = "<= 120 s, <= 600 MB" if count == 50_000 else ""
+    return Row(f"looking through {count:,} notes", target, figure, met, f"{found.of['duplicates']} copies found")
+
+
 def consolidate(work: Path) -> Iterator[Row]:
     """All of it."""
-    for half in ("dev", "held"):
+    for half in ("dev", "held", "later"):
         yield from judged(work, half)
         yield tags(half)
+    for count in (1_000, 10_000, 50_000):
+        yield cost(work, count)
