@@ -26,6 +26,12 @@ WORDS: Mapping[str, str] = {
     "delete": "deleted",
     "moved": "moved",
     "edit": "changed by hand",
+    "promote": "promoted",
+    "unpromote": "brought back",
+    "merge": "appended",
+    "dismiss": "dismissed",
+    "expire": "expired",
+    "unarchive": "brought back",
 }
 
 
@@ -116,12 +122,16 @@ def timeline(found: Mapping[str, Any], zone: tzinfo | None, *, color: bool) -> s
 def _cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> tuple[str, ...]:
     at = datetime.fromtimestamp(event["at"] / 1000, zone).strftime("%Y-%m-%d %H:%M:%S")
     moved = f"{render.line(event['source'], 200)} → {render.line(event['path'], 200)}" if event["source"] else ""
-    if event["commit"]:
-        name = render.painted(event["commit"][:10], render.YELLOW, color)
-        return at, f"commit {name}", render.line(event["author"], 40), render.line(event["subject"], 80), moved
+    name = f"commit {render.painted(event['commit'][:10], render.YELLOW, color)}" if event["commit"] else ""
+    if event["what"] == "commit":
+        return at, name, render.line(event["author"], 40), render.line(event["subject"], 80), moved
+    if event["author"]:
+        how = "" if event["tool"] == event["what"] else f" ({render.line(event['tool'], 40)})"
+        what = render.painted(WORDS[event["what"]], render.BOLD, color)
+        return at, f"{what} by {render.line(event['author'], 40)}{how}", moved, name
     what = f"{WORDS[event['what']]}{' (taken back)' if event['undone'] else ''}"
     who = "" if event["what"] == "edit" else render.line(event["key"] or event["surface"], 40)
-    call = render.painted(event["request"], render.DIM, color)
+    call = render.painted(f"call {event['request']}", render.DIM, color) if event["request"] else ""
     return at, render.painted(what, render.BOLD, color), who, render.line(event["tool"], 40), call, moved
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -18,6 +19,8 @@ from index.identity import path_id
 from index.model import Record
 from syncd.audit import Audit
 from syncd.chain import Entry
+from syncd.journal import Entry as Passage
+from syncd.journal import Journal
 from syncd.lineage import WRITES, in_force
 from syncd.past import Past
 from syncd.repo import Repo
@@ -35,7 +38,7 @@ class Event:
     """Something that happened to a note. `before` and `after` are what it held; None = that is not known any more."""
 
     at: int  # epoch milliseconds
-    what: str  # create, update, delete, moved; edit: by hand; commit
+    what: str  # create, update, delete, moved; edit: by hand; commit; else the kind of a move, as promote
     path: str
     surface: str = ""  # mcp, rest, cli, daemon, file; "" for a commit
     tool: str = ""
@@ -44,7 +47,7 @@ class Event:
     entry: int = 0  # its number in the audit log
     undone: bool = False  # it was taken back since
     commit: str = ""
-    author: str = ""  # of the commit
+    author: str = ""  # of the commit; of a move, who wanted it
     subject: str = ""
     source: str = ""  # where it was before, if it was moved
     before: str | None = None  # sha256, or the name of Git's blob; "" = no file
@@ -55,10 +58,17 @@ class History:
     """What is known of the past of a vault's notes. `found` tells the document of an id or path that there is now."""
 
     def __init__(
-        self, audit: Audit, vault: Vault, past: Past, repo: Repo, found: Callable[[str], Record | None]
+        self,
+        audit: Audit,
+        vault: Vault,
+        past: Past,
+        repo: Repo,
+        found: Callable[[str], Record | None],
+        *,
+        journal: Journal,
     ) -> None:
         self.past = past
-        self._audit, self._vault, self._repo, self._found = audit, vault, repo, found
+        self._audit, self._vault, self._repo, self._found, self._journal = audit, vault, repo, found, journal
 
     def entries(self, name: str) -> tuple[list[Entry], str]:
         """What the log says of the note of that id or path, in order, and where it lies, or lay last; "" when nobody knows."""
@@ -76,16 +86,18 @@ class History:
         commits = self._commits(dict.fromkeys([path or name, *(entry.path for entry in reversed(entries))]))
         if not entries and not commits:
             raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
-        now = self._now(path)
-        events = sorted([*_told(entries, now), *map(_committed, commits)], key=lambda event: event.at)
+        told = list(_told(entries, self._now(path), self._moves(entries)))
+        within = {event.commit for event in told}
+        told += [_committed(touch) for touch in commits if touch.commit not in within]
+        events = sorted(
+            told, key=lambda event: event.at + 999 * (event.what == "commit")
+        )  # of which Git knows the second
         more = max(0, len(events) - limit)
         shown = [asdict(event) for event in events[more:]]
         if patch:
             text = _Texts(self, path, commits).text
-            for told in shown:
-                told["diff"] = _diff(
-                    text(told["before"]), text(told["after"]), told["source"] or told["path"], told["path"]
-                )
+            for one in shown:
+                one["diff"] = _diff(text(one["before"]), text(one["after"]), one["source"] or one["path"], one["path"])
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
 
     def was(self, digest: str, path: str, commits: Sequence[Touch] | None = None) -> bytes | None:
@@ -110,6 +122,21 @@ class History:
                 known |= {name for touch in fresh for name in (touch.path, touch.source)}
                 found |= {(touch.commit, touch.path): touch for touch in fresh}
         return list(found.values())
+
+    def _moves(self, entries: Sequence[Entry]) -> dict[int, Event]:
+        """What moved the note, as one event each, by the number of every entry in the log that was part of it."""
+        found: dict[int, Event] = {}
+        for passage in self._journal.of(entries[-1].id) if entries else ():
+            if passage.state != "done":
+                continue
+            steps = {step.path: (step.was, step.now) for step in self._journal.steps(passage.seq)}
+            event = _moved(passage, steps)
+            for entry in entries:
+                held = entry.before, entry.after
+                if entry.at >= passage.at and entry.seq not in found and steps.get(entry.path) == held:
+                    found[entry.seq] = event
+                    del steps[entry.path]
+        return found
 
     def blob(self, name: str) -> bytes | None:
         """What Git holds under that name."""
@@ -152,18 +179,21 @@ class _Texts:
         return self._known[name]
 
 
-def _told(entries: Sequence[Entry], now: tuple[str, int] | None) -> Iterator[Event]:
-    """The events of the log, and those by hand that lie between them."""
+def _told(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[int, Event]) -> Iterator[Event]:
+    """The events of the log, of which several may be one move, and those by hand that lie between them."""
     stands = {entry.seq for entry in in_force(entries)}
     void = {entry.undoes for entry in entries if entry.kind == "undone"}
-    last: Entry | None = None
+    last: Entry | Event | None = None
     for entry in entries:
         if entry.kind not in ENTRIES or entry.seq in void:
             continue
-        if last is not None and last.after != entry.before:
-            yield _by_hand(entry.at, last, entry.before, entry.path)
-        moved = "" if last is None or last.path == entry.path else last.path
-        yield Event(
+        event = moves.get(entry.seq)
+        if event is not None and event is last:
+            continue
+        before = entry.before if event is None else event.before or ""
+        if last is not None and last.after != before:
+            yield _by_hand(entry.at, last, before, entry.path)
+        yield event or Event(
             at=entry.at,
             what=entry.kind,
             path=entry.path,
@@ -173,16 +203,32 @@ def _told(entries: Sequence[Entry], now: tuple[str, int] | None) -> Iterator[Eve
             request=entry.request,
             entry=entry.seq,
             undone=entry.seq not in stands and not entry.undoes,
-            source=moved,
+            source="" if last is None or last.path == entry.path else last.path,
             before=entry.before,
             after=entry.after,
         )
-        last = entry
+        last = event or entry
     if last is not None and now is not None and now[0] != last.after:
         yield _by_hand(now[1] or last.at, last, now[0], last.path)
 
 
-def _by_hand(at: int, last: Entry, after: str, path: str) -> Event:
+def _moved(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
+    """A move of a note; its text was at the source, or, if a person has moved the file, at the target already."""
+    nothing = ("", "")
+    return Event(
+        at=passage.at,
+        what=passage.kind,
+        path=passage.target,
+        tool=json.loads(passage.about).get("tool", passage.kind),
+        author=passage.by.partition(" <")[0],
+        source=passage.source,
+        commit=passage.commit_id if len(passage.commit_id) > 1 else "",
+        before=steps.get(passage.source, nothing)[0] or steps.get(passage.target, nothing)[0],
+        after=steps.get(passage.target, nothing)[1],
+    )
+
+
+def _by_hand(at: int, last: Entry | Event, after: str, path: str) -> Event:
     return Event(max(at, last.at), "edit", path, surface="file", before=last.after, after=after)
 
 

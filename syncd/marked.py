@@ -86,10 +86,11 @@ class Marked:
         taken: list[tuple[Record, str]] = []
         plans: list[Plan] = []
         spoken: set[str] = set()
+        unsure = False  # whether a capture may still be in the way of something
         for record, said in self._waiting.look(lambda one: one.promote or one.promote_problem is not None):
             try:
                 if self._restless(record):
-                    look.again = True
+                    look.again = unsure = True
                     continue
                 if not said.promote:
                     self._say(record, None)
@@ -99,7 +100,7 @@ class Marked:
                 )
             except Taken as error:
                 if fold(error.target) in spoken:
-                    look.again = True  # once the other one is there it can be asked about
+                    look.again = unsure = True  # once the other one is there it can be asked about
                     continue
                 taken.append((record, error.target))
                 problems[record.path] = error.message
@@ -107,12 +108,12 @@ class Marked:
                 problems[record.path] = error.message
             except MemexError as error:
                 log.info("a marked capture waits: %s", error.message)
-                look.again = True
+                look.again = unsure = True
             else:
                 plans.append(plan)
                 spoken |= {fold(path) for path in plan.moves.values()}
         look.again |= self._carried(plans, problems)
-        asked = self._merging.ask(taken)
+        asked = self._merging.ask(taken, whole=not unsure)
         for record, said in self._waiting.look(lambda one: one.promote):
             if why := problems.get(record.path):
                 self._say(record, f"{why}; see [[{asked[record.path]}]]" if record.path in asked else why, said)

@@ -34,13 +34,12 @@ class Merging:
         self._ground, self._promotions, self._proposals = ground, promotions, proposals
         proposals.on(KIND, self._carried)
 
-    def ask(self, taken: Sequence[tuple[Record, str]]) -> dict[str, str]:
+    def ask(self, taken: Sequence[tuple[Record, str]], *, whole: bool = True) -> dict[str, str]:
         """Ask about these captures, each with what is at its destination; the name of the note that asks, by path of capture.
 
-        What is no longer so is not asked any more."""
+        If these are the `whole`, what is no longer so is not asked any more."""
         asked: dict[str, str] = {}
         kept: list[str] = []
-        whole = True
         for record, target in taken:
             try:
                 offered = self._offered(record, target)

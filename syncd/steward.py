@@ -58,7 +58,8 @@ class Steward:
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
     own = app.settings
-    history = History(app.audit, app.vault, app.past, app.repo, lambda name: _found(app, name))
+    journal = Journal(app.ledger, app.vault, ("promote", "unpromote", "merge", *WAYS))
+    history = History(app.audit, app.vault, app.past, app.repo, lambda name: _found(app, name), journal=journal)
     undo = Undo(
         app.audit,
         app.vault,
@@ -83,6 +84,7 @@ def steward(app: App) -> Steward:
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
     promotions = Promotions(ground, Journal(app.ledger, app.vault, (*PROMOTIONS, *WAYS)), app.repo, commits)
+    promotions = Promotions(ground, journal, app.repo, commits)
     merging = Merging(ground, promotions, proposals)
     review = Review(ground, waiting, app.repo, app.ledger)
     Carrying(

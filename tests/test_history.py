@@ -221,3 +221,29 @@ def test_a_promotion_is_left_to_its_own_way_back(world):
     assert [one["reason"] for one in undo(world)["skipped"]] == [PROMOTED]
     assert (world.vault / told["target"]).exists()
     assert ("create", "claude") in whats(log(world, told["target"]))
+
+
+def test_a_promotion_is_one_event_that_says_who_wanted_it(world, memex):
+    world.git("config", "user.name", "Ann")
+    world.git("config", "user.email", "ann@example.org")
+    kept = capture(world, "# One\n\ntext of some lines\n")
+    world.app.steward.commits.flush()
+    (told,) = world.app.operations["promote"]({"ids": [kept.id], "to": "Notes"}, lambda _: None)["promoted"]
+    wanted = {("create", "claude"), ("commit", "claude"), ("promote", "Ann")}
+    events = log(world, kept.id, patch=True)["events"]
+    assert set(whats({"events": events})) == wanted
+    assert len(events) == 3
+    last = next(one for one in events if one["what"] == "promote")
+    assert (last["source"], last["path"], last["commit"]) == (told["source"], told["target"], told["commit"])
+    assert any(line.startswith("+promoted_at:") for line in last["diff"])
+    line = f"promoted by Ann  {told['source']} → {told['target']}  commit {told['commit'][:10]}"
+    assert line in memex("log", told["target"])[1]
+    world.app.operations["unpromote"]({"ids": [kept.id]}, lambda _: None)
+    assert set(whats(log(world, kept.id))) == {*wanted, ("unpromote", "Ann")}
+    world.write(kept.path, (world.vault / kept.path).read_bytes() + b"mine")
+    assert whats(log(world, kept.id))[-1] == ("edit", "file")
+    world.run()
+    (made,) = world.app.operations["review.dismiss"]({"ids": [kept.id]}, lambda _: None)["archived"]
+    told = log(world, kept.id)
+    assert {("edit", "file"), ("dismiss", "Ann")} <= set(whats(told))
+    assert told["path"] == made["target"]

@@ -8,6 +8,7 @@ import pytest
 
 from index.errors import Conflict, NotFound
 from syncd.duties import PromoteSettings
+from syncd.marked import Marked
 from syncd.marks import marks
 from syncd.note import properties, split
 from syncd.promotable import Taken
@@ -360,6 +361,19 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
     marked(world)
     assert asked(world).read_text() == text, "asked once"
     assert before.keys() < files(world).keys()
+
+
+def test_a_capture_that_was_just_written_is_not_asked_about_again(world, monkeypatch):
+    taken(world)
+    text = asked(world).read_text()
+    restless = Marked._restless
+    monkeypatch.setattr(Marked, "_restless", lambda *_: True)  # what is wrong with it was written into it a moment ago
+    marked(world)
+    monkeypatch.setattr(Marked, "_restless", restless)
+    world.run()
+    marked(world)
+    assert asked(world).read_text() == text, "asked once"
+    assert tick(world, "Append").done
 
 
 def test_ticking_another_name_promotes_under_it(world, tmp_path):
