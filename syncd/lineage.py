@@ -17,6 +17,9 @@ WRITES: Final = frozenset({"create", "update", "delete"})  # kinds
 UNDO: Final = "undo"  # the tool of whoever takes back
 # What the daemon writes into a note because of what the note says; it writes it again where it is owed.
 FOLLOWING: Final = frozenset({"adoption", "enrichment", "review"})
+OWNERS: Final = frozenset(
+    {"promote", "unpromote", "review.dismiss", "unarchive", "archive", "drag"}
+)  # decisions of theirs
 By: TypeAlias = Literal["agent", "owner", "memex", "hand"]
 _BY: Final[Mapping[str, By]] = {"mcp": "agent", "rest": "agent", "cli": "owner", "daemon": "memex", "file": "hand"}
 EDITED: Final = "it was changed by hand since"
@@ -108,20 +111,27 @@ def created_by(entries: Sequence[Entry], at: int, *, whole: bool) -> Writer | No
 
 
 def updated_by(entries: Sequence[Entry], digest: str, at: int | None) -> Writer | None:
-    """Who changed the note last, which holds the bytes of `digest` and says that it was changed `at`; None = nobody did."""
+    """Who changed the note last, which holds the bytes of `digest` and says that it was changed `at`; None = nobody did.
+
+    What shows in no other answer is not told: that its owner has marked it, and what was done about that."""
     chain = in_force(entries)
     if not chain:
         return None if at is None else Writer("hand", at)
-    if chain[-1].after != digest:
+    if chain[-1].after != digest and _shows(chain[-1], at):
         return Writer("hand", at)
     for entry, before in _backwards(chain):
-        if not follows(entry):
+        if not follows(entry) and not (entry.tool in OWNERS and entry.surface in ("daemon", "cli")):
             if entry.kind == "kept":  # by a prune, which knows who it was, but says when it was pruned
                 return replace(_writer(entry), at=at)
             return None if entry.kind == "create" else _writer(entry)
-        if before is not None and before.after != entry.before:
+        if before is not None and before.after != entry.before and _shows(before, at):
             return Writer("hand", at)
     return None if at is None else Writer("hand", at)
+
+
+def _shows(last: Entry, at: int | None) -> bool:
+    """Whether an edit by hand after this write is one of what agents read: the note says then when it was."""
+    return at is not None and at > last.at
 
 
 def _backwards(chain: Sequence[Entry]) -> Iterator[tuple[Entry, Entry | None]]:

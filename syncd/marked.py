@@ -168,4 +168,4 @@ def written_at(ground: Ground, repo: Repo, path: str) -> int:
         told = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=f"--\n{path}\n")
         first = (told or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written
-    return min(max(written, 0) * 1000, LATEST_MS)
+    return min(max(written, 0) * 1000, LATEST_MS - 1000)

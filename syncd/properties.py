@@ -57,6 +57,7 @@ _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_FIRST = -62_135_596_800_000  # the year 1
 _EARLIEST, _LATEST = 100_000_000_000, 253_402_300_799_999  # as a number: 1973, so no year is taken for a time; 9999
 
 
@@ -178,9 +179,10 @@ def as_time(value: Any) -> int | None:
         return None
     try:
         time = datetime.fromisoformat(value.strip())
-        return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+        at = ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
     except ValueError:  # 2026-13-45
         return None
+    return at if _FIRST <= at <= _LATEST else None  # a zone may lead beyond the years that there are
 
 
 class _Handler(frontmatter.YAMLHandler):  # type: ignore[misc, name-defined]  # python-frontmatter has no types

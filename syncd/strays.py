@@ -1,6 +1,6 @@
 """Which notes with an id somebody has moved by hand, into the inbox, out of it or within: told by the ids in the index.
 
-Law, tested: what Memex moved or removed itself is none of these, nor is a copy; what was moved while nobody looked, or
+Law, tested: what Memex moved or removed itself is none of these, nor is a copy, nor a note whose id an agent uses; what was moved while nobody looked, or
 on another machine, is found too. What is known of one is kept until it is dealt with."""
 
 from __future__ import annotations
@@ -9,18 +9,23 @@ import json
 import threading
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from index.errors import Unavailable
+from index.errors import MemexError, Unavailable
 from index.identity import path_id
 from index.index import Index
 from syncd.audit import Audit
 from syncd.ledger import Ledger
+from syncd.lineage import AGENTS
+from syncd.note import FrontmatterError, decode, properties, split
 from syncd.place import place
 from syncd.promotable import Ground
+from syncd.properties import as_time
 
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # so long a note that has gone may turn up elsewhere
+MADE_MS: Final = 3600 * 1000  # so long a queued note may wait until it is made, and the log knows it
 MANY: Final = 500  # changed notes from which all are compared, which costs less then
 _NAME: Final = "stray:"  # in the ledger, before the id
 
@@ -63,7 +68,8 @@ class Strays:
     def __init__(self, ground: Ground, ledger: Ledger, audit: Audit) -> None:
         self._ground, self._ledger, self._audit = ground, ledger, audit
         self._first = True
-        self._where: dict[str, str] = self._now()  # id → where its note was at the last look
+        self._where: dict[str, str] = {}
+        self._where = self._now()  # id → where its note was at the last look
         rows = ledger.rows("SELECT name, value FROM tended WHERE name LIKE ?", (f"{_NAME}%",))
         self._left: dict[str, tuple[str, int]] = {name[len(_NAME) :]: tuple(json.loads(value)) for name, value in rows}
         self._bells = (_Bell(), _Bell())
@@ -102,8 +108,13 @@ class Strays:
     # How
 
     def _now(self, paths: Collection[str] | None = None) -> dict[str, str]:
-        """Where each note is that says its id, of those at `paths`; of a note and a capture the capture counts."""
-        return {**_claimed(self._ground.notes.index, paths), **_claimed(self._ground.captures.index, paths)}
+        """Where each note is that says its id, of those at `paths`; of a note and a capture the one that was there first.
+
+        Which one that was at the start nobody knows; the note counts then, as agents may give a capture any id."""
+        notes, captures = (_claimed(slot.index, paths) for slot in (self._ground.notes, self._ground.captures))
+        return captures | {
+            id: path for id, path in notes.items() if id not in captures or self._where.get(id, path) == path
+        }
 
     def _compare(self, changed: Collection[str] | None) -> None:
         """Notice what is no longer where it was at the last look."""
@@ -129,11 +140,9 @@ class Strays:
 
     def _claimant(self, id: str) -> str | None:
         """Where the note of this id is, as the index has it: where it was, if one of several is there still."""
-        for slot in (self._ground.captures, self._ground.notes):
-            if paths := slot.index.claiming(id):
-                was = self._where.get(id)
-                return was if was in paths else paths[0]
-        return None
+        found = [path for slot in (self._ground.captures, self._ground.notes) for path in slot.index.claiming(id)]
+        was = self._where.get(id)
+        return was if was in found else next(iter(found), None)
 
     def _inbox(self, *paths: str | None) -> bool:
         return any(path is not None and self._capture(path) for path in paths)
@@ -163,12 +172,22 @@ class Strays:
             "SELECT id, path, after, surface, max(seq) FROM audit WHERE workspace != '' AND type != 'file'"
             " AND id NOT IN (SELECT document_id FROM promotions) GROUP BY id"
         )
-        notes = {id for id, path in self._now().items() if not self._capture(path)}
+        notes = {id: path for id, path in self._now().items() if not self._capture(path)}
         self._keep(
             (id, path)
             for id, path, after, surface, _ in rows
             if id in notes and id not in self._left and (after or surface == "file") and not self._there(path)
+            if self._same(id, notes[id])
         )
+
+    def _same(self, id: str, note: str) -> bool:
+        """Whether a note may be the capture that an agent made with that id: it says that it was made then."""
+        made = [one.at for one in self._audit.of(id=id) if one.kind == "create" and one.surface in AGENTS]
+        with suppress(MemexError, FrontmatterError):
+            said = properties(split(decode(self._ground.vault.read(note)[0]))[0])
+            at = as_time(next((value for key, value in said.items() if key.casefold() == "created_at"), None))
+            return not made or (at is not None and any(0 <= one - at <= MADE_MS for one in made))
+        return not made
 
     def _keep(self, found: Iterable[tuple[str, str]]) -> None:
         now = time.time_ns() // 1_000_000

@@ -148,6 +148,46 @@ def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
     assert text(world, "Heron copy.md") == CAPTURE
 
 
+@pytest.mark.parametrize("restarted", ["never", "before", "meanwhile", "anew"])
+def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, restarted):
+    own = "---\nid: mine\ncollection: birds\nversion: 3\nreview: later\n---\nmine\n"
+    world.write("Notes/Mine.md", own)
+    look(world)
+    from syncd.audit import Author, authored
+
+    with authored(Author("mcp", "memory.save")):
+        memo = world.app.desk.workspace("default").memos.save("words", memo_id="mine").record.path
+    if restarted == "before":
+        world.reopen()
+        world.app.sync.ready.set()
+    look(world)
+    if restarted in ("meanwhile", "anew"):
+        world.app.close()
+    (world.vault / memo).unlink()  # a person tidies up
+    if restarted in ("meanwhile", "anew"):
+        shutil.rmtree(world.state / "index") if restarted == "anew" else None
+        world.app = world._open()
+        world.app.sync.ready.set()
+    look(world)
+    look(world)
+    assert text(world, "Notes/Mine.md") == own
+
+
+def test_a_capture_of_an_agent_that_was_dragged_while_the_index_was_lost_is_found(world):
+    from syncd.audit import Author, authored
+
+    with authored(Author("mcp", "capture_thought")):
+        path = world.app.desk.workspace("default").capture("what an agent says").record.path
+    look(world)
+    world.app.close()
+    shutil.rmtree(world.state / "index")
+    drag(world, path, "Birds/New.md", run=False)
+    world.app = world._open()
+    world.app.sync.ready.set()
+    look(world)
+    assert "promoted_at" in text(world, "Birds/New.md")
+
+
 def test_what_was_dragged_while_nobody_looked_is_found(world):
     world.app.close()
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)

@@ -140,7 +140,7 @@ def test_the_last_call_that_stands(given, last):
     assert (found and found.seq) == last
 
 
-HAND = Writer("hand", 7)
+HAND = Writer("hand", 9_007)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ HAND = Writer("hand", 7)
         pytest.param(
             ["a,,1", "b,1,2", "u2,2,1"], "1", True, Writer("agent", 1001, "ann", "update"), None, id="taken back"
         ),
-        pytest.param(["k,1,2"], "2", False, None, Writer("agent", 7, "ann", "update"), id="pruned"),
+        pytest.param(["k,1,2"], "2", False, None, Writer("agent", 9_007, "ann", "update"), id="pruned"),
         pytest.param(
             ["a,1,2"], "2", False, None, Writer("agent", 1001, "ann", "update"), id="its first entries pruned"
         ),
@@ -174,5 +174,13 @@ HAND = Writer("hand", 7)
 )
 def test_who_wrote_it(given, now, whole, made, changed):
     found = entries(*given)
-    assert created_by(found, 7, whole=whole) == made
-    assert updated_by(found, now, 7) == changed
+    assert created_by(found, 9_007, whole=whole) == made
+    assert updated_by(found, now, 9_007) == changed
+
+
+@pytest.mark.parametrize("given", [["a,,1"], ["a,,1", "d,9,2"], ["a,,1", "q,9,2"], ["a,,1", "q,1,2"]])
+@pytest.mark.parametrize("at", [None, 7])
+def test_what_its_owner_marks_and_what_is_done_of_that_is_not_told(given, at):
+    found = entries(*given)
+    assert updated_by(found, "9", at) is None
+    assert updated_by(found, found[-1].after, at) is None

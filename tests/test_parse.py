@@ -249,7 +249,11 @@ def test_a_time_is_read_in_every_common_form(written, time_ms):
 
 
 @pytest.mark.parametrize(
-    "written", ["2026-13-45", "soon", "2024", "[a]", "true", "9" * 30, "9999-12-31T23:59:59-14:00x"]
+    "written",
+    [
+        *("2026-13-45", "soon", "2024", "[a]", "true", "9" * 30, "9999-12-31T23:59:59-14:00x"),
+        *("9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"),  # in years that no calendar here has
+    ],
 )
 def test_a_time_that_cannot_be_read_is_the_files_and_a_defect(written):
     document = parsed(f"---\ncreated_at: {written}\n---\n")

@@ -312,6 +312,20 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     assert world.app.steward.marked.facts()["problems"] == []
 
 
+def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(world, tmp_path):
+    world.close()
+    world = World(tmp_path, promote=PromoteSettings(name="{date} {title}"))
+    world.app.sync.ready.set()
+    odd = "---\nid: odd\ncreated_at: 9999-12-31T23:59:59-14:00\npromote: true\n---\nwords\n"
+    world.write("Captures/default/Early.md", odd)
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.run()
+    world.app.steward.marked.run()
+    assert not (world.vault / "Captures/default/Heron.md").exists()
+    assert not (world.vault / "Captures/default/Early.md").exists()
+    world.close()
+
+
 def test_a_problem_goes_with_the_mark(world):
     file = world.write("Captures/default/Heron.md", capture("promote: true\npromote_to: .x\n"))
     world.run()
