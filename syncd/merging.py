@@ -94,10 +94,10 @@ class Merging:
             (done,) = self._promotions.carry([plan])
             if isinstance(done, MemexError):
                 raise done
-            return f"promoted as {link(done['target'])}"
+            return f"promoted as {done['target']}"
         if about["choice"] == "append":
             self._promotions.merge(record.id, target)
-            return f"appended to {link(target)}"
+            return f"appended to {target}"
         self._left(record)
         return "left in the inbox"
 
