@@ -139,7 +139,7 @@ def table(found: Mapping[str, Any], *, color: bool) -> str:
             render.line(one["id"], 36),
             one["workspace"],
             render.line(one["title"], 50),
-            "promote" if one["promote"] else "problem" if one["problem"] else "",
+            "problem" if one["problem"] else "promote" if one["promote"] else "",
             render.line(str(one["promote_to"] or one["suggested_folder"] or ""), 40),
             render.line(", ".join(_shown(str(note)) for note in one["suggested_similar"] or ()), 60),
         )

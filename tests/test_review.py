@@ -318,3 +318,5 @@ def test_the_list_names_whole_ids_and_says_what_links_show():
     )
     assert one["id"] in told
     assert told.splitlines()[1].endswith("Recipes  similar: Leek soup")
+    one |= {"promote": True, "problem": "a folder that can't be", "suggested_similar": None}
+    assert "problem" in table({"total": 1, "waiting": [one]}, color=False)
