@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 
-from index.errors import Conflict, NotFound
+from index.errors import Conflict, NotFound, Unavailable
 from syncd.duties import PromoteSettings
+from syncd.journal import Journal
 from syncd.marked import Marked
 from syncd.marks import marks
 from syncd.note import properties, split
@@ -415,6 +416,21 @@ def test_ticking_append_puts_the_text_behind_the_note_that_is_there(world, tmp_p
     assert not (world.vault / "Captures/default/Heron.md").exists()
     assert (world.vault / "Daily/Today.md").read_text() == "Saw [[Notes/Heron|one]] and [[Heron]].\n"
     consistent(world, tmp_path)
+
+
+def test_an_append_that_was_broken_off_is_ended(world, monkeypatch):
+    def dead(*_, **__):
+        raise Unavailable("as if the process had died")
+
+    taken(world)
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "forward", dead)
+        patched.setattr(Journal, "back", dead)
+        with pytest.raises(Unavailable):
+            promotions(world).merge("c1", "Notes/Heron.md")
+    promotions(world).tend()
+    assert (world.vault / "Notes/Heron.md").read_bytes().endswith(split(capture())[1].encode())
+    assert not (world.vault / "Captures/default/Heron.md").exists()
 
 
 def test_ticking_leave_takes_the_mark_off(world):
