@@ -168,7 +168,9 @@ class Archive:
             raise NotFound(f"{given[:200]!r} is no capture that was set aside; memex unarchive --list names them")
         raw, stat = ground.vault.read(record.path)
         document = ground.parsed(raw, record.path, stat)
-        if document.claimed_id and (twins := ground.captures.index.claiming(document.claimed_id)):
+        if document.claimed_id is None:
+            raise Problem("it has no `id`: drag it back into its workspace yourself")
+        if twins := ground.captures.index.claiming(document.claimed_id):
             raise Problem(f"{twins[0]} has the same `id` by now: delete one of the two")
         try:
             text = encode(brought_back(decode(raw), time.time_ns() // 1_000_000))

@@ -83,6 +83,9 @@ class Merging:
     def _carried(self, about: Mapping[str, Any]) -> str:
         """Do what was ticked. Raises Conflict or NotFound when one of the two is not what was shown."""
         ground, target = self._ground, about["target"]
+        self._promotions.tend()  # a crash may have left this very one half done
+        if said := self._done(about):
+            return said
         record = ground.capture(about["id"])
         if about["choice"] != "leave":
             if record.content_hash != about["content"]:
@@ -100,6 +103,16 @@ class Merging:
             return f"appended to {target}"
         self._left(record)
         return "left in the inbox"
+
+    def _done(self, about: Mapping[str, Any]) -> str:
+        """What was done of it before a crash, and not told; "" = nothing."""
+        kind, source, there = self._promotions.became(about["id"])
+        if not kind or self._ground.vault.stat(source) is not None:
+            return ""
+        renamed = join(about["target"].rpartition("/")[0], f"{about.get('name', '')}.md")
+        if (about["choice"], kind, there) == ("append", "merge", about["target"]):
+            return f"appended to {there}"
+        return f"promoted as {there}" if (about["choice"], kind, there) == ("rename", "promote", renamed) else ""
 
     def _left(self, record: Record) -> None:
         ground = self._ground

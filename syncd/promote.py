@@ -31,6 +31,7 @@ from syncd.writing import still
 
 log = logging.getLogger(__name__)
 
+WAYS: Final = ("promote", "unpromote", "merge")  # in the journal
 TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
 RECENT_MS: Final = 7 * 24 * 3600 * 1000  # so long a commit that Git did not allow is made up for
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
@@ -132,6 +133,7 @@ class Promotions:
 
         `by`: None = the owner. Raises what keeps it from that."""
         with self._lock:
+            self.tend()
             for _ in range(TRIES):
                 with suppress(_Moving):
                     return self._gone(decide(), self.owner() if by is None else by)
@@ -140,6 +142,7 @@ class Promotions:
     def settle(self, way: Way, *, by: str = "") -> dict[str, Any]:
         """Carry out what somebody else has planned, the rest of what a person did by hand say; what came of it."""
         with self._lock:
+            self.tend()
             return self._gone(way, by or self.owner())
 
     def owner(self) -> str:
@@ -161,6 +164,11 @@ class Promotions:
                 self._resumed(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
                 self._commit(entry, self._journal.steps(entry.seq))
+
+    def became(self, id: str) -> tuple[str, str, str]:
+        """What was done last with a capture, where it was, and where it went; "" = nothing."""
+        last = next((one for one in reversed(self._journal.of(id)) if one.state == "done"), None)
+        return (last.kind, last.source, last.target) if last else ("", "", "")
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """What was promoted last and not taken back, the newest first."""

@@ -22,6 +22,8 @@ from syncd.promotion import Problem, names, returned
 def return_of(ground: Ground, journal: Journal, given: str) -> Way:
     """The way back of the promoted note of this id, or at this path. Raises NotFound, Problem or Conflict."""
     entry, path = _promoted(ground, journal, given)
+    if twins := ground.captures.index.claiming(entry.document_id):
+        raise Problem(f"{twins[0]} has the same `id` by now: delete one of the two")
     raw, _ = ground.vault.read(path)
     steps = {step.path: step for step in journal.steps(entry.seq)}
     was, made = steps[entry.source].before, steps[entry.target].after

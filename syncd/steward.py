@@ -23,6 +23,7 @@ from syncd.journal import Journal
 from syncd.marked import Marked
 from syncd.merging import Merging
 from syncd.promotable import Ground
+from syncd.promote import WAYS as PROMOTIONS
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
 from syncd.remote import Remote
@@ -82,6 +83,7 @@ def steward(app: App) -> Steward:
     proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
     waiting = Waiting(app.shelf.slots["captures"], app.vault)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
+    promotions = Promotions(ground, Journal(app.ledger, app.vault, (*PROMOTIONS, *WAYS)), app.repo, commits)
     promotions = Promotions(ground, journal, app.repo, commits)
     merging = Merging(ground, promotions, proposals)
     review = Review(ground, waiting, app.repo, app.ledger)

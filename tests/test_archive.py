@@ -190,6 +190,15 @@ def test_what_can_t_be_brought_back_is_told(world):
     assert [one["error"]["code"] for one in failed] == ["INVALID_ARGUMENT", "NOT_FOUND", "NOT_FOUND"]
 
 
+def test_a_note_without_an_id_in_the_archive_is_told(world):
+    world.write("Captures/Archive/default/Dropped.md", "no properties\n")
+    world.run()
+    given = {"ids": ["Captures/Archive/default/Dropped.md"]}
+    (failed,) = world.app.operations["unarchive"](given, lambda _: None)["failed"]
+    assert failed["error"]["code"] == "INVALID_ARGUMENT"
+    assert "no `id`" in failed["error"]["message"]
+
+
 def test_a_note_that_is_being_edited_waits(tmp_path):
     world = World(tmp_path, sync=replace(PROMPT, adopt_s=3600.0))
     path = capture(world, "review: dismissed\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -443,7 +444,7 @@ def test_filters_are_run_and_their_files_known_again(rig, tmp_path):
 
 def test_pointers_to_large_files_are_known_again(rig):
     script = "import sys, hashlib; d = sys.stdin.buffer.read(); print('version https://git-lfs.github.com/spec/v1\\noid sha256:' + hashlib.sha256(d).hexdigest() + '\\nsize', len(d))"
-    rig.git("config", "filter.lfs.clean", f'{sys.executable} -c "{script}"')
+    rig.git("config", "filter.lfs.clean", f'{shlex.quote(sys.executable)} -c "{script}"')
     rig.git("config", "filter.lfs.smudge", "/bin/false")
     rig.git("config", "filter.lfs.required", "true")
     rig.person(".gitattributes", "*.bin filter=lfs\n")

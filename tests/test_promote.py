@@ -6,9 +6,8 @@ import subprocess
 
 import pytest
 
-from index.errors import Conflict, NotFound, Unavailable
+from index.errors import Conflict, NotFound
 from syncd.duties import PromoteSettings
-from syncd.journal import Journal
 from syncd.marked import Marked
 from syncd.marks import marks
 from syncd.note import properties, split
@@ -418,19 +417,47 @@ def test_ticking_append_puts_the_text_behind_the_note_that_is_there(world, tmp_p
     consistent(world, tmp_path)
 
 
-def test_an_append_that_was_broken_off_is_ended(world, monkeypatch):
-    def dead(*_, **__):
-        raise Unavailable("as if the process had died")
-
+@pytest.mark.parametrize("last", ["remove", "note"])
+def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monkeypatch, last):
     taken(world)
-    with monkeypatch.context() as patched:
-        patched.setattr(Journal, "forward", dead)
-        patched.setattr(Journal, "back", dead)
-        with pytest.raises(Unavailable):
-            promotions(world).merge("c1", "Notes/Heron.md")
-    promotions(world).tend()
-    assert (world.vault / "Notes/Heron.md").read_bytes().endswith(split(capture())[1].encode())
+    promotions, proposals = world.app.steward.promotions, world.app.steward.proposals
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_, **__):
+        raise Killed
+
+    monkeypatch.setattr(promotions, "_taken_back", lambda *_: None)
+    note = asked(world)
+    line = next(line for line in note.read_text().splitlines() if "Append" in line)
+    note.write_text(note.read_text().replace(line, line.replace("[ ]", "[x]")))
+    proposals.answered(answers([note.read_text()]))
+    monkeypatch.setattr(
+        world.app.vault if last == "remove" else proposals, {"remove": "remove", "note": "_note"}[last], die
+    )
+    with pytest.raises(Killed):
+        proposals.carry()
+    monkeypatch.undo()
+    world.reopen()
+    world.run()
+    (done,) = world.app.steward.proposals.carry().values()
+    assert (done.done, done.said) == (True, "appended to Notes/Heron.md")
+    raw = (world.vault / "Notes/Heron.md").read_bytes()
+    assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()
     assert not (world.vault / "Captures/default/Heron.md").exists()
+    assert world.app.steward.promotions.facts() == {"torn": [], "begun": 0, "uncommitted": 0}
+
+
+def test_a_note_whose_id_a_capture_has_taken_meanwhile_does_not_come_back(world):
+    done = promotions(world).promote("c1")
+    world.write("Captures/default/Other.md", "---\nid: c1\n---\nnot that one\n")
+    world.run()
+    before = files(world)
+    with pytest.raises(Problem, match="the same `id`"):
+        promotions(world).unpromote("c1")
+    assert files(world) == before
+    assert (world.vault / done["target"]).is_file()
 
 
 def test_ticking_leave_takes_the_mark_off(world):
