@@ -136,12 +136,12 @@ def table(found: Mapping[str, Any], *, color: bool) -> str:
     """One line for each capture that waits."""
     rows = [
         (
-            one["id"][:12],
+            render.line(one["id"], 36),
             one["workspace"],
             render.line(one["title"], 50),
-            "promote" if one["promote"] else "problem" if one["problem"] else "",
+            "problem" if one["problem"] else "promote" if one["promote"] else "",
             render.line(str(one["promote_to"] or one["suggested_folder"] or ""), 40),
-            render.line(", ".join(map(str, one["suggested_similar"] or ())), 60),
+            render.line(", ".join(_shown(str(note)) for note in one["suggested_similar"] or ()), 60),
         )
         for one in found["waiting"]
     ]
@@ -150,6 +150,11 @@ def table(found: Mapping[str, Any], *, color: bool) -> str:
     heads = ("id", "workspace", "title", "marked", "folder", "similar")
     more = found["total"] - len(rows)
     return "\n".join([render.table(rows, heads, color=color), *([f"… and {more:,} more: --limit"] if more else [])])
+
+
+def _shown(link: str) -> str:
+    """What a wikilink shows."""
+    return link.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
 
 
 def page(one: Mapping[str, Any], where: str) -> str:

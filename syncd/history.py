@@ -190,9 +190,9 @@ def _told(entries: Sequence[Entry], now: tuple[str, int] | None, moves: Mapping[
         event = moves.get(entry.seq)
         if event is not None and event is last:
             continue
-        before = entry.before if event is None else event.before or ""
+        at, before = (entry.at, entry.before) if event is None else (event.at, event.before or "")
         if last is not None and last.after != before:
-            yield _by_hand(entry.at, last, before, entry.path)
+            yield _by_hand(at, last, before, last.path if event else entry.path)
         yield event or Event(
             at=entry.at,
             what=entry.kind,
@@ -224,7 +224,7 @@ def _moved(passage: Passage, steps: Mapping[str, tuple[str, str]]) -> Event:
         source=passage.source,
         commit=passage.commit_id if len(passage.commit_id) > 1 else "",
         before=steps.get(passage.source, nothing)[0] or steps.get(passage.target, nothing)[0],
-        after=steps.get(passage.target, nothing)[1],
+        after="" if passage.kind == "merge" else steps.get(passage.target, nothing)[1],
     )
 
 

@@ -113,10 +113,11 @@ class Marked:
                 plans.append(plan)
                 spoken |= {fold(path) for path in plan.moves.values()}
         look.again |= self._carried(plans, problems)
-        asked = self._merging.ask(taken, whole=not unsure)
+        for path, note in self._merging.ask(taken, whole=not unsure).items():
+            problems[path] += f"; see [[{note}]]"
         for record, said in self._waiting.look(lambda one: one.promote):
             if why := problems.get(record.path):
-                self._say(record, f"{why}; see [[{asked[record.path]}]]" if record.path in asked else why, said)
+                self._say(record, why, said)
         look.problems = problems
 
     def _carried(self, plans: list[Plan], problems: dict[str, str]) -> bool:

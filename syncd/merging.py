@@ -97,10 +97,10 @@ class Merging:
             (done,) = self._promotions.carry([plan])
             if isinstance(done, MemexError):
                 raise done
-            return f"promoted as {link(done['target'])}"
+            return f"promoted as {done['target']}"
         if about["choice"] == "append":
             self._promotions.merge(record.id, target)
-            return f"appended to {link(target)}"
+            return f"appended to {target}"
         self._left(record)
         return "left in the inbox"
 
@@ -111,8 +111,8 @@ class Merging:
             return ""
         renamed = join(about["target"].rpartition("/")[0], f"{about.get('name', '')}.md")
         if (about["choice"], kind, there) == ("append", "merge", about["target"]):
-            return f"appended to {link(there)}"
-        return f"promoted as {link(there)}" if (about["choice"], kind, there) == ("rename", "promote", renamed) else ""
+            return f"appended to {there}"
+        return f"promoted as {there}" if (about["choice"], kind, there) == ("rename", "promote", renamed) else ""
 
     def _left(self, record: Record) -> None:
         ground = self._ground

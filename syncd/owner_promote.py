@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from index.errors import InvalidArgument, MemexError
+from index.errors import Conflict, InvalidArgument, MemexError
 from index.identity import fold
-from syncd.promotable import Ground, Plan
+from syncd.promotable import Ground, Plan, Taken
 from syncd.promote import Promotions
 
 Progress = Callable[[dict[str, Any]], None]
@@ -71,6 +71,9 @@ def _planned(
     for id in ids:
         try:
             plan = promotions.planned(ground.capture(id), to=to, spoken=spoken)
+        except Taken as error:
+            way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"
+            failed.append({"id": id, "error": Conflict(f"{error.message}; {way_out}").as_dict()})
         except MemexError as error:
             failed.append({"id": id, "error": error.as_dict()})
         else:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from syncd.cells import padded, wrapped
 from syncd.render import BOLD, GREEN, RED, YELLOW, line, painted
@@ -224,14 +224,19 @@ def _reranker(told: Mapping[str, Any]) -> list[str]:
     return [] if told.get("state") == "off" else _state(told)
 
 
+_UNDER_WAY: Final = ("conflict", "mid-operation")
+
+
 def _git(told: Mapping[str, Any]) -> list[str]:
     at = f" on {told['branch']}" if told.get("branch") else ""
     at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
     hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
     waiting = told.get("commits", {}).get("waiting")
     commits = f"{_many(waiting, 'file')} to commit" if waiting else ""
-    exchange = (told.get("exchange") or {}).get("problem")
-    return [f"{told.get('state', '')}{at}", commits, hooks, str(exchange or told.get("advice") or "")]
+    exchange, advice = (told.get("exchange") or {}).get("problem"), told.get("advice")
+    if told.get("state") in _UNDER_WAY and advice:
+        exchange = ""  # what the last exchange met may be what is being mended
+    return [f"{told.get('state', '')}{at}", commits, hooks, str(exchange or advice or "")]
 
 
 def _watch(told: Mapping[str, Any]) -> list[str]:

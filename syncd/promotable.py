@@ -4,9 +4,10 @@ Law, tested: nothing is written here, and nothing that is there already is a des
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.identity import fold
@@ -24,6 +25,8 @@ from syncd.promotion import Problem, goal, names, promoted, refusal, spelled
 from syncd.shelf import Slot
 from syncd.sync import Sync
 from syncd.vault import Vault
+
+_UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # what no name can hold in Windows, or in a link
 
 
 class Taken(Problem):
@@ -154,9 +157,14 @@ def there_of(ground: Ground, folder: str) -> str:
     done = ""
     for part in folder.split("/") if folder else ():
         try:
-            done = join(done, spelled(part, ground.vault.folders(done)))
+            there = spelled(part, known := ground.vault.folders(done))
         except MemexError as error:
             raise Problem(f"the folder {folder!r} can't be used: {error.message}") from error
+        if there not in known and (wrong := _UNLINKED.search(part)):
+            raise Problem(
+                f"the new folder {part!r} can't have {wrong[0]} in its name: links or other systems would break"
+            )
+        done = join(done, there)
     if done and ground.vault.ignores(done, folder=True):
         raise Problem(f"the folder {done!r} is left out of the index (vault.ignore), so the note would not be found")
     if done:

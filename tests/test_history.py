@@ -241,7 +241,7 @@ def test_a_promotion_is_one_event_that_says_who_wanted_it(world, memex):
     world.app.operations["unpromote"]({"ids": [kept.id]}, lambda _: None)
     assert set(whats(log(world, kept.id))) == {*wanted, ("unpromote", "Ann")}
     world.write(kept.path, (world.vault / kept.path).read_bytes() + b"mine")
-    assert whats(log(world, kept.id))[-1] == ("edit", "file")
+    assert ("edit", "file") in whats(log(world, kept.id))
     world.run()
     (made,) = world.app.operations["review.dismiss"]({"ids": [kept.id]}, lambda _: None)["archived"]
     told = log(world, kept.id)

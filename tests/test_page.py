@@ -223,3 +223,10 @@ def test_the_page_has_the_way_out_that_others_say_it_has():
 def test_files_are_counted_where_there_are_any(told, row):
     lines = page(WELL | {"files": told}, at=AT, width=120).splitlines()
     assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("files")] == ([row] if row else [])
+
+
+def test_a_merge_under_way_is_told_how_to_end_it_not_how_to_begin_it():
+    told = {"state": "conflict", "advice": "mend them", "exchange": {"problem": "run git pull"}}
+    assert "mend them" in page(WELL | {"git": told}, at=AT)
+    assert "git pull" not in page(WELL | {"git": told}, at=AT)
+    assert "git pull" in page(WELL | {"git": told | {"state": "diverged"}}, at=AT)

@@ -145,6 +145,23 @@ def test_nothing_at_the_destination_is_overwritten(world):
     assert (world.vault / "Captures/default/Heron.md").read_text() == capture()
 
 
+def test_the_command_says_what_can_be_done_where_the_name_is_taken(world):
+    world.write("Birds/Heron.md", "mine\n")
+    (failed,) = world.app.operations["promote"]({"ids": ["c1"], "to": "Birds"}, lambda _: None)["failed"]
+    assert failed["error"]["code"] == "CONFLICT"
+    assert "--to" in failed["error"]["message"]
+    assert "promote: true" in failed["error"]["message"]
+
+
+@pytest.mark.parametrize("folder", ["what?", "a|b", "Areas/x#y", "[[z]]"])
+def test_a_new_folder_has_a_name_that_links_and_other_systems_can_hold(world, folder):
+    with pytest.raises(Problem):
+        promotions(world).promote("c1", to=folder)
+    if "[" not in folder:
+        (world.vault / folder).mkdir(parents=True)
+        assert promotions(world).promote("c1", to=folder)["target"] == f"{folder}/Heron.md"
+
+
 def test_a_name_that_another_note_has_elsewhere_is_not_given_twice(world):
     world.write("Captures/default/Pond 2.md", "---\nid: p2\ntitle: Pond\n---\nanother pond\n")
     world.run()
@@ -370,6 +387,8 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
     assert files(world)["Notes/Heron.md"] == b"An old note, ```` and all.\r\n"
     problem = marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
     assert problem == "Notes/Heron.md is there already, and is not overwritten; see [[Merge Heron]]"
+    (told,) = world.app.steward.marked.facts()["problems"]
+    assert told["problem"] == problem
     marked(world)
     world.run()
     marked(world)
@@ -393,7 +412,7 @@ def test_a_capture_that_was_just_written_is_not_asked_about_again(world, monkeyp
 def test_ticking_another_name_promotes_under_it(world, tmp_path):
     taken(world)
     done = tick(world, "Promote the capture as")
-    assert (done.done, done.said) == (True, "promoted as [[Notes/Heron 2|Heron 2]]")
+    assert (done.done, done.said) == (True, "promoted as Notes/Heron 2.md")
     assert (world.vault / "Notes/Heron 2.md").exists()
     assert not (world.vault / "Captures/default/Heron.md").exists()
     assert (
@@ -437,7 +456,7 @@ def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monke
     world.reopen()
     world.run()
     (done,) = world.app.steward.proposals.carry().values()
-    assert (done.done, done.said) == (True, "appended to [[Notes/Heron|Heron]]")
+    assert (done.done, done.said) == (True, "appended to Notes/Heron.md")
     raw = (world.vault / "Notes/Heron.md").read_bytes()
     assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()
     assert not (world.vault / "Captures/default/Heron.md").exists()

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from syncd import review
+from syncd.cli_review import table
 from syncd.duties import ReviewSettings
 from syncd.note import properties, split
 from syncd.review_table import review_table
@@ -307,3 +308,15 @@ def test_what_speaks_for_a_folder_is_told(world):
     found = world.app.steward.review.suggestions(world.app.shelf.slots["captures"].index.at(path))
     assert isinstance(found, Suggestions)
     assert "nearest notes" in found.folders[0].reason
+
+
+def test_the_list_names_whole_ids_and_says_what_links_show():
+    one = {"id": "9d22c8a5-bdf5-4544-8ed1-16225e5dc18c", "workspace": "default", "title": "Leeks", "promote": False}
+    one |= {"problem": None, "promote_to": None, "suggested_folder": "Recipes"}
+    told = table(
+        {"total": 1, "waiting": [one | {"suggested_similar": ["[[Leek soup|similar: Leek soup]]"]}]}, color=False
+    )
+    assert one["id"] in told
+    assert told.splitlines()[1].endswith("Recipes  similar: Leek soup")
+    one |= {"promote": True, "problem": "a folder that can't be", "suggested_similar": None}
+    assert "problem" in table({"total": 1, "waiting": [one]}, color=False)
