@@ -20,14 +20,15 @@ from index.model import Document, Filter, Record
 from index.vertex import Edge
 from syncd.aside import away
 from syncd.audit import Author, authored
-from syncd.commits import Commits
-from syncd.journal import Entry, Journal, Step, Way, written
+from syncd.commits import Commits, Made
+from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, written
 from syncd.marks import marks
 from syncd.message import message
 from syncd.moving import relinking
 from syncd.note import FrontmatterError, decode, encode
 from syncd.place import REPORTS
 from syncd.promotable import Ground
+from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.proposals import Proposals
 from syncd.repo import Repo
 from syncd.resolve import Paths
@@ -66,10 +67,14 @@ class Carrying:
         nodes: Callable[[str], Nodes],
         indexed: Callable[[Collection[str]], object],
         owner: Callable[[], str],
+        lock: threading.RLock,
     ) -> None:
+        """`lock`: whoever else moves captures holds it meanwhile."""
         self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
         self._nodes, self._indexed, self._owner = nodes, indexed, owner
-        self._lock = threading.RLock()
+        self._lock = lock
+        self._owed = True  # something may be half done, or in no commit yet
+        self._not_before = float("-inf")  # when that is looked at again
 
     def register(self, proposals: Proposals) -> None:
         """Have proposals of these kinds carried out here."""
@@ -82,6 +87,46 @@ class Carrying:
             proposals.on(kind, lambda given, kind=kind, planned=planned: self._carried(kind, given, planned))  # type: ignore[misc]  # mypy knows no defaults of lambdas
         proposals.on("relate", lambda given: self._graph(given, self._relate))
         proposals.on("summary", lambda given: self._graph(given, self._summary))
+
+    def tend(self, *, at_once: bool = False) -> list[Made]:
+        """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
+        made: list[Made] = []
+        if not self._owed or (time.monotonic() < self._not_before and not at_once):
+            return made
+        with self._lock:
+            self._owed, self._not_before = False, float("-inf")
+            for entry in self._journal.begun():
+                with authored(Author("daemon", "consolidation", request=entry.document_id)):
+                    self._tended(entry)
+            for entry in self._journal.uncommitted(_now() - RECENT_MS):
+                if self._not_before > time.monotonic():  # Git does not allow it
+                    break
+                made += self._commit(entry, self._journal.steps(entry.seq))
+        return made
+
+    def _tended(self, entry: Entry) -> None:
+        try:
+            if busy := self._repo.busy():
+                raise Unavailable(f"Git is at work on the files ({busy})")
+            self._resumed(entry)
+        except (Conflict, NotFound) as error:
+            log.warning("a proposal that was broken off is not carried out: %s", error.message)
+        except MemexError as error:
+            log.warning("a proposal that was broken off can't be ended yet: %s", error.message)
+            self._later()
+
+    def _later(self) -> None:
+        self._owed, self._not_before = True, time.monotonic() + AGAIN_S
+
+    def facts(self) -> dict[str, Any]:
+        """What is left of proposals that somebody came in between."""
+        recent = self._journal.latest(200)
+        told = [json.loads(one.about) for one in recent if one.state == "torn"]
+        return {
+            "torn": [{"path": "", "what": about["subject"], "left": about.get("left", [])} for about in told],
+            "begun": sum(one.state == "begun" for one in recent),
+            "uncommitted": sum(one.state == "done" and not one.commit_id for one in recent),
+        }
 
     # The kinds, each planned from what the files say now
 
@@ -171,7 +216,8 @@ class Carrying:
             plan = planned(given)
             about = {"said": plan.said, "subject": plan.subject, "ids": list(plan.ids)}
             way = Way(kind, key, "", "", plan.steps, about)
-            entry = self._journal.begin(way, by=self._owner(), at=time.time_ns() // 1_000_000)
+            self._owed = True  # until it has ended well
+            entry = self._journal.begin(way, by=self._owner(), at=_now())
             try:
                 self._journal.forward(plan.steps)
             except BaseException:
@@ -184,20 +230,26 @@ class Carrying:
         """End what a crash broke off: forward, unless somebody has changed one of the files."""
         steps = self._journal.steps(entry.seq)
         if self._journal.strange(steps):
-            self._taken_back(entry, steps)
-            raise Conflict("the notes were changed while it was being done, so it was taken back")
+            left = self._taken_back(entry, steps)
+            but = f", but for what somebody else has written into {', '.join(left)}" if left else ""
+            raise Conflict(f"the notes were changed while it was being done, so it was taken back{but}")
         self._journal.forward(steps)
         self._ended(entry, steps)
 
-    def _taken_back(self, entry: Entry, steps: Sequence[Step]) -> None:
+    def _taken_back(self, entry: Entry, steps: Sequence[Step]) -> list[str]:
         left = self._journal.back(steps)
         about = json.dumps(json.loads(entry.about) | {"left": left})
         self._journal.note(entry.seq, "torn" if left else "undone", about=about)
         self._indexed([step.path for step in steps])
+        return left
 
     def _ended(self, entry: Entry, steps: Sequence[Step]) -> None:
         self._journal.note(entry.seq, "done")
         self._indexed([step.path for step in steps])
+        self._commit(entry, steps)
+
+    def _commit(self, entry: Entry, steps: Sequence[Step]) -> list[Made]:
+        """Commit it as far as it is still so; the commit."""
         about = json.loads(entry.about)
         trailers = [
             *(("Capture-Id", id) for id in about["ids"]),
@@ -205,15 +257,26 @@ class Carrying:
             ("Memex-Tool", "consolidation"),
         ]
         reports = f"{self._ground.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
-        own = [step for step in steps if not step.path.startswith(reports)]
+        try:
+            own = [
+                step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now
+            ]
+        except MemexError:  # nobody can tell
+            self._later()
+            return []
         text = message(about["subject"], [step.path for step in own if step.now], trailers)
         changes = {step.path: step.after for step in own}
         moved = [
             step.path for step in own if step.before is None or step.after is None
         ]  # as they are; else edits stay out
-        with suppress(MemexError):  # it is committed later, with what else Memex wrote
+        made = None
+        with suppress(MemexError):
             made = self._commits.commit(changes, text, approved=moved)
-            self._journal.note(entry.seq, "done", commit_id=made or "")
+        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+            self._later()
+            return []
+        self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        return [Made(made, text.partition("\n")[0], tuple(changes))] if made else []
 
     def _both(self, given: Mapping[str, Any]) -> tuple[tuple[Record, bytes, Document], tuple[Record, bytes, Document]]:
         first, second = self._known(given)
@@ -284,6 +347,10 @@ class Carrying:
         named = [other for slot in (self._ground.captures, self._ground.notes) for other in slot.index.manifest]
         near = Paths(other for other in named if fold(other).endswith(f"/{fold(stem)}.md"))
         return stem if near.resolve(stem, source) == path else path.removesuffix(".md")
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _name(record: Record) -> str:

@@ -23,6 +23,7 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.audit import Audit
 from syncd.duties import GitSettings
 from syncd.graft import Content, Graft, Held, Moved
+from syncd.journal import RECENT_MS, owed
 from syncd.ledger import Ledger
 from syncd.ours import batches, saying
 from syncd.repo import Repo
@@ -147,7 +148,8 @@ class Commits:
                 raise Conflict(why)
             self._gather(self._audit.head.seq)
             with Graft(self._repo, self._folder, self._repo.head()) as graft:
-                found = self._sifted(graft, self._now(sorted(self._waiting | self.kept.keys())), self._content)
+                asked = sorted((self._waiting | self.kept.keys()) - self._theirs())
+                found = self._sifted(graft, self._now(asked), self._content)
             made = [Made("", _subject(saying(one)), tuple(one.steps)) for one in batches(found.ours.items())]
             return made, found
 
@@ -213,19 +215,25 @@ class Commits:
         return {path for (path,) in self._ledger.rows(asked, (self._seen, seen))}
 
     def _round(self, paths: Sequence[str], graft: Graft) -> list[Made]:
-        """Commit what is ours of these, each author's apart."""
-        found = self._sifted(graft, self._now(paths), self._content)
+        """Commit what is ours of these, each author's apart; what a promotion has changed is left to its own commit."""
+        now = self._now(paths)
+        theirs = self._theirs()  # after that: whatever changes files has said so before
+        now = {path: digest for path, digest in now.items() if path not in theirs}
+        found = self._sifted(graft, now, self._content)
         made = []
         for batch in batches(found.ours.items()):
             message = saying(batch)
             name = graft.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
             made += [Made(name, _subject(message), tuple(batch.steps))] if name else []
         graft.land()
-        self._noted(found, paths)
+        self._noted(found, now)
         self._waiting -= found.ours.keys()
         self.edited.update(found.edited)
         self.made += len(made)
         return made
+
+    def _theirs(self) -> set[str]:
+        return owed(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
 
     def _noted(self, found: Sifted, asked: Iterable[str]) -> None:
         """Take note of what became of the paths that were asked for."""

@@ -170,6 +170,8 @@ class Health:
         told = self._app.steward.marked.facts()
         with suppress(Unavailable):  # as above
             told |= self._app.steward.promotions.facts()
+            for name, more in self._app.steward.carrying.facts().items():
+                told[name] += more
         return told
 
     def _reranker(self) -> dict[str, Any]:

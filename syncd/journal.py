@@ -18,6 +18,7 @@ from syncd.audit import taken_back
 from syncd.ledger import Ledger
 from syncd.vault import Vault
 
+RECENT_MS: Final = 7 * 24 * 3600 * 1000  # so long a commit that Git did not allow is made up for
 State: TypeAlias = Literal["begun", "done", "undone", "torn"]
 # begun: it may be half done; done, undone: all of it or nothing; torn: somebody came in between, `about` says what is left
 _ENTRIES: Final = "SELECT seq, kind, document_id, state, source, target, by, at, commit_id, about FROM promotions"
@@ -78,6 +79,15 @@ def moved(old: str, new: str, digest: str) -> tuple[Step, Step]:
 def sha256(raw: bytes | None) -> str:
     """The digest of a file with these bytes; "" = of none."""
     return "" if raw is None else hashlib.sha256(raw).hexdigest()
+
+
+def owed(ledger: Ledger, since: int) -> set[str]:
+    """The files of all changes that are under way, or were done since then and are in no commit yet."""
+    asked = (
+        "SELECT DISTINCT path FROM promoted_files JOIN promotions ON promotion = seq"
+        " WHERE state = 'begun' OR (state = 'done' AND commit_id = '' AND at >= ?)"
+    )
+    return {path for (path,) in ledger.rows(asked, (since,))}
 
 
 class Journal:

@@ -9,19 +9,21 @@ from dataclasses import asdict
 from typing import Any
 
 from index.errors import Conflict
-from syncd.commits import Commits
+from syncd.commits import Commits, Made
 
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
-def operations(commits: Commits) -> dict[str, Operation]:
-    """What the owner may ask, by name."""
+def operations(commits: Commits, settle: Callable[[], list[Made]]) -> dict[str, Operation]:
+    """What the owner may ask, by name. `settle` makes the commits that others owe."""
 
     def commit(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
         if given.get("dry_run"):
             made, found = commits.look()
             return {"commits": [asdict(one) for one in made], "kept": _kept(found.kept), "edited": sorted(found.edited)}
         done = commits.flushed()
+        if not commits.hindrance() and (settled := settle()):
+            done += settled + commits.flushed()  # what was left to those, and is not in them
         if not done and (why := commits.problem or commits.hindrance()):
             raise Conflict(why)
         return {"commits": [asdict(one) for one in done], "kept": _kept(commits.kept), "edited": sorted(commits.edited)}

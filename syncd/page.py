@@ -173,7 +173,8 @@ def _promotion(now: Mapping[str, Any]) -> list[str]:
         for one in told.get("problems", ())
     ]
     torn = [
-        f"{line(one['path'], 200)} was changed while it was promoted; look at {line(', '.join(one['left']), 300)}"
+        (f"{line(one['what'], 200)}: a note" if one.get("what") else line(one["path"], 200))
+        + f" was changed while it was {'done' if one.get('what') else 'promoted'}; look at {line(', '.join(one['left']), 300)}"
         for one in told.get("torn", ())
     ]
     return marked + torn

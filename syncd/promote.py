@@ -18,8 +18,8 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.audit import Author, authored
-from syncd.commits import Commits
-from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
+from syncd.commits import Commits, Made
+from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, moved, sha256, written
 from syncd.message import message
 from syncd.moving import Relinking, Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
@@ -33,7 +33,6 @@ log = logging.getLogger(__name__)
 
 WAYS: Final = ("promote", "unpromote", "merge")  # in the journal
 TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
-RECENT_MS: Final = 7 * 24 * 3600 * 1000  # so long a commit that Git did not allow is made up for
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
 AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
@@ -46,7 +45,7 @@ class Promotions:
 
     def __init__(self, ground: Ground, journal: Journal, repo: Repo, commits: Commits) -> None:
         self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # of whoever moves captures
         self._owed = True  # something may be half done, or in no commit yet
         self._not_before = float("-inf")  # when that is looked at again
 
@@ -68,7 +67,7 @@ class Promotions:
 
     def merge(self, given: str, target: str, *, by: str = "") -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
-        with self._lock:
+        with self.lock:
             self.tend()
             for _ in range(TRIES):
                 with suppress(_Moving):
@@ -87,7 +86,7 @@ class Promotions:
         by = by or self.owner()
         done: list[dict[str, Any] | MemexError] = []
         relinked: set[str] = set()
-        with self._lock:
+        with self.lock:
             self.tend()
             walk = self._walk(plans)
             for plan in plans:
@@ -121,7 +120,7 @@ class Promotions:
 
     def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        with self._lock:
+        with self.lock:
             self.tend()
             for _ in range(TRIES):
                 with suppress(_Moving):
@@ -132,7 +131,7 @@ class Promotions:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
 
         `by`: None = the owner. Raises what keeps it from that."""
-        with self._lock:
+        with self.lock:
             self.tend()
             for _ in range(TRIES):
                 with suppress(_Moving):
@@ -141,7 +140,7 @@ class Promotions:
 
     def settle(self, way: Way, *, by: str = "") -> dict[str, Any]:
         """Carry out what somebody else has planned, the rest of what a person did by hand say; what came of it."""
-        with self._lock:
+        with self.lock:
             self.tend()
             return self._gone(way, by or self.owner())
 
@@ -154,16 +153,25 @@ class Promotions:
             return getpass.getuser()
         return ""
 
-    def tend(self) -> None:
-        """Finish what was begun, and commit what could not be committed yet."""
-        if not self._owed or time.monotonic() < self._not_before:
-            return
-        with self._lock, authored(AUTHOR):
-            self._owed = False
+    def tend(self, *, at_once: bool = False) -> list[Made]:
+        """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
+        made: list[Made] = []
+        if not self._owed or (time.monotonic() < self._not_before and not at_once):
+            return made
+        with self.lock, authored(AUTHOR):
+            self._owed, self._not_before = False, float("-inf")
             for entry in self._journal.begun():
                 self._resumed(entry)
             for entry in self._journal.uncommitted(_now() - RECENT_MS):
-                self._commit(entry, self._journal.steps(entry.seq))
+                steps = self._journal.steps(entry.seq)
+                commit, left_out = self._commit(entry, steps)
+                if self._not_before > time.monotonic():  # Git does not allow the others either
+                    break
+                if commit:
+                    subject = _message(entry, json.loads(entry.about)).partition("\n")[0]
+                    paths = dict.fromkeys(step.path for step in steps)
+                    made.append(Made(commit, subject, tuple(path for path in paths if path not in left_out)))
+        return made
 
     def became(self, id: str) -> tuple[str, str, str]:
         """What was done last with a capture, where it was, and where it went; "" = nothing."""
@@ -304,12 +312,17 @@ class Promotions:
         about = json.loads(entry.about)
         changes = {}
         for step in steps:
-            with suppress(MemexError):
+            try:
                 if self._journal.found(step) == step.now:
                     changes[step.path] = self._bytes(step)
+            except MemexError:
+                if step.path == entry.source:  # nobody can tell
+                    self._owed = True
+                    return "", []
         own = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
         if entry.source not in changes:
-            return "", []  # it is there again
+            self._journal.note(entry.seq, "done", commit_id=NOTHING)  # it is there again
+            return "", []
         made = self._commits.commit(changes, _message(entry, about), approved=own)
         if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S

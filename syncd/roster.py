@@ -51,7 +51,7 @@ def jobs(app: App) -> Jobs:
     planned.every("dropped files", EVERY_S, app.filing.dropped.look)
     planned.every("commits", COMMITS_S, app.steward.commits.tick)
     planned.every("uploads", 60.0, app.desk.uploads.collect)
-    planned.every("promotion", MARKS_S, app.steward.marked.run)
+    planned.every("promotion", MARKS_S, partial(_promote, app))
     planned.every("ticks", TICKS_S, partial(app.steward.consolidation.tick, planned.stopping))
     if when := app.settings.consolidate.cron:
         planned.cron("consolidation", when, partial(app.steward.consolidation.run, planned.stopping))
@@ -87,6 +87,12 @@ def worker(app: App, tools: Tools) -> Worker:
     carried.on("note", note)
     carried.on("file", app.filing.handler, threads=CONVERTERS)
     return carried
+
+
+def _promote(app: App) -> None:
+    if app.vault.present():
+        app.steward.carrying.tend()
+        app.steward.marked.run()
 
 
 def _check_root(app: App) -> None:

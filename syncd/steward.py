@@ -15,7 +15,7 @@ from index.model import Record
 from syncd import consolidating
 from syncd.archive import WAYS, Archive
 from syncd.carrying import KINDS, Carrying
-from syncd.commits import Commits
+from syncd.commits import Commits, Made
 from syncd.consolidation import Consolidation
 from syncd.dragged import Dragged
 from syncd.history import History
@@ -48,17 +48,22 @@ class Steward:
     waiting: Waiting  # the captures that wait for a decision
     ground: Ground  # the vault, as a promotion meets it
     promotions: Promotions
+    carrying: Carrying  # carries out what consolidation proposed
     marked: Marked  # the job that does what people have marked
     consolidation: Consolidation  # what looks for what needs attention, and reports
     review: Review  # the table of those, and suggestions for them
     archive: Archive  # captures that were set aside
     dragged: Dragged  # the job that finishes what people have dragged
 
+    def settle(self) -> list[Made]:
+        """Make the commits that Git did not allow when they were due; which those are."""
+        return self.promotions.tend(at_once=True) + self.carrying.tend(at_once=True)
+
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
     own = app.settings
-    journal = Journal(app.ledger, app.vault, ("promote", "unpromote", "merge", *WAYS))
+    journal = Journal(app.ledger, app.vault, (*PROMOTIONS, *WAYS))
     history = History(app.audit, app.vault, app.past, app.repo, lambda name: _found(app, name), journal=journal)
     undo = Undo(
         app.audit,
@@ -70,24 +75,10 @@ def steward(app: App) -> Steward:
         indexed=lambda paths: _indexed(app, paths),
     )
     commits = Commits(app.repo, app.vault, app.audit, app.ledger, own.git, state=own.state, inbox=own.vault.inbox)
-    remote = Remote(
-        app.repo,
-        own.state,
-        own.git,
-        inbox=own.vault.inbox,
-        flush=commits.flush,
-        reserved=app.vault.turns.reserved,
-        moved=app.follow.moved,
-        untied=app.follow.told,
-    )
-    proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
-    waiting = Waiting(app.shelf.slots["captures"], app.vault)
     ground = Ground(app.vault, app.sync, app.shelf.slots["captures"], app.shelf.slots["vault"], own)
-    promotions = Promotions(ground, Journal(app.ledger, app.vault, (*PROMOTIONS, *WAYS)), app.repo, commits)
     promotions = Promotions(ground, journal, app.repo, commits)
-    merging = Merging(ground, promotions, proposals)
-    review = Review(ground, waiting, app.repo, app.ledger)
-    Carrying(
+
+    carrying = Carrying(
         ground,
         Journal(app.ledger, app.vault, KINDS),
         app.repo,
@@ -95,7 +86,27 @@ def steward(app: App) -> Steward:
         nodes=lambda name: app.desk.workspace(name).nodes,
         indexed=lambda paths: _indexed(app, paths),
         owner=promotions.owner,
-    ).register(proposals)
+        lock=promotions.lock,
+    )
+
+    def flush() -> int:
+        return len(promotions.tend(at_once=True) + carrying.tend(at_once=True)) + commits.flush()
+
+    remote = Remote(
+        app.repo,
+        own.state,
+        own.git,
+        inbox=own.vault.inbox,
+        flush=flush,
+        reserved=app.vault.turns.reserved,
+        moved=app.follow.moved,
+        untied=app.follow.told,
+    )
+    proposals = Proposals(app.ledger, lambda: time.time_ns() // 1_000_000)
+    waiting = Waiting(app.shelf.slots["captures"], app.vault)
+    merging = Merging(ground, promotions, proposals)
+    review = Review(ground, waiting, app.repo, app.ledger)
+    carrying.register(proposals)
     return Steward(
         commits=commits,
         remote=remote,
@@ -105,6 +116,7 @@ def steward(app: App) -> Steward:
         waiting=waiting,
         ground=ground,
         promotions=promotions,
+        carrying=carrying,
         dragged=Dragged(ground, promotions, Strays(ground, app.ledger, app.audit), app.repo),
         marked=Marked(ground, promotions, waiting, merging, repo=app.repo, stopping=lambda: app.jobs.stopping),
         consolidation=Consolidation(

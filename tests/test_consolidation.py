@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -152,6 +153,53 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
     assert not (inbox.world.vault / target).exists()
     assert inbox.read(one.path).endswith("and more by hand\n")
     assert [entry.state for entry in journal.of(key)] == ["torn"]
+    told = inbox.app.operations["status"]({}, lambda _: None)["promotion"]
+    assert told["torn"] == [{"path": "", "what": "Archive it", "left": [one.path]}]
+
+
+def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
+    one = inbox.capture("nobody reads this")
+    raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
+    steps = [written(target, None, raw), written(one.path, raw, None)]
+    about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
+    journal = Journal(inbox.app.ledger, inbox.app.vault, KINDS)
+    journal.begin(Way("archive", "k", "", "", steps, about), by="Ada", at=1)
+    inbox.reopen()
+    inbox.app.steward.carrying.tend()
+    assert not (inbox.world.vault / one.path).exists()
+    assert "Approved-By: Ada" in inbox.world.git("log", "-1", "--format=%B")
+
+
+def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbox):
+    one = inbox.capture("nobody reads this")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.tick(path, "into the archive")
+    inbox.world.git("checkout", "-q", "--detach")
+    assert inbox.look()
+    inbox.world.git("checkout", "-q", "main")
+    commits = inbox.app.steward.commits
+    assert one.path not in {path for made in commits.flushed() for path in made.paths}
+    told = inbox.app.operations["commit"]({}, lambda _: None)["commits"]
+    assert "Archive nobody reads this" in [made["subject"] for made in told]
+    said = inbox.world.git("log", "--format=%B")
+    assert "Approved-By: Ada <ada@example.org>" in said
+    assert inbox.app.steward.carrying.facts()["uncommitted"] == 0
+
+
+def test_a_promotion_under_way_and_a_tick_wait_for_each_other(inbox):
+    one = inbox.capture("nobody reads this")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    inbox.tick(path, "into the archive")
+    with inbox.app.steward.promotions.lock:
+        ticking = threading.Thread(target=inbox.look)
+        ticking.start()
+        ticking.join(1)
+        assert ticking.is_alive()
+        assert (inbox.world.vault / one.path).exists()
+    ticking.join(60)
+    assert not (inbox.world.vault / one.path).exists()
 
 
 def test_a_note_that_says_already_what_takes_its_place_is_left_alone(inbox):

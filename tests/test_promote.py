@@ -576,6 +576,38 @@ def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
     assert own.facts()["uncommitted"] == 0
 
 
+def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, monkeypatch):
+    monkeypatch.setattr("syncd.commits.PATIENCE_S", 0.0)
+    own, lock = promotions(world), world.vault / ".git/index.lock"
+    world.app.desk.workspace("default").capture("another thing")
+    lock.touch()
+    assert own.promote("c1")["commit"] == ""
+    lock.unlink()
+    commits = world.app.steward.commits
+    assert [made.subject for made in commits.flushed()] == ["Capture 1 note (memex)"]
+    assert world.git("status", "--porcelain") != ""
+    told = world.app.operations["commit"]({}, lambda _: None)["commits"]
+    assert [one["subject"] for one in told] == ["Promote Heron"]
+    assert {"Notes/Heron.md", "Captures/default/Heron.md"} <= set(told[0]["paths"])
+    said = world.git("log", "-1", "--format=%B")
+    assert "Approved-By: Ann <ann@example.org>" in said
+    assert "Memex-Tool: promote" in said
+    assert world.git("status", "--porcelain") == ""
+    assert commits.flushed() == []
+    assert own.facts()["uncommitted"] == 0
+
+
+def test_a_promotion_that_was_undone_by_hand_holds_no_commit_up(world):
+    world.git("checkout", "-q", "--detach")
+    own, before = promotions(world), files(world)
+    own.promote("c1")
+    world.git("stash", "-uq")
+    world.git("checkout", "-q", "-")
+    assert files(world) == before
+    world.app.operations["commit"]({}, lambda _: None)
+    assert own.facts()["uncommitted"] == 0
+
+
 def test_a_vault_that_is_away_fails_no_job(world):
     world.write("Captures/default/Heron.md", capture("promote: true\n"))
     world.run()
