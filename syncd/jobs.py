@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -105,18 +106,25 @@ class Jobs:
     def cron(self, name: str, expression: str, work: Callable[[], object], *, limit_s: float = LIMIT_S) -> None:
         """Run `work` at these local times, five words of cron. ValueError, with a sentence, for what is none.
 
-        A run that came due while nothing ran, or the first ever, is made up once, a while after the start."""
+        A run that came due while nothing ran is made up once, a while after the start; the first is that of the first time
+        after the job was first known."""
         last = self._last(name)
         now = datetime.now(UTC)
         trigger = _Cron(expression)
         due, then = trigger.after(now), trigger.after(trigger.after(now))
-        missed = last is None or trigger.after(_moment(last, now)) <= now
-        first = min(due, now + timedelta(seconds=LATE_S if last else FIRST_S)) if missed else due
+        missed = trigger.after(_moment(last.started_at if last else self._since(name, now), now)) <= now
+        first = min(due, now + timedelta(seconds=LATE_S)) if missed else due
         every_s = (then - due).total_seconds()
         self._add(_Job(name, every_s, limit_s, work, last, last, cron=expression), trigger, first)
 
     def _last(self, name: str) -> Run | None:
         return next(iter(self._kept.of(name, 1)), None) if self._kept else None
+
+    def _since(self, name: str, now: datetime) -> int:
+        moment = int(now.timestamp() * 1000)
+        with suppress(Unavailable):  # then it is known from the next start on
+            return self._kept.since(name, moment) if self._kept else moment
+        return moment
 
     def _add(self, job: _Job, trigger: BaseTrigger, first: datetime) -> None:
         with self._changed:
@@ -170,6 +178,15 @@ class Jobs:
             if job.runs == ended:
                 raise Unavailable(f"the daemon is stopping, so {name} was not run")
             return job.last
+
+    def noted(self, name: str, run: Run) -> None:
+        """The work of a job was done outside of it, and went so; nothing, where no job has that name."""
+        with self._changed:
+            job = self._jobs.get(name)
+            if job is None:
+                return
+            job.last = run
+        self._keep(job, run)
 
     def standing(self) -> dict[str, Standing]:
         """How each job stands, by name."""
@@ -251,9 +268,9 @@ def _wait(last: Run | None, seconds: float, now: float) -> float:
     return min(max(left, min(seconds, LATE_S)), seconds)
 
 
-def _moment(run: Run, now: datetime) -> datetime:
-    """When a run began, as far as its time can be believed."""
-    return datetime.fromtimestamp(min(max(0, run.started_at / 1000), now.timestamp()), UTC)
+def _moment(at: int, now: datetime) -> datetime:
+    """A time in epoch milliseconds, as far as it can be believed."""
+    return datetime.fromtimestamp(min(max(0, at / 1000), now.timestamp()), UTC)
 
 
 def _standing(job: _Job, due: datetime | None) -> Standing:

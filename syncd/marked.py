@@ -1,14 +1,14 @@
 """Look at what people have marked, and have it carried out once the note is quiet and Git is not at work.
 
 Laws, tested: what can't be done is written into the capture as `promote_problem`, once, and goes when it is solved; nothing
-else is written; two machines that see the same mark promote to the same bytes."""
+else is written; two machines that see the same mark promote to the same bytes; a mistake of ours in one delays no other."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from syncd.merging import Merging
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.promotable import Ground, Plan, Taken
 from syncd.promote import Promotions
-from syncd.promotion import Problem
+from syncd.promotion import DEFECT, Problem
 from syncd.repo import Repo
 from syncd.waiting import Waiting
 
@@ -109,16 +109,22 @@ class Marked:
             except MemexError as error:
                 log.info("a marked capture waits: %s", error.message)
                 look.again = unsure = True
+            except Exception:  # a mistake of ours in one must not keep the others from being promoted
+                log.exception("a marked capture could not be planned")
+                problems[record.path], unsure = DEFECT, True
             else:
                 plans.append(plan)
                 spoken |= {fold(path) for path in plan.moves.values()}
         look.again |= self._carried(plans, problems)
         for path, note in self._merging.ask(taken, whole=not unsure).items():
             problems[path] += f"; see [[{note}]]"
+        self._tell(problems)
+        look.problems = problems
+
+    def _tell(self, problems: Mapping[str, str]) -> None:
         for record, said in self._waiting.look(lambda one: one.promote):
             if why := problems.get(record.path):
                 self._say(record, why, said)
-        look.problems = problems
 
     def _carried(self, plans: list[Plan], problems: dict[str, str]) -> bool:
         """Carry out what can be; whether something of it is left for another time."""
@@ -159,6 +165,8 @@ class Marked:
                 self._ground.sync.hint([record.path])
         except (MemexError, FrontmatterError) as error:
             log.info("why a capture is not promoted can't be written into it: %s", error)
+        except Exception:  # as above
+            log.exception("why a capture is not promoted can't be written into it")
 
 
 def written_at(ground: Ground, repo: Repo, path: str) -> int:

@@ -5,6 +5,7 @@ Law, tested: nothing is overwritten and nothing done unless a box is ticked whil
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -27,6 +28,9 @@ KIND: Final = "promote-merge"
 MOST: Final = 400  # lines of what differs
 
 
+log = logging.getLogger(__name__)
+
+
 class Merging:
     """The questions about destinations that are taken, and what the answers do."""
 
@@ -44,6 +48,10 @@ class Merging:
             try:
                 offered = self._offered(record, target)
             except MemexError:  # one of the two is being changed
+                whole = False
+                continue
+            except Exception:  # a mistake of ours in one must not keep the others from being asked about
+                log.exception("a capture could not be asked about")
                 whole = False
                 continue
             keys = self._proposals.offer(offered)

@@ -81,7 +81,7 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
         **owner_commits.operations(app.steward.commits, app.steward.settle),
         **owner_history.operations(app.steward.history, app.steward.undo),
-        **owner_consolidation.operations(app.steward.consolidation, app.desk, lambda: app.jobs.stopping),
+        **owner_consolidation.operations(app.steward.consolidation, app.desk, lambda: app.jobs),
         **owner_promote.operations(app.steward.promotions, app.steward.ground),
         **owner_review.operations(app.steward.review, app.steward.archive, app.steward.ground),
         **owner_audit.operations(app.audit, app.vault, inbox=app.settings.vault.inbox),

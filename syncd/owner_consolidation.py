@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from syncd.consolidation import Consolidation
 from syncd.desk import Desk
+from syncd.jobs import Jobs
+from syncd.runs import Run
 
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
-def operations(
-    consolidation: Consolidation, desk: Desk, stopping: Callable[[], threading.Event]
-) -> dict[str, Operation]:
-    """What the owner may ask, by name; `stopping` is set when a run is to be broken off."""
+JOB = "consolidation"
+
+
+def operations(consolidation: Consolidation, desk: Desk, jobs: Callable[[], Jobs]) -> dict[str, Operation]:
+    """What the owner may ask, by name; a whole run is noted as one of the job."""
 
     def run(given: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         workspace = desk.workspace(name).name if (name := given.get("workspace")) else None
-        return consolidation.run(
-            stopping(),
+        dry, began, at = bool(given.get("dry_run")), time.monotonic(), time.time_ns() // 1_000_000
+        told = consolidation.run(
+            jobs().stopping,
             workspace=workspace,
-            dry=bool(given.get("dry_run")),
+            dry=dry,
             progress=lambda done, total, stage: progress({"done": done, "total": total, "stage": stage}),
         )
+        if not dry and workspace is None:
+            jobs().noted(JOB, Run(at, time.monotonic() - began, ""))
+        return told
 
     return {"consolidate": run}

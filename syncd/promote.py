@@ -24,7 +24,7 @@ from syncd.message import message
 from syncd.moving import Relinking, Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
 from syncd.promotable import Ground, Plan, merged, planned, told
-from syncd.promotion import promoted
+from syncd.promotion import DEFECT, Problem, promoted
 from syncd.repo import Repo
 from syncd.returning import return_of
 from syncd.writing import still
@@ -97,6 +97,9 @@ class Promotions:
                     made = self._gone(self.way(self._renewed(plan) if plan.source in relinked else plan, walk), by)
                 except MemexError as error:
                     done.append(error)
+                except Exception:  # a mistake of ours in one must not keep the others from being promoted
+                    log.exception("a capture could not be promoted")
+                    done.append(Problem(DEFECT))
                 else:
                     done.append(made)
                     relinked.update(made["relinked"])

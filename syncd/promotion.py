@@ -36,6 +36,7 @@ INBOX_ONLY: Final = (
     "expires",
 )
 PROMOTED_AT: Final = "promoted_at"
+DEFECT: Final = "a mistake of Memex keeps it from being promoted; the daemon's log says more"
 # Defects with which a capture stays where it is, and what its owner does about each.
 HINDERING: Final[Mapping[str, str]] = {
     "bad-id": "its `id` is none: take it out, and it gets one",

@@ -10,7 +10,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,6 +71,7 @@ class Remote:
 
         `untied` is told when a push was announced and there is no remote to fetch it from."""
         self.problem = ""  # why the last try failed, for the owner
+        self._logged = ""  # of that, what the log says; who asks by hand is told in the answer
         self.unwell = ""  # that it failed, in a sentence without names
         self._repo, self._state, self._settings, self._inbox = repo, state, settings, inbox
         self._flush, self._reserved, self._moved, self._untied = flush, reserved, moved, untied
@@ -106,8 +107,13 @@ class Remote:
             if asked and tie(self._repo) is None:
                 self._untied()
                 return
-            with suppress(MemexError):  # it is told, and tried again
+            try:
                 self.sync(pull=pull, push=push)
+            except MemexError as error:  # it is told, and tried again
+                if error.message != self._logged:
+                    self._logged = error.message
+                    why = error.message if isinstance(error, Unavailable) else error.code  # the others name notes
+                    log.warning("the vault and its remote were not brought together: %s", why)
         finally:
             self._alone.release()
 
@@ -139,7 +145,7 @@ class Remote:
                 self._owed = pull, push
                 raise
             self._owed = (False, False)
-            self.problem = self.unwell = ""
+            self.problem = self.unwell = self._logged = ""
             self._due = self._pause = 0.0
             return outcome
 
@@ -148,9 +154,6 @@ class Remote:
         self._pause = min(max(first, 2 * self._pause), most)
         self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
         self._times["failed_at"] = _now()
-        if error.message != self.problem:
-            why = error.message if isinstance(error, Unavailable) else error.code  # the others name notes
-            log.warning("the vault and its remote were not brought together: %s", why)
         self.problem = error.message
         self.unwell = UNWELL["diverged"] if isinstance(error, Parked) else UNREACHED
 

@@ -39,6 +39,14 @@ class Runs:
                 (job, job, KEPT),
             )
 
+    def since(self, job: str, now: int) -> int:
+        """When `job` was first known, in epoch milliseconds; `now`, which is kept, for one that was not. Raises Unavailable."""
+        rows = self._ledger.rows("SELECT value FROM tended WHERE name = ?", (f"job {job}",))
+        if not rows:
+            with self._ledger.writing():
+                self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (f"job {job}", str(now)))
+        return int(rows[0][0]) if rows else now
+
     def of(self, job: str, limit: int = KEPT) -> list[Run]:
         """The runs of `job`, newest first."""
         rows = self._ledger.rows(

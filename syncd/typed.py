@@ -227,7 +227,7 @@ def _decoded(value: str) -> Any:
 def _variants(variants: Variants, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
         raise ValueError('must be a list of tables, each with a "kind"')
-    return tuple(_variant(variants, entry) for entry in value)
+    return _each(value, lambda entry, _: _variant(variants, entry))
 
 
 def _variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
@@ -241,7 +241,20 @@ def _variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
 def _tables(tables: Tables, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
         raise ValueError("must be a list of tables")
-    return tuple(_made(tables.cls(), entry, f" in table {place}") for place, entry in enumerate(value, 1))
+    return _each(value, lambda entry, place: _made(tables.cls(), entry, f" in table {place}"))
+
+
+def _each(value: Iterable[Any], made: Callable[[Mapping[str, Any], int], Any]) -> tuple[Any, ...]:
+    """What is made of each table and its place; what is wrong with any of them is said in one sentence."""
+    found, mistakes = [], []
+    for place, entry in enumerate(value, 1):
+        try:
+            found.append(made(entry, place))
+        except ValueError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise ValueError("; ".join(dict.fromkeys(mistakes)))
+    return tuple(found)
 
 
 def _made(cls: type[Any], given: Mapping[str, Any], of: str) -> Any:
@@ -258,7 +271,7 @@ def _made(cls: type[Any], given: Mapping[str, Any], of: str) -> Any:
         try:
             values[name] = typed(known[name], given[name], text=False)
         except ValueError as error:
-            mistakes.append(f"{name} {error}")
+            mistakes.append(f"{name} {error}{of}")
     if mistakes:
         raise ValueError("; ".join(sorted(mistakes)))
     try:

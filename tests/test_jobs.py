@@ -325,8 +325,14 @@ def test_a_time_that_was_missed_is_made_up_once_the_start_is_over(kept, last):
     assert 0 <= due_in(kept, time.time() - last) <= LATE_S
 
 
+def test_one_that_never_ran_runs_first_at_its_own_time(kept):
+    hence = datetime.now().astimezone() + timedelta(hours=5)
+    assert due_in(kept, None, f"{hence.minute} {hence.hour} * * *") == pytest.approx(5 * 3600, abs=3700)
+
+
 def test_one_that_never_ran_need_not_wait_for_a_night_that_a_laptop_is_never_on_for(kept):
-    assert 0 <= due_in(kept, None) <= FIRST_S
+    kept.since("night", int((time.time() - 2 * DAY) * 1000))
+    assert 0 <= due_in(kept, None) <= LATE_S
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,15 @@ def test_an_unfinished_build_that_can_be_taken_up_again_stays(world):
     (other.folder / "made.json").unlink()
     aged(other.folder, 0.2)
     assert shelf.clear(older_s=0.1) == [other.folder.name]
+
+
+def test_a_consolidation_by_hand_is_no_longer_never(world):
+    def began():
+        return {one["name"]: one["started_at"] for one in ask(world, "job.list")}["consolidation"]
+
+    ask(world, "consolidate", dry_run=True)
+    assert began() is None
+    ask(world, "consolidate")
+    assert began() == pytest.approx(time.time() * 1000, abs=60_000)
+    world.reopen()
+    assert began() is not None

@@ -12,6 +12,7 @@ from syncd.marked import Marked
 from syncd.marks import marks
 from syncd.note import properties, split
 from syncd.promotable import Taken
+from syncd.promote import Promotions
 from syncd.promotion import Problem, Rule
 from syncd.ticks import answers
 from tests.world import World
@@ -341,6 +342,26 @@ def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(wo
     assert not (world.vault / "Captures/default/Heron.md").exists()
     assert not (world.vault / "Captures/default/Early.md").exists()
     world.close()
+
+
+@pytest.mark.parametrize("where", ["planned", "_gone"])
+def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(world, monkeypatch, caplog, where):
+    world.write("Captures/default/Early.md", "---\nid: odd\npromote: true\n---\nwords\n")
+    world.write("Captures/default/Heron.md", capture("promote: true\n"))
+    world.run()
+    sound = getattr(Promotions, where)
+
+    def mistaken(self, one, *rest, **more):
+        if "Early.md" in str(one):
+            raise RuntimeError("a defect")
+        return sound(self, one, *rest, **more)
+
+    monkeypatch.setattr(Promotions, where, mistaken)
+    marked(world)
+    assert (world.vault / "Notes/Heron.md").exists()
+    assert "a mistake of Memex" in (world.vault / "Captures/default/Early.md").read_text()
+    assert [one["path"] for one in world.app.steward.marked.facts()["problems"]] == ["Captures/default/Early.md"]
+    assert "a defect" in caplog.text
 
 
 def test_a_problem_goes_with_the_mark(world):

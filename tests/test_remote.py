@@ -567,7 +567,7 @@ def test_with_the_setting_what_is_committed_is_pushed(desk):
     assert desk.remote.facts()["pushed_at"] == sent
 
 
-def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(desk, monkeypatch):
+def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(desk, monkeypatch, caplog):
     now = [1_000.0]
     monkeypatch.setattr(remote, "time", clock(now))
     away = desk.bare.with_name("away")
@@ -576,6 +576,7 @@ def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(desk, monkey
     desk.bare.rename(away)
     with pytest.raises(Unavailable):
         desk.remote.sync()
+    assert caplog.text == "", "who asked is told; the log is for what nobody asked for"
     away.rename(desk.bare)
     desk.remote.tick()
     assert desk.remote.problem
