@@ -19,9 +19,9 @@ from index.identity import fold
 from index.model import Document, Filter, Record
 from index.vertex import Edge
 from syncd.aside import away
-from syncd.audit import Author, authored
+from syncd.audit import Audit, Author, authored
 from syncd.commits import Commits, Made
-from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, written
+from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
 from syncd.marks import marks
 from syncd.message import message
 from syncd.moving import relinking
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from syncd.nodes import Nodes
 
 KINDS: Final = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive")
+SUBJECTS: Final = {"relate": "Relate: {}", "summary": "Write the summary of a node"}  # by the graph itself
+MOST: Final = 1_000  # writes of one such change
 PAGE: Final = 500  # documents looked up at a time
 
 log = logging.getLogger(__name__)
@@ -68,11 +70,12 @@ class Carrying:
         indexed: Callable[[Collection[str]], object],
         owner: Callable[[], str],
         lock: threading.RLock,
+        audit: Audit,
     ) -> None:
         """`lock`: whoever else moves captures holds it meanwhile."""
         self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
         self._nodes, self._indexed, self._owner = nodes, indexed, owner
-        self._lock = lock
+        self._lock, self._audit = lock, audit
         self._owed = True  # something may be half done, or in no commit yet
         self._not_before = float("-inf")  # when that is looked at again
 
@@ -85,8 +88,8 @@ class Carrying:
             "archive": self._archive,
         }.items():
             proposals.on(kind, lambda given, kind=kind, planned=planned: self._carried(kind, given, planned))  # type: ignore[misc]  # mypy knows no defaults of lambdas
-        proposals.on("relate", lambda given: self._graph(given, self._relate))
-        proposals.on("summary", lambda given: self._graph(given, self._summary))
+        proposals.on("relate", lambda given: self._graph("relate", given, self._relate))
+        proposals.on("summary", lambda given: self._graph("summary", given, self._summary))
 
     def tend(self, *, at_once: bool = False) -> list[Made]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
@@ -198,9 +201,35 @@ class Carrying:
 
     # What they have in common
 
-    def _graph(self, given: Mapping[str, Any], work: Callable[[Mapping[str, Any]], str]) -> str:
-        with self._lock, authored(Author("daemon", "consolidation", request=given["key"])):
-            return work(given)
+    def _graph(self, kind: str, given: Mapping[str, Any], work: Callable[[Mapping[str, Any]], str]) -> str:
+        """Have the graph do it, which changes its notes by itself; what it wrote is one commit."""
+        key = given["key"]
+        with self._lock, authored(Author("daemon", "consolidation", request=key)):
+            for entry in self._journal.of(key):
+                if entry.state == "done":
+                    return str(json.loads(entry.about)["said"])
+            before = self._audit.head.seq
+            said = work(given)
+            if steps := self._written(key, before):
+                about = {"said": said, "subject": SUBJECTS[kind].format(said), "ids": list(given["ids"])}
+                self._owed = True  # until it is in a commit
+                entry = self._journal.begin(Way(kind, key, "", "", steps, about), by=self._owner(), at=_now())
+                self._ended(entry, steps)
+            return said
+
+    def _written(self, key: str, after: int) -> list[Step]:
+        """The steps that were taken for a proposal since then, as the audit log has them."""
+        was: dict[str, str] = {}
+        for entry in self._audit.found(MOST, after=after):
+            if entry.request == key and entry.path:
+                was.setdefault(entry.path, entry.before)
+        steps = []
+        for path, before in sorted(was.items()):
+            with suppress(MemexError):  # somebody has it in hand
+                raw, _ = self._ground.vault.read(path)
+                if sha256(raw) != before:
+                    steps.append(Step(path, before, sha256(raw), None, raw))
+        return steps
 
     def _carried(self, kind: str, given: Mapping[str, Any], planned: Callable[[Mapping[str, Any]], Plan]) -> str:
         """Go the way that `planned` says, or the rest of it."""
@@ -229,11 +258,12 @@ class Carrying:
     def _resumed(self, entry: Entry) -> None:
         """End what a crash broke off: forward, unless somebody has changed one of the files."""
         steps = self._journal.steps(entry.seq)
-        if self._journal.strange(steps):
+        if entry.kind not in SUBJECTS and self._journal.strange(steps):
             left = self._taken_back(entry, steps)
             but = f", but for what somebody else has written into {', '.join(left)}" if left else ""
             raise Conflict(f"the notes were changed while it was being done, so it was taken back{but}")
-        self._journal.forward(steps)
+        if entry.kind not in SUBJECTS:  # which was done before it was noted
+            self._journal.forward(steps)
         self._ended(entry, steps)
 
     def _taken_back(self, entry: Entry, steps: Sequence[Step]) -> list[str]:
@@ -266,9 +296,7 @@ class Carrying:
             return []
         text = message(about["subject"], [step.path for step in own if step.now], trailers)
         changes = {step.path: step.after for step in own}
-        moved = [
-            step.path for step in own if step.before is None or step.after is None
-        ]  # as they are; else edits stay out
+        moved = [step.path for step in own if not step.was or not step.now]  # as they are; else edits stay out
         made = None
         with suppress(MemexError):
             made = self._commits.commit(changes, text, approved=moved)

@@ -87,6 +87,7 @@ def steward(app: App) -> Steward:
         indexed=lambda paths: _indexed(app, paths),
         owner=promotions.owner,
         lock=promotions.lock,
+        audit=app.audit,
     )
 
     def flush() -> int:

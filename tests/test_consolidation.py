@@ -235,6 +235,11 @@ def test_a_relation_and_a_summary_go_through_the_graph(inbox):
     assert [(edge.source, edge.type, edge.target) for edge in nodes.between("Ada", "Bab")] == [
         ("Ada", "related_to", "Bab")
     ]
+    said = inbox.world.git("log", "-1", "--format=%B")
+    assert said.startswith("Relate: Ada related_to Bab")
+    assert "Approved-By: Ada <ada@example.org>" in said
+    assert "Memex-Tool: consolidation" in said
+    assert {f"Capture-Id: {ada.id}", f"Capture-Id: {bab.id}"} <= set(said.splitlines())
 
 
 def test_one_tag_is_written_in_place_of_another_in_all_captures_of_the_workspace_alone(inbox):
