@@ -7,6 +7,7 @@ nothing aside."""
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -20,11 +21,11 @@ from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit
 from syncd.edits import LOCKED_S
 from syncd.inline import wikilinks
-from syncd.journal import Step, Way, moved, sha256, written
+from syncd.journal import Journal, Step, Way, moved, sha256, written
 from syncd.marks import Marks, marks
 from syncd.moving import relinking
 from syncd.names import join
-from syncd.note import FrontmatterError, decode, encode, properties, split
+from syncd.note import FrontmatterError, decode, edit, encode, properties, split
 from syncd.place import ARCHIVE
 from syncd.promotable import Ground, told
 from syncd.promote import Promotions
@@ -44,7 +45,18 @@ RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
 class Archive:
     """The captures that were set aside. Safe from any thread."""
 
-    def __init__(self, ground: Ground, promotions: Promotions, waiting: Waiting, audit: Audit, repo: Repo) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        promotions: Promotions,
+        waiting: Waiting,
+        audit: Audit,
+        repo: Repo,
+        *,
+        united: Journal,
+    ) -> None:
+        """`united`: what became of duplicates."""
+        self._united = united
         self._ground, self._promotions, self._waiting = ground, promotions, waiting
         self._audit, self._repo = audit, repo
         self._moment: object = None  # of the inbox, when nothing was left to do
@@ -173,7 +185,8 @@ class Archive:
         if twins := ground.captures.index.claiming(document.claimed_id):
             raise Problem(f"{twins[0]} has the same `id` by now: delete one of the two")
         try:
-            text = encode(brought_back(decode(raw), time.time_ns() // 1_000_000))
+            own = self._unsaid(decode(raw), document.claimed_id)
+            text = encode(brought_back(own, time.time_ns() // 1_000_000))
         except FrontmatterError as error:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
         target = home(record.path, ground.inbox)
@@ -182,6 +195,17 @@ class Archive:
             raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
         files = self._beside(raw, record.path)
         return self._carried(document, raw, text, {record.path: self._free(target)} | files, "")
+
+    def _unsaid(self, text: str, id: str) -> str:
+        """`text` as it was before consolidation said in it which duplicate takes its place, unless that was changed since."""
+        entry = next((one for one in reversed(self._united.about(id)) if one.state == "done"), None)
+        if entry is None or json.loads(entry.about)["ids"][-1] != id:
+            return text
+        after = [one.after for one in self._united.steps(entry.seq) if not one.was]
+        said = marks(text).superseded_by
+        if said is None or said not in [marks(decode(raw)).superseded_by for raw in after if raw]:
+            return text
+        return edit(text, {key: None for key in properties(split(text)[0]) if key.casefold() == "superseded_by"})
 
     def _beside(self, raw: bytes, path: str) -> dict[str, str]:
         """Where the stored file goes back to that a note of the archive holds the text of."""

@@ -147,6 +147,10 @@ class Journal:
         """All that became of a document, the newest last."""
         return self._entries("document_id = ?", document_id)
 
+    def about(self, id: str) -> list[Entry]:
+        """All whose `about` has this text, the newest last."""
+        return self._entries("instr(about, ?)", json.dumps(id))
+
     def latest(self, limit: int) -> list[Entry]:
         """The newest, the newest last."""
         return self._entries("seq > (SELECT coalesce(max(seq), 0) FROM promotions) - ?", limit)

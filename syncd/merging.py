@@ -89,6 +89,16 @@ class Merging:
         return path.rpartition("/")[2][:-3]
 
     def _carried(self, about: Mapping[str, Any]) -> str:
+        """Do what was ticked, after which the other boxes are no question any more."""
+        said = self._answered(about)
+        same = (about["id"], about["target"])
+        others = self._proposals.open().items()
+        self._proposals.decided(
+            key for key, (kind, one) in others if kind == KIND and (one["id"], one["target"]) == same
+        )
+        return said
+
+    def _answered(self, about: Mapping[str, Any]) -> str:
         """Do what was ticked. Raises Conflict or NotFound when one of the two is not what was shown."""
         ground, target = self._ground, about["target"]
         self._promotions.tend()  # a crash may have left this very one half done
@@ -147,7 +157,7 @@ def question(offered: Iterable[Proposal], source: str, target: str, capture: str
     more = [f"… and {len(lines) - MOST:,} lines more"] if len(lines) > MOST else []
     return "\n".join(
         [
-            f"{link(source)} is to be promoted, and {link(target)} is there already. Tick what is to be done:",
+            f"{link(source)} was marked to be promoted, and {link(target)} was there already. What is ticked is done:",
             "",
             *boxes,
             "",

@@ -24,6 +24,7 @@ Carrier: TypeAlias = Callable[[Mapping[str, Any]], str]
 OPEN: Final = ("open", "accepted")
 STATES: Final = (*OPEN, "carried", "dismissed", "stale")
 GONE: Final = "it is no longer so"
+OTHER: Final = "another answer was carried out"
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,11 @@ class Proposals:
         gone = [(GONE, key) for key, kind in self._keyed("open") if kind in kinds and key not in kept]
         self._note("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
 
+    def decided(self, keys: Iterable[str]) -> None:
+        """In place of these another one was carried out; those that are open are stale, and told so in their note."""
+        gone = [(OTHER, key) for key in keys]
+        self._note("UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'", gone)
+
     def placed(self, keys: Iterable[str], report: str) -> None:
         """These stand in the note at `report`."""
         self._note("UPDATE proposals SET report = ? WHERE key = ?", [(report, key) for key in keys])
@@ -130,7 +136,7 @@ class Proposals:
     def outcomes(self) -> dict[str, Outcome]:
         """What became of all that are over and were not dismissed, by key."""
         rows = self._ledger.rows("SELECT key, state, said FROM proposals WHERE state IN ('carried', 'stale')")
-        return {key: Outcome(state == "carried", said) for key, state, said in rows}
+        return {key: Outcome(state == "carried", said, state == "stale" and said == OTHER) for key, state, said in rows}
 
     def open(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """The kind of each that waits for an answer, and what it is about, by key."""

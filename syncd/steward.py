@@ -131,7 +131,14 @@ def steward(app: App) -> Steward:
             waiting=lambda: review.summary()["waiting"],
         ),
         review=review,
-        archive=Archive(ground, promotions, waiting, app.audit, app.repo),
+        archive=Archive(
+            ground,
+            promotions,
+            waiting,
+            app.audit,
+            app.repo,
+            united=Journal(app.ledger, app.vault, ("merge-duplicates",)),
+        ),
     )
 
 

@@ -39,6 +39,7 @@ class Outcome:
 
     done: bool
     said: str
+    over: bool = False  # another box was ticked in its place, so it is told whether or not it was ticked itself
 
 
 def item(text: str, key: str) -> str:
@@ -80,10 +81,10 @@ def answers(texts: Iterable[str]) -> dict[str, Answer]:
 def settled(text: str, outcomes: Mapping[str, Outcome], day: str) -> str:
     """`text` with what became of its proposals, as the plug-in Tasks writes it; a line that tells it has no id any more.
 
-    Where nothing was done only boxes that were ticked are told so."""
+    Where nothing was done only boxes that were ticked, or in whose place another was, are told so."""
     for box in reversed(boxes(text)):
         outcome = outcomes.get(box.key)
-        if outcome is None or not (outcome.done or _ANSWERS.get(box.mark) == "accepted"):
+        if outcome is None or not (outcome.done or outcome.over or _ANSWERS.get(box.mark) == "accepted"):
             continue
         line = text[box.start : box.end]
         start, end = next(_ID.finditer(line)).span()

@@ -367,6 +367,25 @@ def test_the_numbers_are_those_of_the_tool_and_what_it_drafts_is_what_is_propose
         world.close()
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_a_duplicate_that_is_brought_back_is_no_longer_superseded_unless_its_owner_says_so(inbox, own):
+    kept, copy = inbox.capture("Both legs count."), inbox.capture("Both legs count!", tags=["legs"])
+    before = inbox.read(copy.path)
+    inbox.say(inbox.finding("merge-duplicates", kept.id, copy.id))
+    inbox.tick(inbox.run()["report"], "Keep [[")
+    inbox.look()
+    aside = f"Captures/Archive/default/{copy.path.rpartition('/')[2]}"
+    (line,) = [line for line in inbox.read(aside).splitlines(True) if line.startswith("superseded_by")]
+    if own:
+        inbox.world.write(aside, inbox.read(aside).replace(line, 'superseded_by: "[[Mine]]"\n'))
+        inbox.world.run()
+    inbox.app.operations["unarchive"]({"ids": [copy.id]}, lambda _: None)
+    text = inbox.read(copy.path)
+    assert ("superseded_by" in text) is own
+    assert text.replace("review: keep\n", "").replace('superseded_by: "[[Mine]]"\n', "") == before
+    assert inbox.record(copy.id).superseded_by == ("Mine" if own else None)
+
+
 def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out(tmp_path):
     world = World(tmp_path)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
@@ -440,6 +441,23 @@ def test_ticking_another_name_promotes_under_it(world, tmp_path):
         world.vault / "Daily/Today.md"
     ).read_text() == "Saw [[Notes/Heron 2|one]] and [[Heron]].\n"  # which led to the other
     consistent(world, tmp_path)
+
+
+@pytest.mark.parametrize("choice", ["Promote the capture as", "Append", "Leave"])
+def test_an_answer_settles_the_other_boxes_of_the_note(world, choice):
+    taken(world)
+    assert "is to be promoted" not in asked(world).read_text(), "which would not be so for long"
+    note = asked(world)
+    note.write_text(note.read_text().replace(f"- [ ] {choice}", f"- [x] {choice}"))
+    os.utime(note, (1, 1))
+    steward = world.app.steward
+    (done,) = steward.consolidation.tick().values()
+    assert done.done
+    lines = [line for line in note.read_text().splitlines() if line.startswith("- [")]
+    assert sorted(line[:5] for line in lines) == ["- [-]", "- [-]", "- [x]"]
+    assert sum("another answer was carried out ❌" in line for line in lines) == 2
+    assert "^p-" not in note.read_text()
+    assert (steward.proposals.counts()["open"], steward.proposals.counts()["stale"]) == (0, 2)
 
 
 def test_ticking_append_puts_the_text_behind_the_note_that_is_there(world, tmp_path):
