@@ -316,6 +316,7 @@ def killed_in_bulk(memex: Memex, count: int, *, kills: int) -> None:
     assert (again["added"], again["modified"], again["removed"], again["failed"]) == (0, 0, 0, 0)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_a_bulk_index_it_converges(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex:
         killed_in_bulk(memex, 100, kills=1)

@@ -25,13 +25,13 @@ from tests.test_pulse import Ear
 # The daemon as it is, but for a job that never ends, or an event loop that is held up for some seconds.
 HANGING = """
 import sys, threading, time
-from syncd import app, cli
-class Hanging(app.App):
-    def _planned(self):
-        jobs = super()._planned()
-        jobs.every("hanging", 3600.0, lambda: time.sleep(600), soon=True)
-        return jobs
-app.App = Hanging
+from syncd import cli, roster
+known = roster.jobs
+def jobs(app):
+    planned = known(app)
+    planned.every("hanging", 3600.0, lambda: time.sleep(600), soon=True)
+    return planned
+roster.jobs = jobs
 cli.main(sys.argv[1:])
 """
 BLOCKED = """

@@ -24,7 +24,7 @@ NAMES = st.one_of(
     st.sampled_from(["nul", "COM1.txt", "COM0", "conin$", "日" * 256, "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 40, "a" * 256, "null", "~", "- x", "1.0"]),
 )  # fmt: skip
 OFTEN = settings(
-    max_examples=120,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
 )

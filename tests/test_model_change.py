@@ -137,6 +137,7 @@ def test_a_model_that_is_not_there_is_refused_and_the_index_goes_on_answering(tm
         assert identity(memex)["dimensions"] == 96
 
 
+@pytest.mark.slow
 def test_an_endpoint_with_another_model_than_before_is_refused_until_it_is_asked_for(tmp_path):
     with daemon(tmp_path, None) as memex, endpoint(dimensions=64) as server:
         configure(memex, served_by(server))

@@ -335,7 +335,7 @@ def test_a_root_that_goes_and_comes_back_loses_nothing(world):
         world.settled()
         aside = world.vault.with_name("aside")
         world.vault.rename(aside)
-        world.app._check_root()
+        world.app.jobs.run("root")
         until(lambda: any("vault missing" in told for told in world.app.sync.degraded))
         assert len(world.found("pipit")) == 3
         with pytest.raises(Unavailable):
@@ -348,7 +348,7 @@ def test_a_root_that_goes_and_comes_back_loses_nothing(world):
         # Another folder in its place.
         world.vault.rename(aside)
         world.write("Captures/default/x.md", "---\nid: x\n---\nthe other ouzel\n")
-        world.app._check_root()
+        world.app.jobs.run("root")
         until(lambda: world.found("ouzel", mode="text") == ["Captures/default/x.md"])
         until(lambda: indexed(world) == {"Captures/default/x.md"})
 
@@ -904,7 +904,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
         assert passes(1.5) <= 2
         assert world.app.sync.pending == 0
         world.vault.rename(world.vault.with_name("away"))
-        world.app._check_root()
+        world.app.jobs.run("root")
         until(lambda: any("vault missing" in told for told in world.app.health.degraded()))
         begun = time.process_time()
         assert passes(1.5) <= 2
