@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import shutil
 import signal
 import socket
@@ -141,8 +140,8 @@ def test_a_stop_drains_whatever_is_under_way(memex):
             client = open_.enter_context(socket.create_connection((where.hostname, where.port)))
             client.sendall(text.encode())
         owner = open_.enter_context(socket.socket(socket.AF_UNIX))
-        os.chdir(memex.state)  # the way to its socket may be longer than an address can be
-        owner.connect(NAME)
+        with contextlib.chdir(memex.state):  # the way to its socket may be longer than an address can be
+            owner.connect(NAME)
         owner.sendall(b'{"op": "sta')
         asking = memex.start("job", "run", "hanging", "--wait", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         indexing = memex.start("index", stdout=subprocess.PIPE, stderr=subprocess.PIPE)

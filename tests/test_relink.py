@@ -178,11 +178,15 @@ def test_where_a_link_leaves_the_choice_the_setting_of_the_vault_is_followed(rel
 )
 def test_a_text_of_nothing_but_marks_is_read_in_linear_time(piece):
     short, long = (piece * (size // len(piece)) for size in (20_000, 200_000))
-    times = []
-    for text in (short, long):
+
+    def took(text):
         begun = time.process_time()
         moved(text, **{"deep/er/Only here.md": "K/X.md"})
-        times.append(time.process_time() - begun)
+        return time.process_time() - begun
+
+    times = [
+        min(took(text) for _ in range(3)) for text in (short, long)
+    ]  # garbage of other tests may be collected in one
     assert times[1] < 60 * times[0] + 0.5
 
 
