@@ -14,23 +14,8 @@ from index.errors import Conflict, InvalidArgument
 from index.identity import fold
 from syncd.file_note import plain
 from syncd.note import FrontmatterError, read, split, unclosed
-from syncd.properties import as_text, as_time
+from syncd.properties import PERSONS, as_text, as_time
 
-# The keys that are a person's alone, or are written for a person alone: no agent sets, changes or reads one.
-PERSONS: Final = frozenset(
-    {
-        "promote",
-        "promote_to",
-        "review",
-        "promote_problem",
-        "promoted_at",
-        "suggested_folder",
-        "suggested_tags",
-        "suggested_links",
-        "suggested_similar",
-        "superseded_by",
-    }
-)
 EDITED: Final = "a person has just edited the note; read it again in a moment"
 # Without one of these words in it a front matter says nothing of all this, and need not be read.
 _WORDS: Final = ("promote", "review", "expires", "suggested_", "superseded_by")

@@ -16,7 +16,22 @@ import yaml
 
 # How the keys begin by which Memex tells a person of notes of the vault proper.
 SUGGESTED = "suggested_"
-OWNED = frozenset(
+# The keys that are a person's alone, or are written for a person alone: no agent sets, changes or reads one.
+PERSONS = frozenset(
+    {
+        "promote",
+        "promote_to",
+        "review",
+        "promote_problem",
+        "promoted_at",
+        "suggested_folder",
+        "suggested_tags",
+        "suggested_links",
+        "suggested_similar",
+        "superseded_by",
+    }
+)
+OWNED = PERSONS | frozenset(
     {
         "id",
         "created_at",
@@ -29,16 +44,6 @@ OWNED = frozenset(
         "title",
         "type",
         "relations",
-        "promote",
-        "promote_to",
-        "review",
-        "promote_problem",
-        "promoted_at",
-        "suggested_folder",
-        "suggested_tags",
-        "suggested_links",
-        "suggested_similar",
-        "superseded_by",
     }
 )
 

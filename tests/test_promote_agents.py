@@ -9,9 +9,10 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument
 from syncd.audit import Author, authored
-from syncd.marks import EDITED, PERSONS, marks
+from syncd.marks import EDITED, marks
 from syncd.newnode import NewNode
 from syncd.note import decode
+from syncd.properties import PERSONS
 from tests.agent import agent
 from tests.rim import running
 from tests.world import World

@@ -15,8 +15,9 @@ import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.identity import path_id
-from syncd.marks import PERSONS, persons
+from syncd.marks import persons
 from syncd.note import split
+from syncd.properties import PERSONS
 from tests.rim import client, run, running
 from tests.world import until
 
