@@ -31,6 +31,8 @@ OFTEN_S = 300.0  # of a job that runs more often than this only what changed is 
 LATE_S = 60.0  # a run that came due while nothing ran is made up this long after the start, which has enough to do
 FIRST_S = 3600.0  # the longest wait for a job that never ran
 LIMIT_S = 3600.0  # a run that takes longer is shown as too long
+CLOCK_S = 1.0  # a clock that differs by more from what went by was set
+LOOK_S = 60.0  # the longest the scheduler sleeps: a clock set forward, or a sleep of the machine, is seen this soon
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Jobs:
         self._jobs: dict[str, _Job] = {}
         self._changed = threading.Condition()
         self._keeping = threading.Lock()  # apart from the above: who asks how jobs stand does not wait for a disk
-        self._scheduler = BackgroundScheduler(
+        self._scheduler = _Scheduler(
             executors={"default": _Threads()},
             jobstores={"default": _Store()},
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
@@ -292,6 +294,17 @@ def _standing(job: _Job, due: datetime | None) -> Standing:
     )
 
 
+class _Scheduler(BackgroundScheduler):  # type: ignore[misc]  # the library has no types
+    """The library's, which reads the clock twice a turn: one set back in between would have it sleep for as long."""
+
+    def _process_jobs(self) -> float:
+        """Run what is due; the seconds to the next turn."""
+        clock, ticked = time.time(), time.monotonic()
+        seconds = super()._process_jobs()
+        turned = (time.time() - clock) - (time.monotonic() - ticked)
+        return 0.0 if abs(turned) > CLOCK_S else min(LOOK_S, LOOK_S if seconds is None else seconds)
+
+
 class _Every(BaseTrigger):  # type: ignore[misc]  # the library has no types
     """Each run a fixed time after the one before: after a sleep, or a clock set forward, one run is owed, not thousands."""
 
@@ -336,7 +349,7 @@ class _Store(MemoryJobStore):  # type: ignore[misc]  # the library has no types
         ticked = time.monotonic()
         if self._looked is not None:
             back = self._looked[0] + timedelta(seconds=ticked - self._looked[1]) - now
-            if back > timedelta(seconds=1):
+            if back > timedelta(seconds=CLOCK_S):
                 log.warning("the clock was set back by %s", back)
                 for job in self.get_all_jobs():
                     job.modify(next_run_time=_set_back(job, now, back))

@@ -403,6 +403,37 @@ def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
     assert [nightly for *_, nightly in turns] == [0, 0, 1, 1, 0, 1], done.stdout
 
 
+MIDST = """
+import os, threading, time
+from pathlib import Path
+from syncd import jobs
+clock, ticks, turns = Path(os.environ["CLOCK_SET"]), [], iter((-86400,))
+class Turned(jobs._Every):
+    def get_next_fire_time(self, previous, now):
+        for seconds in turns if len(ticks) > 2 else ():
+            fresh = clock.with_name("fresh")
+            fresh.write_text(str(seconds))
+            fresh.replace(clock)
+        return super().get_next_fire_time(previous, now)
+jobs._Every = Turned
+one = jobs.Jobs()
+enough = threading.Event()
+one.every("tick", 0.05, lambda: ticks.append(time.time()) or len(ticks) < 9 or enough.set())
+one.start()
+print(enough.wait(30), max(before - after for before, after in zip(ticks, ticks[1:])) > 80000)
+one.stop()
+"""
+
+
+@pytest.mark.skipif(not Clock.possible, reason="needs a C compiler to set a process's clock")
+def test_a_clock_set_back_in_the_midst_of_a_turn_stops_no_job(tmp_path):
+    environ = os.environ | Clock(tmp_path).environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", MIDST], env=environ, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split() == ["True", "True"]
+
+
 def test_work_that_knows_when_it_was_last_done_says_when_it_is_due(jobs):
     sooner, later = Beat(1), Beat(1)
     jobs.every("sooner", 3600, sooner, after=0.05)
