@@ -8,20 +8,21 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Final
 
 from index.errors import MemexError, NotFound
-from index.identity import path_id
+from index.index import Index
 from index.model import Record
 from syncd.audit import Audit
 from syncd.chain import Entry
 from syncd.journal import Entry as Passage
 from syncd.journal import Journal
-from syncd.lineage import WRITES, in_force
+from syncd.lineage import WRITES, Strand, in_force, strands
+from syncd.meant import LEAST, Candidate, candidates, chosen
 from syncd.past import Past
 from syncd.repo import Repo
 from syncd.touched import NONE, Touch, touches
@@ -55,7 +56,7 @@ class Event:
 
 
 class History:
-    """What is known of the past of a vault's notes. `found` tells the document of an id or path that there is now."""
+    """What is known of the past of a vault's notes. `indexes` hold what there is now."""
 
     def __init__(
         self,
@@ -63,22 +64,54 @@ class History:
         vault: Vault,
         past: Past,
         repo: Repo,
-        found: Callable[[str], Record | None],
+        indexes: Callable[[], Sequence[Index]],
         *,
         journal: Journal,
     ) -> None:
         self.past = past
-        self._audit, self._vault, self._repo, self._found, self._journal = audit, vault, repo, found, journal
+        self._audit, self._vault, self._repo, self._indexes, self._journal = audit, vault, repo, indexes, journal
 
     def entries(self, name: str) -> tuple[list[Entry], str]:
-        """What the log says of the note of that id or path, in order, and where it lies, or lay last; "" when nobody knows."""
-        record = self._found(name)
-        if record is not None:
-            return self._audit.of(id=record.id), record.path
-        known = [entry for entry in self._audit.of(id=name, path=name) if entry.path]
-        if known and known[-1].id not in (name, path_id(known[-1].path)):
-            known = self._audit.of(id=known[-1].id)
-        return known, known[-1].path if known else ""
+        """What the log says of the note that is meant, in order, and where it lies, or lay last; "" when nobody knows."""
+        there = candidates(self._indexes(), name)
+        ids = {one.id for one in there} | {name} | set(self._audit.ids(name) if len(name) >= LEAST else ())
+        known: dict[str, list[Entry]] = {}  # by where the note is, or was last
+        gone: list[Candidate] = []
+        for id in ids:
+            claims = [one for one in candidates(self._indexes(), id) if one.id == id]
+            for strand, record in self._strands(id, [one.record for one in claims if one.record]):
+                if record is not None:
+                    known[record.path] = strand.entries
+                elif strand.home not in known:
+                    known[strand.home] = strand.entries
+                    gone.append(Candidate(id, strand.home, strand.entries[0].at, strand.entries[-1].workspace))
+        if (one := chosen(name, [*there, *gone])) is not None:
+            return known.get(one.path, []), one.path
+        ids = {entry.id for entry in self._audit.of(path=name)}
+        strands = [strand for id in ids for strand, _ in self._strands(id, ()) if name in strand.paths]
+        last = max(strands, key=lambda strand: strand.entries[-1].seq, default=None)
+        return (last.entries, last.home) if last else ([], "")
+
+    def home(self, entry: Entry) -> str:
+        """Where the file of an entry lies now, if anybody has moved it; else where it lay then."""
+        there = [one.record for one in candidates(self._indexes(), entry.id) if one.id == entry.id and one.record]
+        for strand, record in self._strands(entry.id, there):
+            if any(one.seq == entry.seq for one in strand.entries):
+                return record.path if record else entry.path
+        return entry.path
+
+    def _strands(self, id: str, there: Collection[Record]) -> list[tuple[Strand, Record | None]]:
+        """The notes that have had an id, as the log has them, each with the document that it is now, of those `there` are."""
+        moves = {(one.source, one.target) for one in self._journal.of(id) if one.state == "done"}
+        found = strands(self._audit.of(id=id), moves)
+        left = {record.path: record for record in there}
+        paired = {number: left.pop(strand.home) for number, strand in enumerate(found) if strand.home in left}
+        for number, strand in enumerate(found):  # what was moved by hand
+            if number not in paired and strand.live and self.current(strand.home) is None:
+                same = [one for one in left.values() if one.workspace == strand.entries[-1].workspace]
+                if moved := same or list(left.values()):
+                    paired[number] = left.pop(moved[0].path)
+        return [(strand, paired.get(number)) for number, strand in enumerate(found)]
 
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """The newest `limit` events of a note, the newest last; with `patch`, each with its differences. NotFound for none."""
