@@ -59,12 +59,9 @@ def candidates(
     whole = [one for index in indexes for record, one in _claims(index, given) if fits(record)]
     if whole and not _BEGUN.match(given):
         return whole
-    more = [(index, path) for index in indexes for path in _alike(index, given)]
-    return whole + [
-        _candidate(record, index.manifest[path].id)
-        for index, path in more
-        if (record := index.at(path)) and path in index.manifest and fits(record)
-    ]
+    entries = [(index, path, entry.id) for index in indexes for path, entry in index.manifest.copy().items()]
+    more = [(index.at(path), id) for index, path, id in entries if _alike(given, id, path)]
+    return whole + [_candidate(record, id) for record, id in more if record is not None and fits(record)]
 
 
 def chosen(given: str, notes: Collection[Candidate]) -> Candidate | None:
@@ -72,7 +69,7 @@ def chosen(given: str, notes: Collection[Candidate]) -> Candidate | None:
     if at := [one for one in notes if one.path in (given, f"{given}.md")]:
         return min(at, key=lambda one: (one.record is None, len(one.path)))
     whole = [one for one in notes if one.id == given]
-    others = [one for one in notes if one.id != given]
+    others = [one for one in notes if one.id != given and _alike(given, one.id, one.path)]
     if whole and not (_BEGUN.match(given) and any(_MADE.match(one.id) for one in others)):
         others = []
     kept: dict[str, Candidate] = {}
@@ -88,9 +85,9 @@ def chosen(given: str, notes: Collection[Candidate]) -> Candidate | None:
     return next(iter(kept.values()), None)
 
 
-def begins(given: str, id: str) -> bool:
-    """Whether `given` is the beginning of an id, and enough of one."""
-    return len(given) >= LEAST and id.startswith(given)
+def _alike(given: str, id: str, path: str) -> bool:
+    """Whether an id begins so, or a note has this name."""
+    return (len(given) >= LEAST and id.startswith(given)) or ("/" not in given and stem(path) == stem(given) != "")
 
 
 def _first(same: Sequence[Candidate]) -> list[Candidate]:
@@ -115,16 +112,6 @@ def _claims(index: Index, id: str) -> Iterator[tuple[Record, Candidate]]:
     record = index.record(id)
     if record is not None and path_id(record.path) == id:
         yield record, _candidate(record, id)
-
-
-def _alike(index: Index, given: str) -> list[str]:
-    """The paths of the documents whose id begins so, or that have this name."""
-    name = stem(given) if given and "/" not in given else None
-    return [
-        path
-        for path, entry in index.manifest.copy().items()
-        if begins(given, entry.id) or (name and stem(path) == name)
-    ]
 
 
 def _candidate(record: Record, id: str) -> Candidate:
