@@ -121,10 +121,8 @@ class History:
             raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
         told = list(_told(entries, self._now(path), self._moves(entries)))
         within = {event.commit for event in told}
-        told += [_committed(touch) for touch in commits if touch.commit not in within]
-        events = sorted(
-            told, key=lambda event: event.at + 999 * (event.what == "commit")
-        )  # of which Git knows the second
+        others = [_committed(touch) for touch in reversed(commits) if touch.commit not in within]
+        events = ordered(told, others, self._held)
         more = max(0, len(events) - limit)
         shown = [asdict(event) for event in events[more:]]
         if patch:
@@ -175,6 +173,13 @@ class History:
         """What Git holds under that name."""
         return self._repo.blob(name)
 
+    def _held(self, name: str | None) -> str | None:
+        """The sha256 of what a blob of Git holds; "" = no file, None = nobody knows."""
+        if name == NONE:
+            return ""
+        raw = None if name is None else self._repo.blob(name)
+        return None if raw is None else hashlib.sha256(raw).hexdigest()
+
     def current(self, path: str) -> bytes | None:
         """What the note holds now."""
         with suppress(MemexError):
@@ -190,6 +195,30 @@ class History:
         except MemexError:
             return None
         return hashlib.sha256(raw).hexdigest(), stat.mtime_ns // 1_000_000
+
+
+def ordered(told: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]) -> list[Event]:
+    """What the log tells and the commits as one line of time, each in the order in which it is given.
+
+    Git knows the second alone. Within it a commit stands behind what it holds, or before what was made of that; `held`
+    tells the digest of a blob."""
+    lines: list[tuple[tuple[int, int, int], Event]] = []
+    at = 0
+    for number, event in enumerate(told):
+        at = max(at, event.at)  # whatever the clock was set to
+        lines.append(((at, 0, number), event))
+    logged, last = tuple(lines), (0, 0, 0)
+    for number, commit in enumerate(commits):
+        within = [(key[0], event) for key, event in logged if commit.at <= key[0] < commit.at + 1000]
+        digest = held(commit.after) if within else None
+        key = (commit.at + 999, 1, number)
+        if behind := [at for at, event in within if digest is not None and event.after == digest]:
+            key = (behind[-1], 1, number)
+        elif before := [at for at, event in within if digest is not None and event.before == digest]:
+            key = (before[0], -1, number)
+        last = max(key, last)
+        lines.append((last, commit))
+    return [event for _, event in sorted(lines, key=lambda line: line[0])]
 
 
 class _Texts:
