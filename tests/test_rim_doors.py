@@ -31,7 +31,7 @@ from syncd.doors import AccessSettings, LimitsSettings
 from syncd.keys import Keys
 from syncd.ledger import Ledger
 from tests.jwks import AUDIENCE, Team
-from tests.rim import CRASH, SLOW, STATIC_MCP, STATIC_REST, client, run, running
+from tests.rim import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
 from tests.world import until
 
 MODES = ("legacy", "2026-07-28")
@@ -175,9 +175,10 @@ API = [(method, path) for method, path, *_ in rest.ROUTES if path.startswith("/a
 def test_the_keys_of_the_environment_open_their_own_surface(rim, secret, mcp, rest):
     headers = {"authorization": f"Bearer {secret}", "accept": "application/json, text/event-stream"}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    assert httpx2.get(rim.url + "/thoughts", headers=headers).status_code == rest
+    assert httpx2.get(rim.url + "/thoughts", headers=headers, verify=PLAIN).status_code == rest
     for method, path in API:
-        code = httpx2.request(method, rim.url + path.replace("{id}", "x"), headers=headers, **BODY[method]).status_code
+        url = rim.url + path.replace("{id}", "x")
+        code = httpx2.request(method, url, headers=headers, verify=PLAIN, **BODY[method]).status_code
         assert (code in (200, 400, 404)) == (rest == 200), path  # it came as far as its arguments
         assert rest in (200, code), path
     answer = httpx2.post(rim.url + "/mcp", headers=headers, json=hello).status_code
