@@ -26,6 +26,7 @@ from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
 from syncd.desk import Desk
 from syncd.doors import AccessSettings, KbSettings, LimitsSettings
+from syncd.duties import ReviewSettings
 from syncd.keys import Keys
 from syncd.telemetry import TelemetrySettings
 from syncd.workspace import Workspace
@@ -36,6 +37,7 @@ T = TypeVar("T")
 STATIC_MCP, STATIC_REST = "kb-mcp-secret", "kb-rest-secret"
 UNLIMITED = LimitsSettings(rate=0, failures=0)  # a test asks faster than any agent
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here is encrypted, and the default takes 25 ms to make
+UNSUGGESTED = ReviewSettings(suggest=False, table=False)  # files change when a test changes them, not when a job is due
 SLOW, CRASH = "slowpoke", "crashpad"  # words that make the encoder wait, or fail as a bug would
 
 
@@ -152,6 +154,7 @@ def running(
     limits: LimitsSettings = UNLIMITED,
     access: AccessSettings | None = None,
     kb: KbSettings | None = None,
+    review: ReviewSettings = UNSUGGESTED,
     encoder: Encoder | None = None,
     fill: Callable[[World], object] | None = None,
     **server: Any,
@@ -168,6 +171,7 @@ def running(
             limits=limits,
             access=access or AccessSettings(),
             kb=kb or KbSettings(),
+            review=review,
             telemetry=telemetry or TelemetrySettings(),
             embedder=encoder and fake_embedder(encoder),
         )
