@@ -120,7 +120,10 @@ def test_captures_and_promotions_are_committed_and_the_index_follows(world):
     assert [made.paths for made in world.app.steward.commits.flushed()] == [(one.path,)]
     done = world.app.steward.promotions.promote(one.id, to="Birds")
     assert len(done["commit"]) == 64
-    assert world.git("show", "--format=", "--name-status", "-M1%", "HEAD").split("\t")[1:] == [one.path, f"{done['target']}\n"]
+    assert world.git("show", "--format=", "--name-status", "-M1%", "HEAD").split("\t")[1:] == [
+        one.path,
+        f"{done['target']}\n",
+    ]
     before = world.app.repo.marks()
     world.write("Mine.md", "mine\n")
     world.git("add", "-A")
