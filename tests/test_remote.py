@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import itertools
 import os
+import shlex
 import shutil
 import subprocess
 import threading
@@ -264,6 +265,23 @@ def test_files_that_another_tool_has_brought_already_are_no_hindrance(desk):
     assert run(desk.vault, "status", "--porcelain") == ""
     assert desk.text("n.md") == "two\n"
     assert desk.head() == desk.head(desk.bare, "main")
+
+
+def test_a_fetch_of_another_program_at_the_same_moment_is_no_failure(desk):
+    desk.there("theirs.md", "theirs\n")
+    once, script = desk.state / "once", desk.state / "pack"
+    ref, first, git = "refs/remotes/origin/main", desk.head(), shlex.quote(str(desk.vault / ".git"))
+    script.write_text(
+        f'#!/bin/sh\n[ -e {once} ] || git --git-dir={git} update-ref {ref} "$(cat {once}.to)"\n: > {once}\nexec "$@"\n'
+    )
+    script.chmod(0o755)
+    with Path("~/.gitconfig").expanduser().open("a") as config:
+        config.write(f"[uploadpack]\npackObjectsHook = {script}\n")
+    run(desk.vault, "commit", "-q", "--allow-empty", "-m", "elsewhere")
+    Path(f"{once}.to").write_text(desk.head())
+    run(desk.vault, "reset", "-q", "--hard", first)
+    assert desk.remote.sync().took == 1
+    assert once.exists()
 
 
 def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk):
