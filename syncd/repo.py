@@ -201,7 +201,7 @@ class Repo:
         with ExitStack() as opened:
             stdin = opened.enter_context(tempfile.TemporaryFile()) if given else None
             if stdin is not None:
-                stdin.write(given.encode())
+                stdin.write(given.encode("utf-8", "surrogateescape"))
                 stdin.seek(0)
             try:
                 ask = getattr(self._open().git, command.replace("-", "_"))
