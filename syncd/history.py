@@ -176,7 +176,7 @@ class History:
 
     def _held(self, name: str | None) -> str | None:
         """The sha256 of what a blob of Git holds; "" = no file, None = nobody knows."""
-        if name == NONE:
+        if name == "":
             return ""
         raw = None if name is None else self._repo.blob(name)
         return None if raw is None else hashlib.sha256(raw).hexdigest()
