@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ WAYS: Final = ("promote", "unpromote", "merge")  # in the journal
 TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
+KNOWN_S: Final = 1.0  # after which the index is told of what was promoted meanwhile, where many are at once
 AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
@@ -87,16 +88,19 @@ class Promotions:
         done: list[dict[str, Any] | MemexError] = []
         relinked: set[str] = set()
         ids: set[str] = set()
-        with self.lock:
+        steps: list[Step] = []  # of which the index does not know yet
+        with self.lock, ExitStack() as ending:
             self.tend()
-            walk = self._walk(plans)
+            walk, told = self._walk(plans), time.monotonic()
+            ending.callback(lambda: self._known(steps))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
                 try:
                     again = plan.source in relinked or plan.id in ids
-                    made = self._gone(self.way(self._renewed(plan, ids) if again else plan, walk), by)
+                    way = self.way(self._renewed(plan, ids) if again else plan, walk)
+                    made = self._gone(way, by, known=walk is None)
                 except MemexError as error:
                     done.append(error)
                 except Exception:  # a mistake of ours in one must not keep the others from being promoted
@@ -108,6 +112,11 @@ class Promotions:
                     ids.add(made["id"])
                     if walk is not None:
                         walk.made(plan.moves)
+                        steps += way.steps
+                if steps and time.monotonic() - told > KNOWN_S:
+                    self._known(steps)
+                    steps.clear()
+                    told = time.monotonic()
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
@@ -237,8 +246,8 @@ class Promotions:
         }
         return Way("promote", plan.id, plan.source, plan.target, steps, about)
 
-    def _gone(self, way: Way, by: str) -> dict[str, Any]:
-        """Go this way, and make it known."""
+    def _gone(self, way: Way, by: str, *, known: bool = True) -> dict[str, Any]:
+        """Go this way, and make it known, unless whoever asks does so."""
         self._owed, steps = True, way.steps  # until it has ended well
         entry = self._journal.begin(way, by=by, at=_now())
         try:
@@ -251,7 +260,8 @@ class Promotions:
             raise
         self._journal.note(entry.seq, "done")
         log.info("%s: one more note", way.kind)
-        self._known(steps)
+        if known:
+            self._known(steps)
         commit, left_out = self._commit(entry, steps)
         links = {key: way.about[key] for key in ("relinked", "lost", "mentions", "unread")}
         own = {"id": way.document_id, "source": way.source, "target": way.target}
@@ -310,6 +320,8 @@ class Promotions:
 
     def _known(self, steps: Sequence[Step]) -> None:
         """Have the index say what the files say."""
+        if not steps:
+            return
         gone = [step.path for step in steps if not step.now]
         try:
             for slot in (self._ground.captures, self._ground.notes):
