@@ -663,6 +663,13 @@ def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, mo
     assert own.promote("c1")["commit"] == ""
     lock.unlink()
     commits = world.app.steward.commits
+    planned = world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
+    assert [(one["commit"], one["subject"]) for one in planned] == [
+        ("", "Capture 1 note (memex)"),
+        ("", "Promote Heron"),
+    ]
+    assert {"Notes/Heron.md", "Captures/default/Heron.md"} <= set(planned[1]["paths"])
+    assert own.facts()["uncommitted"] == 1
     assert [made.subject for made in commits.flushed()] == ["Capture 1 note (memex)"]
     assert world.git("status", "--porcelain") != ""
     told = world.app.operations["commit"]({}, lambda _: None)["commits"]
@@ -683,6 +690,7 @@ def test_a_promotion_that_was_undone_by_hand_holds_no_commit_up(world):
     world.git("stash", "-uq")
     world.git("checkout", "-q", "-")
     assert files(world) == before
+    assert world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"] == []
     world.app.operations["commit"]({}, lambda _: None)
     assert own.facts()["uncommitted"] == 0
 
