@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
+from syncd.overlooked import ignored
 from syncd.repo import Ran, Repo
 
 Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
@@ -131,13 +132,7 @@ class Graft:
 
     def ignored(self, paths: Iterable[str]) -> set[str]:
         """Those that a `.gitignore` leaves out, and that the commit has not."""
-        given = "".join(f"./{path}\0" for path in paths).encode()  # "./": a ":" at the beginning is part of the name
-        plain = {**self._index, "GIT_LITERAL_PATHSPECS": "0"}  # it knows no others
-        ran = self._repo.run("check-ignore", "-z", "--stdin", given=given, env=plain)
-        if ran.status not in (0, 1):
-            raise _failed("check-ignore", ran)
-        told = ran.out.decode("utf-8", "surrogateescape").split("\0")
-        return {path.removeprefix("./") for path in told if path}
+        return ignored(self._repo, paths, self._index)
 
     def staged(self) -> dict[str, str]:
         """What a person has staged: path → the blob, zeros = it is to go."""

@@ -26,6 +26,9 @@ EDITED: Final = "it was changed by hand since"
 GONE: Final = "it was removed by hand since"
 MOVED: Final = "it was moved by hand since; memex delete removes it"
 PROMOTED: Final = "it was promoted since; memex unpromote brings it back"
+ARCHIVED: Final = "it was set aside since; memex unarchive brings it back"
+# What takes a note out of its workspace, by its tool.
+_AWAY: Final = {"promote": PROMOTED, "drag": PROMOTED, "archive": ARCHIVED, "review.dismiss": ARCHIVED}
 THERE: Final = "another file has its name now"
 
 
@@ -208,7 +211,7 @@ def _told(entry: Entry) -> str:
     """Which write came after those that were to be taken back."""
     if entry.surface == "file":
         return EDITED
-    if entry.tool == "promote":
-        return PROMOTED
+    if entry.tool in _AWAY and not (entry.after and entry.workspace):  # else it wrote a link in it alone
+        return _AWAY[entry.tool]
     who = entry.name or entry.key or {"cli": "you"}.get(entry.surface, "memex")
     return f"{entry.tool or 'something'} by {who} came after it"

@@ -186,6 +186,16 @@ def test_the_commands_tell_and_take_back(world, memex):
     )
 
 
+def test_a_path_that_is_no_unicode_is_known_to_git_alone(world, memex):
+    path = "caf\udce9.md"
+    for command in ("log", "undo", "unpromote"):
+        assert memex(command, path)[0] == 4
+    (world.vault / path).write_text("Latin 1\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "by hand")
+    assert "by hand" in memex("log", path)[1]
+
+
 def test_it_asks_before_it_takes_many_back(world, memex, monkeypatch):
     for text in ("one", "two"):
         capture(world, text)
