@@ -138,4 +138,5 @@ def test_how_much_an_agent_may_write_does_not_depend_on_what_is_its_owner_s(own,
         if told is not None:
             too_large = FrontmatterError("whatever", defect="frontmatter-too-large")
             assert told.as_dict() == refused(too_large).as_dict(), "as where all of it is too much"
-        assert overreach(now, now.replace("text", "other"), node=False) is None, "what is there already"
+        if len(own) < 60_000:  # else nobody can read it
+            assert overreach(now, now.replace("text", "other"), node=False) is None, "what is there already"
