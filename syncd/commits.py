@@ -25,6 +25,7 @@ from syncd.duties import GitSettings
 from syncd.graft import Content, Graft, Held, Moved
 from syncd.journal import RECENT_MS, owed
 from syncd.ledger import Ledger
+from syncd.moves import Marks
 from syncd.ours import batches, saying
 from syncd.repo import Repo
 from syncd.sift import Sifted, sifted
@@ -81,6 +82,7 @@ class Commits:
         self._seen = int(self._fact("git.seen") or 0)
         self._waiting: set[str] = set(json.loads(self._fact("git.left") or "[]"))
         self._marks: object = None
+        self._stash: Marks | None = None  # the newest stash, when it was looked for last
         self._tried = float("-inf")
 
     # What others ask for
@@ -159,6 +161,7 @@ class Commits:
             return
         with self._lock:
             seen = self._audit.head.seq
+            self._unstash()
             if seen == self._seen and not self._waiting and (not self.kept or self._marks == self._repo.marks()):
                 return
             if self.problem and time.monotonic() - self._tried < AGAIN_S:
@@ -207,8 +210,16 @@ class Commits:
         return not times or now - times[0] >= quiet_ms or now - times[-1] >= LATE * quiet_ms or times[0] > now
 
     def _gather(self, seen: int) -> None:
-        """Add the files that were written since the last look."""
+        """Add the files that were written since the last look, or were away then."""
+        self._unstash()
         self._waiting |= self._written(seen)
+
+    def _unstash(self) -> None:
+        """Add what a stash has taken or given back since the last look, of what Memex wrote."""
+        now = Marks(stash=self._repo.marks().stash)
+        found = self._repo.changed(self._stash or now, now) or ()
+        self._waiting |= {path for path in found if self._audit.last(path) is not None}
+        self._stash = now
 
     def _written(self, seen: int) -> set[str]:
         asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"

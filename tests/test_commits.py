@@ -16,6 +16,8 @@ import pytest
 
 from index.errors import Conflict
 from syncd.audit import Author, taken_back
+from syncd.commits import Made
+from syncd.owner_commits import operations
 from syncd.sift import IGNORED, MARKERS, NESTED, SECRET, STAGED
 from tests.committing import CHAT, DAEMON, Rig, git
 
@@ -660,3 +662,26 @@ def test_a_key_may_have_any_name(rig):
     assert rig.commits.flush() == len(names)
     shown = rig.git("log", "-5", "--format=%an|%ae|%(trailers:key=Memex-Key,valueonly,separator=)").splitlines()
     assert sorted(shown) == sorted(f"{author}|memex@localhost|{name}" for name, author in names.items())
+
+
+def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
+    rig.agent(A, "one\n")
+    rig.person("mine.md", "a person's\n")
+    rig.git("stash", "-q", "--include-untracked")
+    rig.commits.tick()
+    assert rig.commits.facts()["waiting"] == 0
+    rig.close()
+    rig.open()
+    rig.commits.tick()
+    rig.git("stash", "pop", "-q")
+    rig.commits.tick()
+    assert (rig.subjects()[1:], rig.status()) == (["Capture 1 note (claude-code)"], ["?? mine.md"])
+    assert rig.commits.edited == set()
+    assert rig.commits.facts()["kept"] == []
+
+
+def test_what_is_left_to_a_person_is_told_though_a_promotion_is_committed_too(rig):
+    rig.agent(A, "one\n")
+    rig.person(A, "edited\n")
+    commit = operations(rig.commits, lambda: [Made("c", "Promote B", ("B.md",))])["commit"]
+    assert commit({}, None)["edited"] == [A]
