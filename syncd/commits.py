@@ -66,6 +66,15 @@ class Made:
     paths: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A commit that is to be made of what was done: as `Commits.commit` takes it."""
+
+    changes: Mapping[str, bytes | None]
+    message: str
+    approved: Collection[str]
+
+
 class Commits:
     """The commits of one vault. Safe from any thread: one is made at a time."""
 
@@ -105,10 +114,9 @@ class Commits:
         "" when nothing of it is to be committed: HEAD has it, or it is a person's or kept local. None when Git does not
         allow it just now, or commits are off: `problem` says why, and `flush` makes up for it. A person has `approved` all
         that some of these say."""
-        digests = {path: _sha(raw) for path, raw in changes.items()}
 
         def work(graft: Graft) -> str:
-            found = self._sifted(graft, digests, lambda path, _: changes[path], approved)
+            found = self._fit(graft, Due(changes, message, approved))
             self._noted(found, changes)
             made = graft.put(found.contents, message, author or "Memex") if found.contents else ""
             graft.land()
@@ -143,8 +151,10 @@ class Commits:
             self._remember(seen)
             return made
 
-    def look(self) -> tuple[list[Made], Sifted]:
-        """What `flushed` would commit now, and what it would not; nothing is changed. Conflict when Git does not allow it."""
+    def look(self, due: Iterable[Due] = ()) -> tuple[list[Made], Sifted]:
+        """What `flushed` would commit now, and what is `due` beside that, and what neither would; nothing is changed.
+
+        Conflict when Git does not allow it."""
         with self._lock:
             if why := self.hindrance():
                 raise Conflict(why)
@@ -152,7 +162,11 @@ class Commits:
             with Graft(self._repo, self._folder, self._repo.head()) as graft:
                 asked = sorted((self._waiting | self.kept.keys()) - self._theirs())
                 found = self._sifted(graft, self._now(asked), self._content)
-            made = [Made("", _subject(saying(one)), tuple(one.steps)) for one in batches(found.ours.items())]
+                made = [Made("", _subject(saying(one)), tuple(one.steps)) for one in batches(found.ours.items())]
+                for one in due:
+                    fit = self._fit(graft, one)
+                    found.kept |= fit.kept
+                    made += [Made("", _subject(one.message), tuple(fit.contents))] if fit.contents else []
             return made, found
 
     def tick(self) -> None:
@@ -313,6 +327,11 @@ class Commits:
         if _sha(raw) != digest:
             raise Conflict(f"{path} has changed")
         return raw
+
+    def _fit(self, graft: Graft, due: Due) -> Sifted:
+        """What of a commit that is due may be in it."""
+        digests = {path: _sha(raw) for path, raw in due.changes.items()}
+        return self._sifted(graft, digests, lambda path, _: due.changes[path], due.approved)
 
     def _sifted(
         self,

@@ -24,7 +24,7 @@ from syncd.journal import Journal
 from syncd.lineage import WRITES, in_force
 from syncd.past import Past
 from syncd.repo import Repo
-from syncd.touched import NONE, Touch, touches
+from syncd.touched import Touch, touches
 from syncd.vault import Vault
 
 LINES: Final = 4_000  # of a note, beyond which differences are not worked out
@@ -97,7 +97,8 @@ class History:
         if patch:
             text = _Texts(self, path, commits).text
             for one in shown:
-                one["diff"] = _diff(text(one["before"]), text(one["after"]), one["source"] or one["path"], one["path"])
+                before, after = (text(one[name], blob=one["what"] == "commit") for name in ("before", "after"))
+                one["diff"] = _diff(before, after, one["source"] or one["path"], one["path"])
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
 
     def was(self, digest: str, path: str, commits: Sequence[Touch] | None = None) -> bytes | None:
@@ -105,7 +106,7 @@ class History:
         if (raw := self.past.bytes(digest)) is not None:
             return raw
         found = self._commits([path]) if commits is None else commits
-        names = dict.fromkeys(name for touch in found for name in (touch.after, touch.before) if name != NONE)
+        names = dict.fromkeys(name for touch in found for name in (touch.after, touch.before) if name)
         for name in list(names)[:TRIED]:
             raw = self._repo.blob(name)
             if raw is not None and hashlib.sha256(raw).hexdigest() == digest:
@@ -164,17 +165,16 @@ class _Texts:
 
     def __init__(self, history: History, path: str, commits: Sequence[Touch]) -> None:
         self._history, self._path, self._commits = history, path, commits
-        self._known: dict[str, str | None] = {"": "", NONE: ""}
+        self._known: dict[str, str | None] = {"": ""}
         if (raw := history.current(path)) is not None:
             self._known[hashlib.sha256(raw).hexdigest()] = _decoded(raw)
 
-    def text(self, name: str | None) -> str | None:
-        """What had this digest, or is in the blob of this name; None when it is not kept."""
+    def text(self, name: str | None, *, blob: bool) -> str | None:
+        """What had this digest, or is in the `blob` of this name; None when it is not kept."""
         if name is None:
             return None
         if name not in self._known:
-            short = len(name) == len(NONE)
-            raw = self._history.blob(name) if short else self._history.was(name, self._path, self._commits)
+            raw = self._history.blob(name) if blob else self._history.was(name, self._path, self._commits)
             self._known[name] = None if raw is None else _decoded(raw)
         return self._known[name]
 

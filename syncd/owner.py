@@ -79,7 +79,7 @@ def operations(app: App) -> dict[str, Operation]:
         **owner_graph.operations(owner.nodes),
         **owner_insight.operations(owner.nodes),
         **owner_exchange.operations(owner.nodes, lambda: app.shelf.slots["captures"].index),
-        **owner_commits.operations(app.steward.commits, app.steward.settle),
+        **owner_commits.operations(app.steward.commits, app.steward.settle, app.steward.due),
         **owner_history.operations(app.steward.history, app.steward.undo),
         **owner_consolidation.operations(app.steward.consolidation, app.desk, lambda: app.jobs),
         **owner_promote.operations(app.steward.promotions, app.steward.ground),

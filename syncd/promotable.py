@@ -5,7 +5,8 @@ Law, tested: nothing is written here, and nothing that is there already is a des
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from index.errors import Conflict, MemexError, NotFound
 from index.identity import fold
 from index.model import Document, Record, Stat
 from syncd.config import Settings
+from syncd.edits import LOCKED_S
 from syncd.file_names import ending, numbered
 from syncd.journal import Way, sha256, written
 from syncd.kinds import KNOWN
@@ -22,6 +24,7 @@ from syncd.names import join, objection
 from syncd.note import FrontmatterError, decode, encode, split
 from syncd.parse import parse
 from syncd.promotion import Problem, goal, names, promoted, refusal, spelled
+from syncd.repo import Repo
 from syncd.shelf import Slot
 from syncd.sync import Sync
 from syncd.vault import Vault
@@ -100,6 +103,16 @@ class Ground:
         return record
 
 
+def restless(ground: Ground, repo: Repo, path: str) -> bool:
+    """Whether somebody may still be at work on a note, or Git on the files. Raises what keeps it from being read."""
+    raw, stat = ground.vault.read(path)
+    age, busy = time.time() - stat.mtime_ns / 1e9, repo.busy()
+    if 0 <= age < ground.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
+        return True
+    document = ground.parsed(raw, path, stat)
+    return document.writable and ground.sync.edits.pending(document)  # what can't be written to stays so
+
+
 def fit(ground: Ground, record: Record) -> tuple[Document, bytes]:
     """The capture as it is. Raises Problem when it can't be promoted, or Conflict when it has just changed."""
     raw, stat = ground.vault.read(record.path)
@@ -119,18 +132,18 @@ def planned(
     at: int,
     to: str | None = None,
     called: str | None = None,
-    spoken: Collection[str] = (),
+    spoken: Mapping[str, str] | None = None,
 ) -> Plan:
     """What is to become of this capture, in the folder `to` and `called` so, if that is said.
 
-    `spoken` for are paths, folded. Raises Problem, Taken, or Conflict when it has just changed."""
+    `spoken` for is what `speak` has noted. Raises Problem, Taken, or Conflict when it has just changed."""
     document, raw = fit(ground, record)
-    said = marks(decode(raw))
+    said, spoken = marks(decode(raw)), spoken or {}
     own, name = ground.settings.promote, record.path.rpartition("/")[2][:-3]
     where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=ground.inbox, to=to)
-    folder = there_of(ground, where.folder)
+    folder = there_of(ground, where.folder, spoken)
     target = join(folder, f"{_named(ground, folder, called or where.stem, name, spoken)}.md")
-    stored = stored_of(ground, document, there_of(ground, own.attachments or folder), spoken)
+    stored = stored_of(ground, document, there_of(ground, own.attachments or folder, spoken), spoken)
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
@@ -152,14 +165,25 @@ def _double(ground: Ground, document: Document) -> str:
     return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
 
 
-def there_of(ground: Ground, folder: str) -> str:
-    """The folder as it is spelled on the disk, as far as it is there. Raises Problem when no note can be put there."""
+def speak(spoken: dict[str, str], plan: Plan) -> None:
+    """Note for plans that follow which paths this one is to make, each folded and as it is spelled; folders too."""
+    for path in plan.moves.values():
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            made = "/".join(parts[:depth])
+            spoken.setdefault(fold(made), made)
+
+
+def there_of(ground: Ground, folder: str, spoken: Mapping[str, str]) -> str:
+    """The folder as it is spelled on the disk, or where it is spoken for, as far as it is. Raises Problem when no note can be put there."""
     done = ""
     for part in folder.split("/") if folder else ():
         try:
             there = spelled(part, known := ground.vault.folders(done))
         except MemexError as error:
             raise Problem(f"the folder {folder!r} can't be used: {error.message}") from error
+        if there not in known:
+            there = spoken.get(fold(join(done, part)), part).rpartition("/")[2]
         if there not in known and (wrong := _UNLINKED.search(part)):
             raise Problem(
                 f"the new folder {part!r} can't have {wrong[0]} in its name: links or other systems would break"
@@ -174,7 +198,7 @@ def there_of(ground: Ground, folder: str) -> str:
     return done
 
 
-def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Collection[str]) -> str:
+def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Mapping[str, str]) -> str:
     """The base name of the note: one that no other note of the vault has. Raises Taken when the destination has it."""
     there = {fold(name): name for name in ground.vault.names(folder)}
     for name in names(wanted, own):
@@ -187,7 +211,7 @@ def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Collectio
     raise AssertionError
 
 
-def stored_of(ground: Ground, document: Document, folder: str, spoken: Collection[str]) -> Stored | None:
+def stored_of(ground: Ground, document: Document, folder: str, spoken: Mapping[str, str]) -> Stored | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
     if old is None or {one.path for one in ground.captures.index.of_file(old)} - {document.path}:

@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -18,7 +18,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.audit import Author, authored
-from syncd.commits import Commits, Made
+from syncd.commits import Commits, Due, Made
 from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, moved, sha256, written
 from syncd.message import message
 from syncd.moving import Relinking, Walk, relinking
@@ -176,6 +176,13 @@ class Promotions:
                     made.append(Made(commit, subject, tuple(path for path in paths if path not in left_out)))
         return made
 
+    def due(self) -> Iterator[Due]:
+        """The commits that Git did not allow yet."""
+        for entry in self._journal.uncommitted(_now() - RECENT_MS):
+            with suppress(MemexError):  # nobody can tell
+                if due := self._due(entry, self._journal.steps(entry.seq)):
+                    yield due
+
     def became(self, id: str) -> tuple[str, str, str]:
         """What was done last with a capture, where it was, and where it went; "" = nothing."""
         last = next((one for one in reversed(self._journal.of(id)) if one.state == "done"), None)
@@ -312,21 +319,15 @@ class Promotions:
 
     def _commit(self, entry: Entry, steps: Sequence[Step]) -> tuple[str, list[str]]:
         """Commit it; the commit ("" = none), and the notes that are not in it because a person has edits in them."""
-        about = json.loads(entry.about)
-        changes = {}
-        for step in steps:
-            try:
-                if self._journal.found(step) == step.now:
-                    changes[step.path] = self._bytes(step)
-            except MemexError:
-                if step.path == entry.source:  # nobody can tell
-                    self._owed = True
-                    return "", []
-        own = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
-        if entry.source not in changes:
-            self._journal.note(entry.seq, "done", commit_id=NOTHING)  # it is there again
+        try:
+            due = self._due(entry, steps)
+        except MemexError:
+            self._owed = True
             return "", []
-        made = self._commits.commit(changes, _message(entry, about), approved=own)
+        if due is None:
+            self._journal.note(entry.seq, "done", commit_id=NOTHING)
+            return "", []
+        made = self._commits.commit(due.changes, due.message, approved=due.approved)
         if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
             self._owed, self._not_before = True, time.monotonic() + AGAIN_S
             return "", []
@@ -337,7 +338,22 @@ class Promotions:
             "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made
         )
         there = set((listed or "").split("\0"))
-        return made, [path for path in changes if path not in own and path not in there]
+        return made, [path for path in due.changes if path not in due.approved and path not in there]
+
+    def _due(self, entry: Entry, steps: Sequence[Step]) -> Due | None:
+        """The commit of it; None when the capture is there again. Raises Unavailable when nobody can tell."""
+        changes = {}
+        for step in steps:
+            try:
+                if self._journal.found(step) == step.now:
+                    changes[step.path] = self._bytes(step)
+            except MemexError:
+                if step.path == entry.source:
+                    raise
+        if entry.source not in changes:
+            return None
+        own = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
+        return Due(changes, _message(entry, json.loads(entry.about)), own)
 
     def _bytes(self, step: Step) -> bytes | None:
         if not step.now or not step.twin:

@@ -36,6 +36,7 @@ INBOX_ONLY: Final = (
     "expires",
 )
 PROMOTED_AT: Final = "promoted_at"
+UNCLEAR: Final = "its `promote` is neither true nor false: tick its box, or write `promote: true`"
 DEFECT: Final = "a mistake of Memex keeps it from being promoted; the daemon's log says more"
 # Defects with which a capture stays where it is, and what its owner does about each.
 HINDERING: Final[Mapping[str, str]] = {
@@ -121,6 +122,8 @@ def goal(
     to: str | None = None,
 ) -> Goal:
     """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be."""
+    if to is None and "promote_to" in marks.unclear:
+        raise Problem("its `promote_to` is no folder: write the path of one, such as Projects/Ideas")
     rule = next((one for one in rules if one.fits(document)), None)
     chosen = (
         (to, "you"),
@@ -138,7 +141,7 @@ def checked_folder(folder: str, inbox: str) -> str:
     path = folder.strip().rstrip("/")
     if not path and not folder.startswith("/"):
         return ""  # the root
-    if wrong := objection(path, new=True):
+    if wrong := objection(path or folder.strip(), new=True):
         raise Problem(f"the folder {folder!r} {wrong}", folder=folder[:200])
     if "[[" in path or "]]" in path:
         raise Problem(f"the folder {folder!r} is a link; write its path instead, such as Projects/Ideas")

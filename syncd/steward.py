@@ -5,7 +5,7 @@ Law: nothing here is handed to the rim. It reads the vault proper and writes to 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from index.model import Record
 from syncd import consolidating
 from syncd.archive import WAYS, Archive
 from syncd.carrying import KINDS, Carrying
-from syncd.commits import Commits, Made
+from syncd.commits import Commits, Due, Made
 from syncd.consolidation import Consolidation
 from syncd.dragged import Dragged
 from syncd.history import History
@@ -58,6 +58,11 @@ class Steward:
     def settle(self) -> list[Made]:
         """Make the commits that Git did not allow when they were due; which those are."""
         return self.promotions.tend(at_once=True) + self.carrying.tend(at_once=True)
+
+    def due(self) -> Iterator[Due]:
+        """Those commits, before they are made."""
+        yield from self.promotions.due()
+        yield from self.carrying.due()
 
 
 def steward(app: App) -> Steward:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +65,21 @@ def test_a_report_that_a_person_has_touched_stays_and_a_second_one_is_written(in
     assert inbox.read(path) == mine
     assert len(inbox.reports()) == 2
     assert inbox.run()["report"] is None
+
+
+def test_a_report_that_was_deleted_comes_back_only_when_it_is_asked_for(inbox):
+    one = inbox.capture("one")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    text = inbox.read(path)
+    (inbox.world.vault / path).unlink()
+    consolidation = inbox.app.steward.consolidation
+    assert consolidation.run(threading.Event())["report"] is None, "each night it would be in the way again"
+    assert consolidation.facts()["report"] == "", "nobody is sent to what is not there"
+    assert inbox.run()["report"] == path
+    assert inbox.read(path) == text
+    (inbox.world.vault / path).rename(inbox.world.vault / "Captures/Reports/Mine.md")
+    assert inbox.run()["report"] is None, "it is asked there"
 
 
 def test_a_dry_run_and_one_of_a_workspace_write_nothing(inbox):
@@ -179,6 +196,8 @@ def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbo
     assert inbox.look()
     inbox.world.git("checkout", "-q", "main")
     commits = inbox.app.steward.commits
+    planned = inbox.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
+    assert "Archive nobody reads this" in [made["subject"] for made in planned]
     assert one.path not in {path for made in commits.flushed() for path in made.paths}
     told = inbox.app.operations["commit"]({}, lambda _: None)["commits"]
     assert "Archive nobody reads this" in [made["subject"] for made in told]
@@ -403,6 +422,24 @@ def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out
         assert f'superseded_by: "[[{stem}]]"' in (world.vault / older.path).read_text()
     finally:
         world.close()
+
+
+def test_the_report_in_the_readme_is_what_is_written(tmp_path):
+    world = World(tmp_path)
+    try:
+        workspace = world.app.desk.workspace("default")
+        workspace.capture("# Staging\n\nThe staging server listens on port 8080.", metadata={"tags": ["kubernetes"]})
+        workspace.capture("# Pods\n\nA pod holds containers.", metadata={"tags": ["kubernetes"]})
+        text = "# Staging has moved\n\nThe staging server listens on port 9090 since March."
+        workspace.capture(text, metadata={"tags": ["k8s"]})
+        written = (world.vault / world.app.operations["consolidate"]({}, lambda _: None)["report"]).read_text()
+    finally:
+        world.close()
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    (told,) = (block for block in re.findall(r"```markdown\n(.*?)```", readme, re.DOTALL) if "# Consolidation" in block)
+    told, written = (re.sub(r"\^p-[0-9a-f]{16}|\d{4}-\d\d-\d\d", "", text) for text in (told, written))
+    at = [written.index(f"{line}\n") for line in told.splitlines() if line]
+    assert at == sorted(at)
 
 
 @pytest.mark.faults

@@ -51,8 +51,8 @@ def person(monkeypatch, tmp_path):
 class Desk:
     """A vault with a remote, a clone of it that is another device, and what brings them together."""
 
-    def __init__(self, folder, **settings):
-        self.vault, self.state = with_remote(folder, "My $HOME vault – ü 'x'"), folder / "state"
+    def __init__(self, folder, *options, **settings):
+        self.vault, self.state = with_remote(folder, "My $HOME vault – ü 'x'", *options), folder / "state"
         self.bare, self.clone = folder / "remote.git", folder / "clone"
         self.state.mkdir()
         run(folder, "clone", "-q", str(self.bare), str(self.clone))
