@@ -680,8 +680,9 @@ def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
     assert rig.commits.facts()["kept"] == []
 
 
-def test_what_is_left_to_a_person_is_told_though_a_promotion_is_committed_too(rig):
+def test_what_is_left_to_a_person_is_told_though_a_promotion_is_committed_too(rig, monkeypatch):
+    monkeypatch.setattr("syncd.sift.FRESH_MS", 0)
     rig.agent(A, "one\n")
     rig.person(A, "edited\n")
-    commit = operations(rig.commits, lambda: [Made("c", "Promote B", ("B.md",))])["commit"]
+    commit = operations(rig.commits, lambda: [Made("c", "Promote B", ("B.md",))], list)["commit"]
     assert commit({}, None)["edited"] == [A]
