@@ -22,13 +22,13 @@ from typing import Any, Final, TypeVar
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.audit import Audit
 from syncd.duties import GitSettings
-from syncd.graft import Content, Graft, Held, Moved
+from syncd.graft import Content, Graft, Held, Moved, Refused
 from syncd.journal import RECENT_MS, owed
 from syncd.ledger import Ledger
 from syncd.moves import Marks
-from syncd.ours import batches, saying
+from syncd.ours import Batch, batches, saying
 from syncd.repo import Repo
-from syncd.sift import Sifted, sifted
+from syncd.sift import REFUSED, Sifted, sifted
 from syncd.vault import Vault
 
 log = logging.getLogger(__name__)
@@ -247,15 +247,26 @@ class Commits:
         found = self._sifted(graft, now, self._content)
         made = []
         for batch in batches(found.ours.items()):
-            message = saying(batch)
-            name = graft.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
-            made += [Made(name, _subject(message), tuple(batch.steps))] if name else []
+            made += self._put(graft, batch, found)
         graft.land()
         self._noted(found, now)
         self._waiting -= found.ours.keys()
         self.edited.update(found.edited)
         self.made += len(made)
         return made
+
+    @staticmethod
+    def _put(graft: Graft, batch: Batch, found: Sifted) -> list[Made]:
+        """Make the commit of one author, without what a filter fails on."""
+        message = saying(batch)
+        try:
+            name = graft.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
+        except Refused as error:
+            for path in error.paths:
+                del found.ours[path], batch.steps[path]
+                found.kept[path] = REFUSED
+            return Commits._put(graft, batch, found) if batch.steps else []
+        return [Made(name, _subject(message), tuple(batch.steps))] if name else []
 
     def _theirs(self) -> set[str]:
         return owed(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)

@@ -18,7 +18,7 @@ from index.errors import Conflict
 from syncd.audit import Author, taken_back
 from syncd.commits import Made
 from syncd.owner_commits import operations
-from syncd.sift import IGNORED, MARKERS, NESTED, SECRET, STAGED
+from syncd.sift import IGNORED, MARKERS, NESTED, REFUSED, SECRET, STAGED
 from tests.committing import CHAT, DAEMON, Rig, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -424,6 +424,14 @@ def test_line_ends_are_as_git_keeps_them(rig, value):
     assert rig.held(B) == b"two\n"
 
 
+def test_line_ends_that_git_is_told_to_refuse_are_committed_as_they_are_kept(rig):
+    rig.git("config", "core.autocrlf", "true")
+    rig.git("config", "core.safecrlf", "true")
+    rig.agent(A, "one\ntwo\n")
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.status()) == (b"one\ntwo\n", [])
+
+
 def test_filters_are_run_and_their_files_known_again(rig, tmp_path):
     rig.git("config", "filter.turn.clean", "tr a-z b-za")
     rig.git("config", "filter.turn.smudge", "tr b-za a-z")
@@ -439,9 +447,17 @@ def test_filters_are_run_and_their_files_known_again(rig, tmp_path):
     assert rig.status() == ["?? .gitattributes"]
     rig.git("config", "filter.turn.clean", "/bin/false")
     rig.git("config", "filter.turn.required", "true")
+    large = "Captures/x.bin"
+    rig.person(".gitattributes", "Captures/default/** filter=turn\n")
     rig.agent(A, "no\n")
-    assert rig.commits.flush() == 0
-    assert "Git failed" in rig.commits.problem
+    rig.agent(B, "new\n")
+    rig.agent(large, b"\0" * (rig.files.max_bytes + 1))
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.held(B), rig.held(large) is not None) == (b"yza\n", None, True)
+    assert (rig.commits.kept, rig.commits.problem) == ({A: REFUSED, B: REFUSED}, "")
+    rig.git("config", "filter.turn.clean", "tr a-z b-za")
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.commits.kept) == (b"op\n", {})
 
 
 def test_pointers_to_large_files_are_known_again(rig):
