@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -23,10 +23,10 @@ from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, moved, sha256, w
 from syncd.message import message
 from syncd.moving import Relinking, Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
-from syncd.promotable import Ground, Plan, merged, planned, told
+from syncd.promotable import Ground, Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
 from syncd.repo import Repo
-from syncd.returning import return_of
+from syncd.returning import STANDING, return_of
 from syncd.writing import still
 
 log = logging.getLogger(__name__)
@@ -86,6 +86,7 @@ class Promotions:
         by = by or self.owner()
         done: list[dict[str, Any] | MemexError] = []
         relinked: set[str] = set()
+        ids: set[str] = set()
         with self.lock:
             self.tend()
             walk = self._walk(plans)
@@ -94,7 +95,8 @@ class Promotions:
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
                 try:
-                    made = self._gone(self.way(self._renewed(plan) if plan.source in relinked else plan, walk), by)
+                    again = plan.source in relinked or plan.id in ids
+                    made = self._gone(self.way(self._renewed(plan, ids) if again else plan, walk), by)
                 except MemexError as error:
                     done.append(error)
                 except Exception:  # a mistake of ours in one must not keep the others from being promoted
@@ -103,16 +105,18 @@ class Promotions:
                 else:
                     done.append(made)
                     relinked.update(made["relinked"])
+                    ids.add(made["id"])
                     if walk is not None:
                         walk.made(plan.moves)
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
 
-    def _renewed(self, plan: Plan) -> Plan:
-        """The plan for a capture in which a promotion before this one has rewritten links."""
+    def _renewed(self, plan: Plan, ids: Collection[str]) -> Plan:
+        """The plan for a capture in which a promotion before this one has rewritten links, or that gave away its id."""
         raw, _ = self._ground.vault.read(plan.source)
-        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at)))
+        id = own_id(self._ground, plan.document, raw, ids)
+        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at, id=id)), id=id)
 
     def _walk(self, plans: Sequence[Plan]) -> Walk | None:
         """One look for many; for one alone its own is enough."""
@@ -193,7 +197,7 @@ class Promotions:
         over: set[str] = set()
         found = []
         for one in reversed(self._journal.latest(2 * limit)):
-            if one.state == "done" and one.document_id not in over:
+            if one.state == "done" and one.kind in STANDING and one.document_id not in over:
                 over.add(one.document_id)
                 if one.kind == "promote":
                     told = {"id": one.document_id, "source": one.source, "target": one.target, "by": one.by}
@@ -231,8 +235,7 @@ class Promotions:
             "chosen": plan.chosen,
             **told(found, [path for path in found.changes if path != plan.source]),
         }
-        assert document.claimed_id is not None, "it was planned"
-        return Way("promote", document.claimed_id, plan.source, plan.target, steps, about)
+        return Way("promote", plan.id, plan.source, plan.target, steps, about)
 
     def _gone(self, way: Way, by: str) -> dict[str, Any]:
         """Go this way, and make it known."""
