@@ -23,7 +23,7 @@ from syncd.leaks import leaks
 from syncd.overlooked import freed, named
 from syncd.repo import Repo
 from syncd.standing import REWRITTEN, UNWELL, Standing
-from syncd.upstream import Tie, fetch, may_push, own, push, tie
+from syncd.upstream import Tie, fetch, gone, may_push, own, push, tie
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ class Remote:
         self._times["pulled_at"] = _now()
         theirs = self._commit(tied.tracking)
         if theirs is None:
-            raise Conflict(f"{tied.remote} has no branch {tied.theirs.removeprefix('refs/heads/')} any more")
+            raise gone(self._repo, tied)
         if before and not self._has(theirs, before):
             self._park(REWRITTEN, theirs)
         for last in (*(False,) * (TRIES - 1), True):

@@ -284,6 +284,28 @@ def test_a_fetch_of_another_program_at_the_same_moment_is_no_failure(desk):
     assert once.exists()
 
 
+@pytest.mark.parametrize("prune", ["true", "false"])
+def test_a_branch_that_the_remote_has_no_more_is_told_and_not_made_again(desk, prune):
+    run(desk.vault, "config", "fetch.prune", prune)
+    run(desk.bare, "branch", "-m", "main", "trunk")
+    desk.here("ours.md", "ours\n")
+    with pytest.raises(Conflict, match="origin has no branch main") as told:
+        desk.remote.sync()
+    assert run(desk.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/trunk"
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert desk.head(desk.bare, "main") == desk.head()
+    assert desk.remote.sync() == Outcome()
+
+
+def test_an_empty_remote_is_told_with_the_command_that_begins_it(desk):
+    run(desk.bare, "update-ref", "-d", "refs/heads/main")
+    run(desk.vault, "update-ref", "-d", "refs/remotes/origin/main")
+    with pytest.raises(Conflict) as told:
+        desk.remote.sync()
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert desk.remote.sync() == Outcome()
+
+
 def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk):
     desk.here("ours.md", "ours\n")
     desk.there("theirs.md", "theirs\n")
