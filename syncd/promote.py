@@ -68,12 +68,7 @@ class Promotions:
 
     def merge(self, given: str, target: str, *, by: str = "") -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
-        with self.lock:
-            self.tend()
-            for _ in range(TRIES):
-                with suppress(_Moving):
-                    return self._gone(merged(self._ground, self._ground.capture(given), target), by or self.owner())
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+        return self.go(lambda: merged(self._ground, self._ground.capture(given), target), by=by or None)
 
     def carry(
         self,
@@ -136,12 +131,7 @@ class Promotions:
 
     def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        with self.lock:
-            self.tend()
-            for _ in range(TRIES):
-                with suppress(_Moving):
-                    return self._gone(return_of(self._ground, self._journal, given), by or self.owner())
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+        return self.go(lambda: return_of(self._ground, self._journal, given), by=by or None)
 
     def go(self, decide: Callable[[], Way], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
