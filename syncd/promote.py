@@ -19,9 +19,9 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.audit import Author, authored
 from syncd.commits import Commits, Due, Made
-from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, moved, sha256, written
+from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256
 from syncd.message import message
-from syncd.moving import Relinking, Walk, relinking
+from syncd.moving import Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
 from syncd.promotable import Ground, Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
@@ -226,7 +226,7 @@ class Promotions:
             found = walk.step(plan.moves, texts)
         else:
             found = relinking(ground.vault, plan.moves, texts=texts, inbox=ground.inbox)
-        steps = steps_of(plan, found)
+        steps = plan.steps(found)
         about = {
             "title": document.title,
             "origin": document.source or "",
@@ -370,18 +370,6 @@ class Promotions:
 
 class _Moving(Conflict):
     """Somebody changed one of the files at the very moment."""
-
-
-def steps_of(plan: Plan, found: Relinking) -> list[Step]:
-    """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
-    text = found.changes[plan.source][1] if plan.source in found.changes else plan.text
-    steps = [written(plan.target, None, text)]
-    steps += [written(path, *raws) for path, raws in sorted(found.changes.items()) if path != plan.source]
-    steps.append(written(plan.source, plan.raw, None))
-    if plan.stored:
-        copied, gone = moved(plan.stored.old, plan.stored.new, plan.stored.digest)
-        steps = [copied, *steps, gone]
-    return steps
 
 
 def _message(entry: Entry, about: dict[str, Any]) -> str:
