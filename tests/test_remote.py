@@ -348,6 +348,12 @@ def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(desk, 
     assert SECRET not in run(desk.bare, "log", "-p", "--", "Captures")
 
 
+def test_a_secret_in_the_name_of_a_capture_is_not_sent(desk):
+    desk.here(f"Captures/default/{SECRET}.md", "nothing secret\n")
+    with pytest.raises(Conflict, match=r"looks as if it held a secret \(github-token\)"):
+        desk.remote.sync()
+
+
 def test_a_secret_that_the_remote_has_already_does_not_keep_ours_back(desk):
     desk.there("Captures/default/theirs.md", f"token {SECRET}\n")
     desk.here("Captures/default/ours.md", "nothing secret\n")
