@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from tests.two_devices import Story
+pytest.register_assert_rewrite("tests.two_devices")
+from tests.two_devices import Story  # noqa: E402 - its assertions are to be told like a test's
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -116,7 +116,7 @@ class Story:
     def __init__(self, folder, seed):
         self.dice = random.Random(seed)
         self.bare, self.away = folder / "remote.git", folder / "away.git"
-        self.number = 0
+        self.number = self.steps = 0
         self.wanted = {}  # a word → where it was written
         self.counts = {}
         first = folder / "A" / "vault"
@@ -142,7 +142,7 @@ class Story:
     def word(self, where):
         self.number += 1
         word = f"zq{self.number}x"
-        self.wanted[word] = where
+        self.wanted[word] = f"{where}, step {self.steps}"
         return word
 
     def unwanted(self, text):
@@ -153,9 +153,10 @@ class Story:
     # What happens
 
     def step(self):
-        device = self.dice.choice(self.devices)
+        device, self.steps = self.dice.choice(self.devices), self.steps + 1
         work = self.dice.choices(*zip(*WORK, strict=True))[0]
         self.count(work.__name__)
+        sys.stderr.write(f"{self.steps}: {work.__name__} on {device.folder.name}\n")
         work(self, device)
 
     def count(self, what):
@@ -164,7 +165,7 @@ class Story:
     def capture(self, device):
         if not device.up:
             return
-        word = self.word("capture")
+        word = self.word(f"capture on {device.folder.name}")
         with self.lost(word, device):
             told = device.daemon.ask("capture", content=f"{word} was thought of\n\nand more of it")
             device.captures[told["id"]] = word
@@ -173,7 +174,7 @@ class Story:
         if not device.up or not device.captures:
             return
         id = self.dice.choice(sorted(device.captures))
-        was, word = device.captures[id], self.word("update")
+        was, word = device.captures[id], self.word(f"update of {id} on {device.folder.name}")
         try:
             with self.lost(word, device):
                 device.daemon.ask("updatenote", id=id, text=f"{word} is what it says now")
@@ -207,7 +208,8 @@ class Story:
     def edit(self, device):
         path = self.dice.choice(device.notes(captures=self.dice.random() < 0.2))
         lines = path.read_text().split("\n")
-        lines.insert(self.dice.randrange(len(lines) // 2, len(lines)), f"{self.word('edit')} by hand")
+        word = self.word(f"edit of {path}")
+        lines.insert(self.dice.randrange(len(lines) // 2, len(lines)), f"{word} by hand")
         path.write_text("\n".join(lines))
 
     def clash(self, _):
@@ -218,14 +220,14 @@ class Story:
             name = self.dice.choice(sorted(shared))
             for device in self.devices:
                 path = device.vault / name
-                path.write_text(f"{path.read_text()}{self.word('clash')} on {device.folder.name}\n")
+                path.write_text(f"{path.read_text()}{self.word(f'clash in {path}')} on {device.folder.name}\n")
                 self.commit(device)
 
     def create(self, device):
         folder = self.dice.choice(["", "Sub/", "Sub/Deeper/", "Captures/default/"])
         path = device.vault / f"{folder}New {self.number} of {device.folder.name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{self.word('create')} was made by hand\n")
+        path.write_text(f"{self.word(f'new {path}')} was made by hand\n")
 
     def rename(self, device):
         path = self.dice.choice(device.notes())
@@ -289,7 +291,7 @@ class Story:
             if device.daemon.ask("undo", id=id)["done"]:
                 self.unwanted(was)
                 now = TOKEN.findall(path.read_text()) if path.is_file() else []
-                self.wanted |= dict.fromkeys(now, "undo")
+                self.wanted |= dict.fromkeys(now, f"undo of {id}, step {self.steps}")
                 if now:
                     device.captures[id] = now[0]
                 else:
