@@ -220,7 +220,7 @@ class Story:
             name = self.dice.choice(sorted(shared))
             for device in self.devices:
                 path = device.vault / name
-                path.write_text(f"{path.read_text()}{self.word(f'clash in {path}')} on {device.folder.name}\n")
+                path.write_text(f"{path.read_text()}\n{self.word(f'clash in {path}')} on {device.folder.name}\n")
                 self.commit(device)
 
     def create(self, device):
