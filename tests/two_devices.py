@@ -19,12 +19,12 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd import hooks, remote, roster
 from syncd.adopt import adopt
 from syncd.app import App
-from syncd.config import ServerSettings, Settings, SyncSettings, VaultSettings
+from syncd.config import ServerSettings, SyncSettings
 from syncd.doors import LimitsSettings
 from syncd.duties import GitSettings
 from tests.fakes import fake_embedder
 from tests.swift import Daemon
-from tests.world import settings_of
+from tests.world import World, settings_of
 
 PROGRAM = "tests.two_devices"
 TOKEN = re.compile(r"\bzq[0-9]+x\b")
@@ -35,42 +35,87 @@ FOLDERS = ("Notes", "Sub", "Sub/Deeper")
 ROUNDS = 60
 
 
-def serve(vault, state):
-    """A daemon's own process: quick to adopt and commit, and to pull when the remote's bell rings."""
-    settings = Settings(
-        vault=VaultSettings(path=vault),
-        state=state,
+def settings(vault, state):
+    """Quick to adopt and commit, and to pull when the remote's bell rings."""
+    return settings_of(
+        vault,
+        state,
         server=ServerSettings(port=0),
         sync=SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.3, listing_s=3600.0),
         limits=LimitsSettings(rate=0),
         git=GitSettings(quiet_s=0.2, pull_s=2.0, push=True, timeout_s=20.0),
     )
-    remote.TICK_S = 0.5
-    remote.BACKOFF_S = 0.5, 2.0
-    roster.MARKS_S = roster.COMMITS_S = 0.5
-    adopt(settings, now=time.time_ns() // 1_000_000)
-    with App(settings, embedder=fake_embedder()) as app:
+
+
+def hasten(put=setattr):
+    """Have what waits for seconds and minutes in life wait for parts of seconds."""
+    put(remote, "BACKOFF_S", (0.5, 2.0))
+    put(roster, "TICK_S", 0.5)
+    put(roster, "MARKS_S", 0.5)
+    put(roster, "COMMITS_S", 0.5)
+
+
+def serve(vault, state):
+    """A daemon's own process."""
+    hasten()
+    own = settings(vault, state)
+    adopt(own, now=time.time_ns() // 1_000_000)
+    with App(own, embedder=fake_embedder()) as app:
         app.serve(lambda _: None)
+
+
+class Apart(Daemon):
+    """A daemon in a process of its own, which can be killed."""
+
+    def __init__(self, folder):
+        super().__init__(folder, program=PROGRAM)
+
+    @property
+    def alive(self):
+        return self.process.poll() is None
+
+
+class Here:
+    """A daemon in this process, without its doors: it starts at once, and nothing kills it."""
+
+    alive = True
+    status, settled = Daemon.status, Daemon.settled
+
+    def __init__(self, folder):
+        own = settings(folder / "vault", folder / "state")
+        self.world = World(folder, server=own.server, sync=own.sync, limits=own.limits, git=own.git)
+        self.running = self.world.serving()
+        self.running.__enter__()
+
+    def ask(self, operation, **given):
+        return self.world.app.operations[operation](given, lambda _: None)
+
+    def stop(self):
+        self.running.__exit__(None, None, None)
+        self.world.close()
+
+    kill = stop
 
 
 class Device:
     """A clone, its daemon, and the person who sits there."""
 
-    def __init__(self, folder, dice, told):
+    def __init__(self, folder, begin):
         self.folder, self.vault, self.state = folder, folder / "vault", folder / "state"
-        self.dice, self.told = dice, told
-        self.daemon = None
+        self.begin, self.daemon = begin, None
         self.captures = {}  # id → path, of this device's agent
 
     def start(self):
-        self.daemon = Daemon(self.folder, program=PROGRAM)
+        self.daemon = self.begin(self.folder)
 
-    def kill(self):
-        self.daemon.kill()
+    def stop(self, *, kill=False):
+        daemon, self.daemon = self.daemon, None
+        if daemon is not None and daemon.alive:
+            daemon.kill() if kill else daemon.stop()
 
     @property
     def up(self):
-        return self.daemon is not None and self.daemon.process.poll() is None
+        return self.daemon is not None and self.daemon.alive
 
     def git(self, *words, check=True):
         """A command of the person's; another program's lock is waited for."""
@@ -113,8 +158,9 @@ class Device:
 class Story:
     """What happens, in an order that a seed decides, and what must be there in the end."""
 
-    def __init__(self, folder, seed):
+    def __init__(self, folder, seed, begin):
         self.dice = random.Random(seed)
+        self.works = [*WORK, *(DYING if begin is Apart else ())]
         self.bare, self.away = folder / "remote.git", folder / "away.git"
         self.number = self.steps = 0
         self.wanted = {}  # a word → where it was written
@@ -125,7 +171,7 @@ class Story:
         (first / ".gitattributes").write_text("*.md text eol=lf\n")
         for n in range(12):
             (first / f"Note {n} ü.md").write_text(f"# Note {n}\n\n" + "".join(f"line {k}\n\n" for k in range(12)))
-        self.devices = [Device(folder / name, self.dice, self) for name in "AB"]
+        self.devices = [Device(folder / name, begin) for name in "AB"]
         a, b = self.devices
         a.git("init", "-q", "-b", "main")
         a.git("add", "-A")
@@ -154,7 +200,7 @@ class Story:
 
     def step(self):
         device, self.steps = self.dice.choice(self.devices), self.steps + 1
-        work = self.dice.choices(*zip(*WORK, strict=True))[0]
+        work = self.dice.choices(*zip(*self.works, strict=True))[0]
         self.count(work.__name__)
         sys.stderr.write(f"{self.steps}: {work.__name__} on {device.folder.name}\n")
         work(self, device)
@@ -354,10 +400,10 @@ class Story:
             thread = threading.Thread(target=self.asked, args=(device, asked, asks[asked]))
             thread.start()
             time.sleep(self.dice.uniform(0, 0.4))
-            device.kill()
+            device.stop(kill=True)
             thread.join()
         else:
-            device.kill()
+            device.stop(kill=True)
 
     @staticmethod
     def asked(device, operation, given):
@@ -403,7 +449,7 @@ class Story:
         history = set(TOKEN.findall(a.git("log", "--all", "-p", "-m") + b.git("log", "--all", "-p", "-m")))
         assert {word: where for word, where in self.wanted.items() if word not in held | history} == {}
         for device in self.devices:
-            device.daemon.stop()
+            device.stop()
             own = dumped(device.vault, device.state, run=False)
             again = dumped(device.vault, folder / f"again {device.folder.name}", run=True)
             assert own == again
@@ -459,9 +505,8 @@ WORK = [
     (Story.sync, 12),
     (Story.offline, 3),
     (Story.online, 3),
-    (Story.kill, 4),
-    (Story.start, 6),
 ]
+DYING = [(Story.kill, 8), (Story.start, 10)]
 
 
 if __name__ == "__main__":
