@@ -306,7 +306,7 @@ class Index(Reader):
                 else:
                     counted[name] -= 1
 
-    def known(self, under: Collection[str] | None = None) -> dict[str, Entry]:
+    def entries(self, under: Collection[str] | None = None) -> dict[str, Entry]:
         """What is known of these paths and of all that lies below them (None: of everything).
 
         Without a folder among them it costs what they are, however many documents there are."""

@@ -128,7 +128,7 @@ def test_a_look_at_a_note_goes_through_no_others_and_one_at_a_folder_finds_what_
     world.run()
     index = world.app.shelf.slots["vault"].index
     held = {"A.md/B.md", "A.md/Deep/C.md"}
-    assert [index.known(under).keys() for under in (["A.md"], ["A.md/Deep"], ["D.md", "D.md/x"])] == [
+    assert [index.entries(under).keys() for under in (["A.md"], ["A.md/Deep"], ["D.md", "D.md/x"])] == [
         held,
         {"A.md/Deep/C.md"},
         {"D.md"},
@@ -136,7 +136,7 @@ def test_a_look_at_a_note_goes_through_no_others_and_one_at_a_folder_finds_what_
     shutil.rmtree(world.vault / "A.md")
     world.write("A.md", "a file has taken the folder's name")
     assert world.run(under=["A.md"]).removed == 2
-    assert index.known(["A.md"]).keys() == {"A.md"} == index.known(["A.md", "A.md/Deep"]).keys()
+    assert index.entries(["A.md"]).keys() == {"A.md"} == index.entries(["A.md", "A.md/Deep"]).keys()
     index.manifest = Unlisted(index.manifest)
     world.write("D.md", "edited")
     world.write("New.md", "new")
