@@ -17,6 +17,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.identity import fold
 from index.model import Document, Record
+from syncd import meant
 from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit
 from syncd.inline import wikilinks
@@ -26,7 +27,7 @@ from syncd.moving import relinking
 from syncd.names import join
 from syncd.note import FrontmatterError, decode, edit, encode, properties, split
 from syncd.place import ARCHIVE
-from syncd.promotable import Ground, restless, told
+from syncd.promotable import Ground, freed, restless, told
 from syncd.promote import Promotions
 from syncd.promotion import Problem, names
 from syncd.properties import as_text
@@ -163,17 +164,13 @@ class Archive:
         """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
         ground, index = self._ground, self._ground.notes.index
         folder = f"{ground.inbox}/{ARCHIVE}/"
-        record = index.at(given) or next(
-            (index.at(one) for one in index.claiming(given) if one.startswith(folder)), None
-        )
-        if record is None or not record.path.startswith(folder):
+        record = meant.found([index], given, lambda one: one.path.startswith(folder))
+        if record is None:
             raise NotFound(f"{given[:200]!r} is no capture that was set aside; memex unarchive --list names them")
         raw, stat = ground.vault.read(record.path)
         document = ground.parsed(raw, record.path, stat)
         if document.claimed_id is None:
             raise Problem("it has no `id`: drag it back into its workspace yourself")
-        if twins := ground.captures.index.claiming(document.claimed_id):
-            raise Problem(f"{twins[0]} has the same `id` by now: delete one of the two")
         try:
             own = self._unsaid(decode(raw), document.claimed_id)
             text = encode(brought_back(own, time.time_ns() // 1_000_000))
@@ -224,6 +221,8 @@ class Archive:
         found = relinking(ground.vault, moves, texts={path: text}, inbox=ground.inbox)
         made = found.changes[path][1] if path in found.changes else text
         changed = {other: pair for other, pair in found.changes.items() if other != path}
+        if not why:
+            changed = freed(ground, made, target, changed)
         steps: list[Step] = [written(target, None, made)]
         steps += [written(other, *pair) for other, pair in sorted(changed.items())]
         steps.append(written(path, raw, None))

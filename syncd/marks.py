@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from index.errors import Conflict, InvalidArgument
+from index.errors import Conflict, InvalidArgument, ResourceExhausted
 from index.identity import fold
 from syncd.file_note import plain
 from syncd.note import FrontmatterError, read, split, unclosed
-from syncd.properties import PERSONS, as_text, as_time
+from syncd.properties import LARGEST_OWN, MOST_OWN, PERSONS, as_text, as_time, fences, filled
 
 EDITED: Final = "a person has just edited the note; read it again in a moment"
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # what a key says that is there, and left open
@@ -104,11 +104,14 @@ def persons(front: str) -> dict[str, list[Any]]:
     return found
 
 
+LEAST_FILLED: Final = 4_000  # bytes, in which nothing is too much
+
+
 class Marked(Conflict):
     """A person has marked the note: it is theirs, and is about to move."""
 
 
-def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | InvalidArgument | None:
+def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | InvalidArgument | ResourceExhausted | None:
     """What an agent is told that would have a note say `now` what it did not (`was`); None = it may. None as text: no note.
 
     A `node` is never promoted, so that somebody has ticked it keeps nobody from writing to it."""
@@ -121,9 +124,25 @@ def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | Inval
     except FrontmatterError:
         return Marked(EDITED, retryable=True)  # nobody can tell what it says of the person's keys
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-    return (
-        InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it") if changed else None
+    if changed:
+        return InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it")
+    return too_large() if _filled(now) and not _filled(was) else None
+
+
+def too_large() -> ResourceExhausted:
+    """What an agent is told that gives a note more properties than there is room for, whatever its owner's keys take of it."""
+    return ResourceExhausted(
+        f"the note's properties would be too many or too large: {LARGEST_OWN:,} bytes and {MOST_OWN:,} parts have room",
+        limit=LARGEST_OWN,
     )
+
+
+def _filled(text: str | None) -> bool:
+    start, end, _ = fences(text or "")
+    try:
+        return filled((text or "")[start:end]) if end - start > LEAST_FILLED else False
+    except FrontmatterError:
+        return False  # that is told elsewhere
 
 
 def _persons(text: str | None) -> dict[str, list[Any]]:

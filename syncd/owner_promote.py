@@ -82,5 +82,5 @@ def _planned(
 
 
 def _told(plan: Plan) -> dict[str, Any]:
-    told = {"id": plan.document.claimed_id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
+    told = {"id": plan.id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
     return told | {"file": plan.stored.new if plan.stored else None}

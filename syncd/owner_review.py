@@ -9,6 +9,7 @@ from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
+from syncd import meant
 from syncd.archive import Archive
 from syncd.marks import Marks
 from syncd.note import FrontmatterError, decode, properties, split
@@ -37,10 +38,11 @@ def operations(review: Review, archive: Archive, ground: Ground) -> dict[str, Op
         return {"total": len(found), "waiting": [_told(ground, record, said) for record, said in found[:limit]]}
 
     def shown(given: Mapping[str, Any], _: Progress) -> dict[str, Any]:
-        found = next(((one, said) for one, said in review.waiting() if given["id"] in (one.id, one.path)), None)
-        if found is None:
+        waiting = {one.path: (one, said) for one, said in review.waiting()}
+        one = meant.found([ground.captures.index], given["id"], lambda it: it.path in waiting)
+        if one is None:
             raise NotFound(f"no capture {given['id'][:200]!r} waits; memex review --json lists those that do")
-        record, said = found
+        record, said = waiting[one.path]
         may = review.suggestions(record)
         return (
             _told(ground, record, said)

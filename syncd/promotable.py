@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.identity import fold
 from index.model import Document, Record, Stat
+from syncd import meant
 from syncd.config import Settings
 from syncd.edits import LOCKED_S
 from syncd.file_names import ending, numbered
@@ -23,7 +24,8 @@ from syncd.moving import Relinking, relinking
 from syncd.names import join, objection
 from syncd.note import FrontmatterError, decode, encode, split
 from syncd.parse import parse
-from syncd.promotion import Problem, goal, names, promoted, refusal, spelled
+from syncd.place import ARCHIVE, place
+from syncd.promotion import Problem, another, goal, identified, names, promoted, refusal, spelled
 from syncd.repo import Repo
 from syncd.shelf import Slot
 from syncd.sync import Sync
@@ -60,6 +62,7 @@ class Plan:
     at: int  # epoch ms: when it was marked
     tool: str  # promote, mark
     chosen: str  # what chose the folder: you, rule, suggestion, setting
+    id: str  # that it has in the vault proper: its own, unless a note there has it
     stored: Stored | None = None
 
     @property
@@ -94,10 +97,17 @@ class Ground:
         mtime_ms = stat.mtime_ns // 1_000_000
         return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.known)
 
+    def workspace(self, path: str) -> str:
+        """The workspace that a path lies in; "" = none."""
+        return place(path, self.inbox).workspace
+
+    def archived(self, path: str) -> bool:
+        """Whether a path is that of a capture that was set aside."""
+        return path.startswith(f"{self.inbox}/{ARCHIVE}/")
+
     def capture(self, given: str) -> Record:
-        """The capture of that id, or at that path. Raises NotFound."""
-        index = self.captures.index
-        record = index.record(given) or index.at(given)
+        """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
+        record = meant.found([self.captures.index], given)
         if record is None:
             raise NotFound(f"no capture {given[:200]!r}; memex recent lists them")
         return record
@@ -147,11 +157,40 @@ def planned(
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
+    id = own_id(ground, document, raw)
     try:
-        text = encode(promoted(decode(raw), at))
+        text = encode(promoted(decode(raw), at, id=id))
     except FrontmatterError as error:
         raise Problem(f"its properties can't be changed line by line: {error}") from error
-    return Plan(document, raw, target, text, at, tool, where.by, stored)
+    return Plan(document, raw, target, text, at, tool, where.by, id, stored)
+
+
+def own_id(ground: Ground, document: Document, raw: bytes, given: Collection[str] = ()) -> str:
+    """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `given`."""
+    assert document.claimed_id is not None, "it is fit"
+    there = (path for path in ground.notes.index.claiming(document.claimed_id) if not ground.archived(path))
+    taken = document.claimed_id in given or any(there)
+    return another(document.claimed_id, raw) if taken else document.claimed_id
+
+
+def freed(
+    ground: Ground, text: bytes, target: str, changed: Mapping[str, tuple[bytes, bytes]]
+) -> dict[str, tuple[bytes, bytes]]:
+    """What changes so that a note which comes back to `target` has its id: another there that took it since has its own.
+
+    `changed` is what changes anyway. Raises Problem."""
+    workspace, freed = ground.workspace(target), dict(changed)
+    id = ground.parsed(text, target, Stat(0, 0, 0)).claimed_id
+    for path in ground.captures.index.claiming(id) if id else ():
+        if ground.workspace(path) == workspace:
+            before, now = freed[path] if path in freed else (ground.vault.read(path)[0],) * 2
+            try:
+                freed[path] = before, encode(identified(decode(now), another(id or "", before)))
+            except FrontmatterError as error:
+                raise Problem(
+                    f"{path} has the same `id` by now, and its properties can't be changed: mend them"
+                ) from error
+    return freed
 
 
 def _double(ground: Ground, document: Document) -> str:
@@ -160,8 +199,8 @@ def _double(ground: Ground, document: Document) -> str:
         raise Conflict(
             "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
         )
-    captures, notes = (slot.index.claiming(document.claimed_id) for slot in (ground.captures, ground.notes))
-    others = [path for path in (*captures, *notes) if path != document.path]
+    captures = ground.captures.index.claiming(document.claimed_id)
+    others = [path for path in captures if path != document.path and ground.workspace(path) == document.workspace]
     return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
 
 

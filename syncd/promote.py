@@ -10,8 +10,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,10 +23,10 @@ from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, moved, sha256, w
 from syncd.message import message
 from syncd.moving import Relinking, Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
-from syncd.promotable import Ground, Plan, merged, planned, told
+from syncd.promotable import Ground, Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
 from syncd.repo import Repo
-from syncd.returning import return_of
+from syncd.returning import STANDING, return_of
 from syncd.writing import still
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ WAYS: Final = ("promote", "unpromote", "merge")  # in the journal
 TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
+KNOWN_S: Final = 1.0  # after which the index is told of what was promoted meanwhile, where many are at once
 AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
@@ -70,15 +71,20 @@ class Promotions:
         by = self.owner()
         done: list[dict[str, Any] | MemexError] = []
         relinked: set[str] = set()
-        with self.lock:
+        ids: set[str] = set()
+        steps: list[Step] = []  # of which the index does not know yet
+        with self.lock, ExitStack() as ending:
             self.tend()
-            walk = self._walk(plans)
+            walk, told = self._walk(plans), time.monotonic()
+            ending.callback(lambda: self._known(steps))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
                 try:
-                    made = self._gone(self.way(self._renewed(plan) if plan.source in relinked else plan, walk), by)
+                    again = plan.source in relinked or plan.id in ids
+                    way = self.way(self._renewed(plan, ids) if again else plan, walk)
+                    made = self._gone(way, by, known=walk is None)
                 except MemexError as error:
                     done.append(error)
                 except Exception:  # a mistake of ours in one must not keep the others from being promoted
@@ -87,16 +93,23 @@ class Promotions:
                 else:
                     done.append(made)
                     relinked.update(made["relinked"])
+                    ids.add(made["id"])
                     if walk is not None:
                         walk.made(plan.moves)
+                        steps += way.steps
+                if steps and time.monotonic() - told > KNOWN_S:
+                    self._known(steps)
+                    steps.clear()
+                    told = time.monotonic()
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
 
-    def _renewed(self, plan: Plan) -> Plan:
-        """The plan for a capture in which a promotion before this one has rewritten links."""
+    def _renewed(self, plan: Plan, ids: Collection[str]) -> Plan:
+        """The plan for a capture in which a promotion before this one has rewritten links, or that gave away its id."""
         raw, _ = self._ground.vault.read(plan.source)
-        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at)))
+        id = own_id(self._ground, plan.document, raw, ids)
+        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at, id=id)), id=id)
 
     def _walk(self, plans: Sequence[Plan]) -> Walk | None:
         """One look for many; for one alone its own is enough."""
@@ -172,7 +185,7 @@ class Promotions:
         over: set[str] = set()
         found = []
         for one in reversed(self._journal.latest(2 * limit)):
-            if one.state == "done" and one.document_id not in over:
+            if one.state == "done" and one.kind in STANDING and one.document_id not in over:
                 over.add(one.document_id)
                 if one.kind == "promote":
                     told = {"id": one.document_id, "source": one.source, "target": one.target, "by": one.by}
@@ -210,11 +223,10 @@ class Promotions:
             "chosen": plan.chosen,
             **told(found, [path for path in found.changes if path != plan.source]),
         }
-        assert document.claimed_id is not None, "it was planned"
-        return Way("promote", document.claimed_id, plan.source, plan.target, steps, about)
+        return Way("promote", plan.id, plan.source, plan.target, steps, about)
 
-    def _gone(self, way: Way, by: str) -> dict[str, Any]:
-        """Go this way, and make it known."""
+    def _gone(self, way: Way, by: str, *, known: bool = True) -> dict[str, Any]:
+        """Go this way, and make it known, unless whoever asks does so."""
         self._owed, steps = True, way.steps  # until it has ended well
         entry = self._journal.begin(way, by=by, at=_now())
         try:
@@ -227,7 +239,8 @@ class Promotions:
             raise
         self._journal.note(entry.seq, "done")
         log.info("%s: one more note", way.kind)
-        self._known(steps)
+        if known:
+            self._known(steps)
         commit, left_out = self._commit(entry, steps)
         links = {key: way.about[key] for key in ("relinked", "lost", "mentions", "unread")}
         own = {"id": way.document_id, "source": way.source, "target": way.target}
@@ -286,6 +299,8 @@ class Promotions:
 
     def _known(self, steps: Sequence[Step]) -> None:
         """Have the index say what the files say."""
+        if not steps:
+            return
         gone = [step.path for step in steps if not step.now]
         try:
             for slot in (self._ground.captures, self._ground.notes):

@@ -171,7 +171,7 @@ def test_a_name_that_another_note_has_elsewhere_is_not_given_twice(world):
 
 
 REFUSED = {
-    "Captures/default/1.md": ("---\nid: pond\n---\nx\n", "same `id`"),
+    "Captures/default/1.md": ("---\nid: c1\n---\nx\n", "same `id`"),
     "Captures/default/2.md": ("---\nid: x2\na: [\n---\nx\n", "can't be read"),
     "Captures/default/3 (conflicted copy 2026-11-20).md": ("---\nid: x3\n---\nx\n", "sync program"),
     "Captures/default/Entities/4.md": ("---\nid: x4\ntype: entity\n---\n", "node"),
@@ -540,17 +540,6 @@ def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monke
     assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()
     assert not (world.vault / "Captures/default/Heron.md").exists()
     assert world.app.steward.promotions.facts() == {"torn": [], "begun": 0, "uncommitted": 0}
-
-
-def test_a_note_whose_id_a_capture_has_taken_meanwhile_does_not_come_back(world):
-    done = promote(world, "c1")
-    world.write("Captures/default/Other.md", "---\nid: c1\n---\nnot that one\n")
-    world.run()
-    before = files(world)
-    with pytest.raises(Problem, match="the same `id`"):
-        promotions(world).unpromote("c1")
-    assert files(world) == before
-    assert (world.vault / done["target"]).is_file()
 
 
 def test_ticking_leave_takes_the_mark_off(world):
