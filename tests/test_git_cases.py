@@ -179,7 +179,10 @@ def test_what_is_not_downloaded_is_not_taken_for_gone_by_a_promotion(tmp_path):
     evict(file)
     with pytest.raises(MemexError):
         own.promote("c1")
-    assert files(world.vault) == {"Captures/default/.Heron.md.icloud": note("c1").encode(), "Notes/Pond.md": links.read_bytes()}
+    assert files(world.vault) == {
+        "Captures/default/.Heron.md.icloud": note("c1").encode(),
+        "Notes/Pond.md": links.read_bytes(),
+    }
     fetched(file)
     evict(links)
     done = own.promote("c1", to="Birds")
@@ -197,7 +200,9 @@ def test_copies_that_a_sync_program_set_aside_are_left_to_their_owner(tmp_path):
     original = world.vault / "Captures/default/Heron.md"
     front = original.read_text().partition("---\n")[2].partition("---\n")[0]
     copies = {}
-    for mark, name in enumerate(("Heron.sync-conflict-20261121-101010-ABCDEF7", "Heron (Ada's conflicted copy 2026-11-21)")):
+    for mark, name in enumerate(
+        ("Heron.sync-conflict-20261121-101010-ABCDEF7", "Heron (Ada's conflicted copy 2026-11-21)")
+    ):
         raw = f"---\n{front}{('review: dismissed', 'expires: 2020-01-01')[mark]}\n---\nThe heron has left.\n".encode()
         copies[world.write(f"Captures/default/{name}.md", raw)] = raw
     for _ in range(3):
@@ -299,7 +304,9 @@ def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, m
     kept = space.capture("thought of meanwhile").record
     assert world.found("meanwhile", mode="text") == [kept.path]
     assert world.found("conflicts", mode="text", scope="vault") == []
-    assert [defect for path, defect in world.app.shelf.slots["vault"].index.defects() if path == "n.md"][0].startswith("merge-conflict")
+    assert [defect for path, defect in world.app.shelf.slots["vault"].index.defects() if path == "n.md"][0].startswith(
+        "merge-conflict"
+    )
     before, head = files(root), run(root, "rev-parse", "HEAD")
     assert steward.commits.flush() == 0
     with pytest.raises(Conflict, match="merge --continue"):

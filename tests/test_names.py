@@ -159,7 +159,12 @@ def test_a_placeholder_names_the_note_it_stands_for():
     assert placeholder("a/Note.md") == "a/.Note.md.icloud"
     assert placeholder("Note.md") == ".Note.md.icloud"
     assert behind("a/.photo.png.icloud") == "a/photo.png"
-    assert [behind(path) for path in ("a/Note.md", "x.icloud", ".icloud", "a/.b/c.md")] == ["a/Note.md", "x.icloud", ".icloud", "a/.b/c.md"]
+    assert [behind(path) for path in ("a/Note.md", "x.icloud", ".icloud", "a/.b/c.md")] == [
+        "a/Note.md",
+        "x.icloud",
+        ".icloud",
+        "a/.b/c.md",
+    ]
 
 
 def test_twins_differ_in_letter_case_or_unicode_form_only():
