@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import threading
 
+import psutil
 import pytest
 
-from index.errors import Conflict, MemexError
+from index.errors import Conflict, MemexError, Unavailable
 from syncd.duties import GitSettings
 from syncd.sift import UNREADABLE
 from tests.committing import Rig
 from tests.test_remote import Desk
-from tests.test_repo import run
+from tests.test_repo import diverge, run
+from tests.test_standing import with_remote
 from tests.world import World
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")]
@@ -131,6 +134,53 @@ def test_while_git_has_not_finished_no_job_writes_into_a_note(tmp_path):
     assert {"Notes/marked.md", "Notes/moved.md", "Captures/Archive/default/expired.md"} <= now.keys()
     assert b"promoted_at" in now["Notes/moved.md"]
     assert now["Notes/Pond.md"] == b"shallow, see [[Notes/marked]] and [[Notes/moved]]\n"
+    world.close()
+
+
+def no_git(vault, monkeypatch):
+    monkeypatch.setenv("PATH", str(vault.parent / "nowhere"))
+
+
+def bare(vault, monkeypatch):
+    run(vault.parent, "clone", "-q", "--bare", str(vault), str(vault.parent / "bare"))
+    shutil.rmtree(vault)
+    (vault.parent / "bare").rename(vault)
+
+
+def broken(vault, monkeypatch):
+    (vault / ".git/config").write_text("[core\n")
+
+
+def dubious(vault, monkeypatch):
+    if os.geteuid():
+        pytest.skip("only root can give a folder away")
+    for path in (vault, vault / ".git"):
+        os.chown(path, 12345, 12345)
+
+
+def conflict(vault, monkeypatch):
+    diverge(vault)
+
+
+@pytest.mark.parametrize("make", [no_git, bare, broken, dubious, conflict])
+def test_where_git_can_t_help_captures_and_searches_work_and_the_way_out_is_told(tmp_path, monkeypatch, make):
+    vault = with_remote(tmp_path, "vault")
+    make(vault, monkeypatch)
+    world = World(tmp_path)
+    world.app.sync.ready.set()
+    world.run()
+    kept = world.app.desk.workspace("default").capture("The whimbrel is a wader.").record
+    assert world.found("whimbrel", mode="text") == [kept.path]
+    told = world.app.health.facts()["git"]
+    assert (told["state"], "`" in told["advice"]) == (make.__name__.replace("_", "-"), True)
+    assert world.app.steward.commits.flush(0.0) == 0
+    with pytest.raises(Conflict, match="`"):
+        world.app.steward.remote.sync()
+    done = world.app.steward.promotions.promote(kept.id, to="Birds")
+    assert (done["commit"], (world.vault / done["target"]).exists()) == ("", True)
+    for _ in range(2):
+        jobs(world)
+    assert [one["what"] for one in world.app.operations["log"]({"id": kept.id}, lambda _: None)["events"]]
     world.close()
 
 
@@ -321,3 +371,48 @@ def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, m
     assert run(desk.bare, "show", f"main:{kept.path}").endswith("thought of meanwhile")
     assert run(desk.bare, "show", "main:n.md") == "both"
     world.close()
+
+
+# What a repository may ask for
+
+
+def test_a_submodule_that_comes_in_is_not_fetched_and_stands_in_no_way(tmp_path):
+    desk = Desk(tmp_path)
+    (desk.clone / ".gitmodules").write_text('[submodule "sub"]\n\tpath = sub\n\turl = file:///nowhere\n')
+    (desk.clone / "sub").mkdir()
+    run(desk.clone, "update-index", "--add", "--cacheinfo", f"160000,{desk.head(desk.clone)},sub")
+    desk.there("theirs.md", "theirs\n")
+    desk.here("ours.md", "ours\n")
+    assert desk.remote.sync().sent == 2
+    assert (desk.text("theirs.md"), list((desk.vault / "sub").iterdir())) == ("theirs\n", [])
+    assert run(desk.vault, "status", "--porcelain") == ""
+    desk.there("theirs.md", "more\n")
+    assert desk.remote.sync().took == 1
+    desk.close()
+
+
+def test_a_remote_that_is_a_program_is_not_run_and_no_process_is_left(tmp_path):
+    desk, proof = Desk(tmp_path), tmp_path / "proof"
+    desk.here("ours.md", "ours\n")
+    desk.remote.sync()
+    run(desk.vault, "remote", "set-url", "origin", f"ext::touch {proof}")
+    with pytest.raises(Unavailable, match="not allowed"):
+        desk.remote.sync()
+    assert not proof.exists()
+    desk.repo.changed(desk.repo.marks(), desk.repo.marks())
+    assert psutil.Process().children(recursive=True) == []
+    desk.close()
+
+
+def test_a_history_is_never_replaced_by_a_push(tmp_path):
+    """Not even where the person has set that every push is forced."""
+    desk = Desk(tmp_path)
+    desk.there("theirs.md", "theirs\n")
+    theirs = desk.head(desk.bare, "main")
+    run(desk.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
+    run(desk.vault, "config", "push.default", "matching")
+    desk.here("ours.md", "ours\n")
+    desk.remote.push()
+    assert run(desk.bare, "merge-base", theirs, "main") == theirs
+    assert desk.text("theirs.md") == "theirs\n"
+    desk.close()
