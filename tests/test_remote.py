@@ -284,6 +284,64 @@ def test_a_fetch_of_another_program_at_the_same_moment_is_no_failure(desk):
     assert once.exists()
 
 
+@pytest.mark.parametrize("prune", ["true", "false"])
+def test_a_branch_that_the_remote_has_no_more_is_told_and_not_made_again(desk, prune):
+    run(desk.vault, "config", "fetch.prune", prune)
+    run(desk.bare, "branch", "-m", "main", "trunk")
+    desk.here("ours.md", "ours\n")
+    with pytest.raises(Conflict, match="origin has no branch main") as told:
+        desk.remote.sync()
+    assert run(desk.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/trunk"
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert desk.head(desk.bare, "main") == desk.head()
+    assert desk.remote.sync() == Outcome()
+
+
+def test_an_empty_remote_is_told_with_the_command_that_begins_it(desk):
+    run(desk.bare, "update-ref", "-d", "refs/heads/main")
+    run(desk.vault, "update-ref", "-d", "refs/remotes/origin/main")
+    with pytest.raises(Conflict) as told:
+        desk.remote.sync()
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert desk.remote.sync() == Outcome()
+
+
+def beside(desk):
+    """A pull while another Git works in the vault: a merge that is about to fail."""
+    desk.here("gone.md", "to go\n")
+    run(desk.vault, "push", "-q")
+    desk.there("gone.md", None)
+    desk.there("n.md", "two\n")
+    desk.there("new.md", "new\n")
+    before, working = desk.head(), desk.state.parent / "git-merge"
+    shutil.copy(shutil.which("sleep"), working)
+    with subprocess.Popen([working, "60"], cwd=desk.vault) as process:
+        assert desk.remote.pull().files == 3
+        process.kill()
+    run(desk.vault, "read-tree", "-u", "--reset", before)
+    assert (desk.text("n.md"), run(desk.vault, "status", "--porcelain") != "") == ("one\n", True)
+
+
+def test_what_another_git_puts_back_when_it_fails_is_brought_again(desk):
+    beside(desk)
+    desk.remote.tick()
+    assert run(desk.vault, "status", "--porcelain") == ""
+    assert desk.files() == {"n.md": b"two\n", "new.md": b"new\n"}
+    run(desk.vault, "read-tree", "-u", "--reset", "HEAD~1")
+    desk.remote._beside = None  # as if it were a minute later: then it is what its owner wants
+    before = desk.files()
+    desk.remote.tick()
+    assert desk.files() == before != {"n.md": b"two\n", "new.md": b"new\n"}
+
+
+def test_what_a_person_has_done_meanwhile_is_not_taken_for_another_git_s_failure(desk):
+    beside(desk)
+    (desk.vault / "n.md").write_text("mine\n")
+    before = desk.files()
+    desk.remote.tick()
+    assert desk.files() == before
+
+
 def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk):
     desk.here("ours.md", "ours\n")
     desk.there("theirs.md", "theirs\n")
@@ -324,6 +382,12 @@ def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(desk, 
     desk.here("Captures/default/a ü.md", "it was taken out\n")
     assert desk.remote.sync().sent == 1
     assert SECRET not in run(desk.bare, "log", "-p", "--", "Captures")
+
+
+def test_a_secret_in_the_name_of_a_capture_is_not_sent(desk):
+    desk.here(f"Captures/default/{SECRET}.md", "nothing secret\n")
+    with pytest.raises(Conflict, match=r"looks as if it held a secret \(github-token\)"):
+        desk.remote.sync()
 
 
 def test_a_secret_that_the_remote_has_already_does_not_keep_ours_back(desk):
