@@ -21,23 +21,14 @@ from syncd.chain import COLUMNS, Entry, Head, seal
 from syncd.ledger import Ledger
 
 HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written
-CAME: Final = (
-    "audit.done"  # in the state folder: which of the last entries came about, so far as the process lived to say
-)
+# In the state folder: which of the last entries came about, so far as the process lived to say.
+CAME: Final = "audit.done"
 LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
 FAILS: Final = "audit: the log can't be written, so nothing is written; searches and reads go on; see memex doctor"
 DENIALS: Final = 20, 60.0  # entries at once about denied calls of one key, and seconds until one more is written
 PAGE: Final = 2_000  # entries read at a time
-WANTED: Final = (
-    "since",
-    "until",
-    "key",
-    "tool",
-    "surface",
-    "workspace",
-    "id",
-    "request",
-)  # what is searched by; `key` is id or name
+# What is searched by; `key` is id or name.
+WANTED: Final = ("since", "until", "key", "tool", "surface", "workspace", "id", "request")
 
 log = logging.getLogger(__name__)
 
