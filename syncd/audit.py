@@ -21,9 +21,7 @@ from syncd.chain import COLUMNS, Entry, Head, seal
 from syncd.ledger import Ledger
 
 HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written
-CAME: Final = (
-    "audit.done"  # in the state folder: which of the last entries came about, so far as the process lived to say
-)
+CAME: Final = "audit.done"  # in the state folder: which of the last entries came about, so far as the process could say
 LATELY: Final = 64  # entries at the end of the log that a crash may have left without their write
 FAILS: Final = "audit: the log can't be written, so nothing is written; searches and reads go on; see memex doctor"
 DENIALS: Final = 20, 60.0  # entries at once about denied calls of one key, and seconds until one more is written
@@ -236,11 +234,21 @@ class Audit:
                 if not self.problem:
                     log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the words are all there is to it
                 self.problem = FAILS
-                raise Unavailable("the audit log can't be written, so nothing was changed; reads go on") from error
+                why = " (the disk is full)" if "disk is full" in error.message else ""
+                told = f"the audit log can't be written{why}, so nothing was changed; reads go on"
+                raise Unavailable(told) from error
             self.problem = ""
             self.head = head
             self._note_head()
             return head.seq
+
+    def retry(self) -> None:
+        """Find out whether what kept the log from being written is over, as else only the next write would tell."""
+        with contextlib.suppress(Unavailable):
+            if self.problem:
+                with self._lock, self._ledger.writing():
+                    self._ledger.run("INSERT OR REPLACE INTO tended VALUES ('audit.tried', ?)", [str(time.time_ns())])
+                self.problem = ""
 
     def _note_head(self) -> None:
         """Keep the head beside the ledger too. It is not synced: after a power cut it may lag behind, and nothing more."""

@@ -1,6 +1,6 @@
 """Find what commits add to the inbox that looks like a secret, before they are sent.
 
-Law, tested: every text that would be sent counts, also one that a later commit takes out again; what the remote has
+Law, tested: every text that would be sent counts, and its name, also if a later commit takes it out again; what the remote has
 already does not."""
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def leaks(repo: Repo, inbox: str, tip: str, known: str) -> list[tuple[str, str]]
         mode, blob = raw.split()[1], raw.split()[3]
         if blob in sent and mode.startswith(b"100") and path.startswith(f"{inbox}/"):
             blobs[blob] = path
-    return sorted({(blobs[blob], kind) for blob, text in _texts(repo, list(blobs)) for kind in secrets.found(text)})
+    told = [*((path, path) for path in blobs.values()), *((blobs[blob], text) for blob, text in _texts(repo, [*blobs]))]
+    return sorted({(path, kind) for path, text in told for kind in secrets.found(text)})
 
 
 def _texts(repo: Repo, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:

@@ -19,9 +19,9 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.audit import Author, authored
 from syncd.commits import Commits, Due, Made
-from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, moved, sha256, written
+from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256
 from syncd.message import message
-from syncd.moving import Relinking, Walk, relinking
+from syncd.moving import Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
 from syncd.promotable import Ground, Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
@@ -56,30 +56,19 @@ class Promotions:
         """What is to become of a capture. Raises Problem for one that can't be promoted as it is."""
         return planned(self._ground, record, tool=tool, at=_now() // 1000 * 1000 if at is None else at, **given)
 
-    def promote(self, given: str, to: str | None = None, *, by: str = "") -> dict[str, Any]:
-        """Promote the capture of this id, or at this path; what came of it. Raises what keeps it from that."""
-        for _ in range(TRIES):
-            with suppress(_Moving):
-                (done,) = self.carry([self.planned(self._ground.capture(given), to=to)], by=by)
-                if isinstance(done, MemexError):
-                    raise done
-                return done
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
-
-    def merge(self, given: str, target: str, *, by: str = "") -> dict[str, Any]:
+    def merge(self, given: str, target: str) -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
-        return self.go(lambda: merged(self._ground, self._ground.capture(given), target), by=by or None)
+        return self.go(lambda: merged(self._ground, self._ground.capture(given), target))
 
     def carry(
         self,
         plans: Sequence[Plan],
         *,
-        by: str = "",
         progress: Progress | None = None,
         stopping: threading.Event | None = None,
     ) -> list[dict[str, Any] | MemexError]:
         """Carry these out one after another; what came of each, or what kept it from that. The vault is looked through once."""
-        by = by or self.owner()
+        by = self.owner()
         done: list[dict[str, Any] | MemexError] = []
         relinked: set[str] = set()
         ids: set[str] = set()
@@ -129,9 +118,9 @@ class Promotions:
         moves = {old: new for plan in plans for old, new in plan.moves.items()}
         return Walk(self._ground.vault, moves, inbox=self._ground.inbox)
 
-    def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
+    def unpromote(self, given: str) -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        return self.go(lambda: return_of(self._ground, self._journal, given), by=by or None)
+        return self.go(lambda: return_of(self._ground, self._journal, given))
 
     def go(self, decide: Callable[[], Way], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
@@ -226,7 +215,7 @@ class Promotions:
             found = walk.step(plan.moves, texts)
         else:
             found = relinking(ground.vault, plan.moves, texts=texts, inbox=ground.inbox)
-        steps = steps_of(plan, found)
+        steps = plan.steps(found)
         about = {
             "title": document.title,
             "origin": document.source or "",
@@ -370,18 +359,6 @@ class Promotions:
 
 class _Moving(Conflict):
     """Somebody changed one of the files at the very moment."""
-
-
-def steps_of(plan: Plan, found: Relinking) -> list[Step]:
-    """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
-    text = found.changes[plan.source][1] if plan.source in found.changes else plan.text
-    steps = [written(plan.target, None, text)]
-    steps += [written(path, *raws) for path, raws in sorted(found.changes.items()) if path != plan.source]
-    steps.append(written(plan.source, plan.raw, None))
-    if plan.stored:
-        copied, gone = moved(plan.stored.old, plan.stored.new, plan.stored.digest)
-        steps = [copied, *steps, gone]
-    return steps
 
 
 def _message(entry: Entry, about: dict[str, Any]) -> str:

@@ -131,7 +131,7 @@ def _read(found: Sifted, now: Mapping[str, str], content: Callable[[str, str], C
             found.unsettled.append(path)
             del found.ours[path]
             continue
-        if why := _amiss(raw, public=path in public):
+        if why := _amiss(path, raw, public=path in public):
             found.kept[path] = why
             withheld.add(_file_of(raw))
             del found.ours[path]
@@ -142,13 +142,15 @@ def _read(found: Sifted, now: Mapping[str, str], content: Callable[[str, str], C
         del found.ours[path], found.contents[path]
 
 
-def _amiss(raw: Content, *, public: bool) -> str:
-    """Why these bytes must not be committed; "" = nothing speaks against it."""
-    if not isinstance(raw, bytes) or b"\0" in raw[:8000]:
+def _amiss(path: str, raw: Content, *, public: bool) -> str:
+    """Why these bytes must not be committed under that name; "" = nothing speaks against it."""
+    if raw is None:
         return ""
-    text = raw.decode("utf-8", "replace")
+    text = "" if isinstance(raw, Path) or b"\0" in raw[:8000] else raw.decode("utf-8", "replace")
     if not public and (rules := secrets.found(text)):
         return f"{SECRET} ({rules[0]})"
+    if not public and (rules := secrets.found(path)):
+        return f"{SECRET} ({rules[0]}, in its name)"
     return MARKERS if torn(text) else ""
 
 

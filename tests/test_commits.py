@@ -181,6 +181,20 @@ def test_a_secret_an_unfinished_merge_and_what_is_ignored_stay_local(rig):
     assert rig.held("Captures/private/C.md") == b"c\n"
 
 
+def test_a_secret_in_a_name_stays_local_too(rig):
+    path = f"Captures/default/the token {TOKEN}.md"
+    rig.agent(path, "it was taken out of the text\n")
+    rig.agent(f"{path[:-3]}.bin", b"\0")
+    assert rig.commits.flush() == 0
+    assert rig.commits.kept[path] == f"{SECRET} (github-token, in its name)"
+    rig.person(path, "the person's own\n")
+    rig.git("add", "-A")
+    rig.git("commit", "-qm", "by hand")
+    rig.agent(path, None)
+    assert rig.commits.flush() == 1
+    assert rig.held(path) is None
+
+
 def test_a_stored_file_stays_local_with_a_note_that_holds_its_secret(rig):
     digest = hashlib.sha256(b"\0binary").hexdigest()
     rig.agent("Captures/default/Files/k.pdf", b"\0binary")
