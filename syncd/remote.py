@@ -23,7 +23,7 @@ from syncd.leaks import leaks
 from syncd.overlooked import freed, named
 from syncd.repo import Repo
 from syncd.stale import held
-from syncd.standing import REWRITTEN, UNWELL, Standing
+from syncd.standing import PLAIN, REWRITTEN, UNWELL, Standing
 from syncd.upstream import Tie, fetch, gone, may_push, own, push, tie
 
 log = logging.getLogger(__name__)
@@ -279,13 +279,13 @@ class Remote:
             raise Parked(self._repo.advice(Standing("rewritten", upstream=upstream)), "rewritten")
         tell("merging")
         options = ("--write-tree", "--name-only", "-z", "--no-messages")
-        done = self._repo.apart("merge-tree", *options, "--end-of-options", ours, theirs)
+        done = self._repo.apart(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)
         tree, *conflicts = done.out.decode("utf-8", "surrogateescape").split("\0")
         if done.code == 1 and tree:
             kept = self._park(PARKED, theirs)
             raise Parked(
                 f"the vault and {tied.remote} have both changed {named(list(filter(None, conflicts)))}; no file was "
-                f"touched, and what {tied.remote} has is kept as {kept}: run `{self._git()} pull --no-rebase`, mend what Git names, "
+                f"touched, and what {tied.remote} has is kept as {kept}: run `{self._git()} {' '.join(PLAIN)} pull --no-rebase`, mend what Git names, "
                 "add and commit it; then this goes on by itself",
                 "diverged",
             )

@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 CONVERTERS = 2  # files that are read at a time, each in a process of its own
 COMMITS_S = 10.0  # between two looks whether what was written is quiet
-HOUR_S = 3600.0
+MINUTE_S, HOUR_S = 60.0, 3600.0
 REMOTE = "remote"  # the job that pulls and pushes
-TICKS_S = 60.0  # between two looks at the boxes of reports: a folder is listed
+TICKS_S = MINUTE_S  # between two looks at the boxes of reports: a folder is listed
 MARKS_S = 2.0  # between two looks at what people have marked: a number is compared
 LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is tried
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
@@ -50,7 +50,7 @@ def jobs(app: App) -> Jobs:
     planned.every("ended jobs", HOUR_S, partial(_forget, app))
     planned.every("dropped files", EVERY_S, app.filing.dropped.look)
     planned.every("commits", COMMITS_S, app.steward.commits.tick)
-    planned.every("uploads", 60.0, app.desk.uploads.collect)
+    planned.every("uploads", MINUTE_S, app.desk.uploads.collect)
     planned.every("promotion", MARKS_S, partial(_promote, app))
     planned.every("ticks", TICKS_S, partial(app.steward.consolidation.tick, planned.stopping))
     if when := app.settings.consolidate.cron:
@@ -58,12 +58,12 @@ def jobs(app: App) -> Jobs:
     planned.every("drags", MARKS_S, app.steward.dragged.run)
     planned.every("what was", HOUR_S, app.past.prune)
     planned.every(
-        "archive", 60.0, authored(Author("daemon", "archive"))(partial(app.steward.archive.run, planned.stopping))
+        "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(app.steward.archive.run, planned.stopping))
     )
     planned.every(
-        "review", 60.0, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))
+        "review", MINUTE_S, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))
     )
-    planned.every("enrichment", 60.0, authored(Author("daemon", "enrichment"))(app.labels.pay))
+    planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(app.labels.pay))
     planned.every(REMOTE, TICK_S, app.steward.remote.tick, soon=True)
     return planned
 

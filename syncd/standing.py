@@ -9,6 +9,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+# With its guess that a whole folder was renamed Git asks a person about each note that was put there meanwhile, and
+# before 2.51 it aborts on a note that was moved there by one and deleted by the other.
+PLAIN = ("-c", "merge.directoryRenames=false")
 # The state → what it means and the way out of it. `{git}` is `git -C VAULT`. What needs no mending advises nothing.
 STATES: Mapping[str, str] = {
     "ok": "",
@@ -25,7 +28,7 @@ STATES: Mapping[str, str] = {
     "unborn": "nothing is committed yet: run `{git} add -A && {git} commit -m Begin`",
     "detached": "no branch is checked out: run `{git} switch {branch}`",
     "rewritten": "{upstream} has another history than before: run `{git} pull --rebase --autostash`, which takes it and puts what was never pushed on top",
-    "diverged": "the vault and {upstream} have both moved on: run `{git} pull --no-rebase`, which merges them",
+    "diverged": "the vault and {upstream} have both moved on: run `{git} {plain} pull --no-rebase`, which merges them",
     "behind": "{upstream} has commits that the vault has not: run `{git} pull --ff-only`",
     "ahead": "the vault has commits that {upstream} has not: run `{git} push`",
     "no-upstream": "the branch follows no branch of a remote: run `{git} push --set-upstream {remote} {branch}`",
@@ -93,6 +96,7 @@ def advice(found: Standing, vault: str, *, install: str = "apt install git") -> 
     branch = shlex.quote(found.branch or "")
     return STATES[found.state].format(
         git=git,
+        plain=" ".join(PLAIN),
         vault=shlex.quote(vault),
         clone=shlex.quote(vault.removesuffix(".git") if vault.endswith(".git") else f"{vault}-notes"),
         install=install,

@@ -180,6 +180,39 @@ def test_a_conflict_is_parked_touches_no_byte_and_goes_on_once_a_person_has_merg
     assert desk.head() == desk.head(desk.bare, "main")
 
 
+def test_a_note_goes_where_it_was_put_though_its_folder_is_called_otherwise_elsewhere(desk):
+    desk.here("Notes/b.md", "b\n")
+    desk.remote.sync()
+    run(desk.clone, "pull", "-q")
+    (desk.clone / "Notes").rename(desk.clone / "Articles")
+    desk.there("n.md", "two\n")
+    desk.here("Notes/new.md", "new\n")
+    assert desk.remote.sync().merged
+    assert {"Articles/b.md", "Notes/new.md"} <= desk.files().keys()
+    assert (desk.vault / "Notes/b.md").exists() is False
+
+
+def test_a_conflict_on_which_git_dies_by_its_guess_at_folders_is_parked_and_its_command_works(desk):
+    """A capture was promoted here and deleted there, where all that was promoted went back: Git 2.39 aborts on that."""
+    desk.here("Captures/a.md", "a\n" * 9)
+    desk.here("Captures/c.md", "c\n" * 9)
+    desk.here("Notes/b.md", "b\n" * 9)
+    desk.remote.sync()
+    run(desk.clone, "pull", "-q")
+    (desk.vault / "Notes/a.md").write_bytes((desk.vault / "Captures/a.md").read_bytes())
+    desk.here("Captures/a.md", None)
+    (desk.clone / "Notes/b.md").rename(desk.clone / "Captures/b.md")
+    desk.there("Captures/a.md", None)
+    with pytest.raises(Conflict, match=r"both changed Notes/a\.md") as told:
+        desk.remote.sync()
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=False, capture_output=True)
+    assert desk.repo.state() == "conflict"
+    run(desk.vault, "add", "-A")
+    run(desk.vault, "commit", "-qm", "mended")
+    assert desk.remote.sync().sent
+    assert desk.files().keys() >= {"Notes/a.md", "Captures/b.md"}
+
+
 @pytest.mark.parametrize(("path", "text"), [("n.md", "edited\n"), ("new.md", "not committed\n")])
 def test_what_is_not_committed_is_never_overwritten_and_is_named(desk, path, text):
     desk.here(".gitignore", "ignored.md\n")

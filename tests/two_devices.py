@@ -53,6 +53,7 @@ def hasten(put=setattr):
     put(roster, "TICK_S", 0.5)
     put(roster, "MARKS_S", 0.5)
     put(roster, "COMMITS_S", 0.5)
+    put(roster, "MINUTE_S", 1.0)
 
 
 def serve(vault, state):
@@ -116,6 +117,12 @@ class Device:
     @property
     def up(self):
         return self.daemon is not None and self.daemon.alive
+
+    @property
+    def said(self):
+        """What its daemons have logged."""
+        log = self.folder / "log"
+        return log.read_text() if log.exists() else ""
 
     def git(self, *words, check=True):
         """A command of the person's; another program's lock is waited for."""
@@ -449,6 +456,7 @@ class Story:
         history = set(TOKEN.findall(a.git("log", "--all", "-p", "-m") + b.git("log", "--all", "-p", "-m")))
         assert {word: where for word, where in self.wanted.items() if word not in held | history} == {}
         for device in self.devices:
+            assert "Traceback" not in device.said
             device.stop()
             own = dumped(device.vault, device.state, run=False)
             again = dumped(device.vault, folder / f"again {device.folder.name}", run=True)
