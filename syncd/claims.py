@@ -19,6 +19,7 @@ from index.tags import bare
 from index.tokens import PIECE, Token, Tongue, tokens, tongue
 from syncd.cues import (
     CHANGE,
+    COUNTED_PARTS,
     ENGLISH,
     INSTEAD,
     KANJI_DIGITS,
@@ -29,11 +30,12 @@ from syncd.cues import (
     ONCE,
     OPPOSITES,
     OVER,
+    PARTS,
     SIDES,
     WEEKDAYS,
 )
 
-ValueKind: TypeAlias = Literal["date", "time", "day", "number", "code", "state", "side"]
+ValueKind: TypeAlias = Literal["date", "time", "day", "number", "code", "part", "state", "side"]
 
 MOST: Final = 60  # claims of a text that are looked at
 LONGEST: Final = 400  # characters of one
@@ -72,6 +74,7 @@ _VALUE: Final = re.compile(
     |(?P<month>(?<!\w)(?:{_MONTH})(?!\w))
     |(?P<cjk>(?:\d{{4}}年)?\d{{1,2}}月(?:\d{{1,2}}[日号])?|\d{{1,2}}월(?:\s?\d{{1,2}}일)?)
     |(?P<dotted>(?<![\d.])\d{{1,2}}[./]\d{{1,2}}[./](?:\d{{4}}|\d\d)(?![\d.]))
+    |(?P<ordinal>第[一二三四五六七八九十百千\d]+[条條页頁章节節巻卷話话回集題题課课季次届]?)
     |(?P<day>(?<!\w)(?:{_DAY})(?!\w)|(?:[每毎]?周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일)
     |(?P<time>(?<![\d:])\d{{1,2}}:\d\d(?::\d\d)?(?![\d:])(?:\s?[ap]m\b)?|(?<![\w.])\d{{1,2}}\s?(?:[ap]m|Uhr|o'clock)\b|[\d一二三四五六七八九十]{{1,3}}[時点시](?:半|\d{{1,2}}分)?)
     |(?P<phone>(?<![\w.,])\+?\d{{2,5}}[ /-]\d{{3,}}(?:[ -]\d{{2,}})+(?!\w)|\b\d{{3}}-\d{{4}}\b)
@@ -85,7 +88,18 @@ _WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _ROW: Final = re.compile(r"^\s*\|(?!\s*:?-+).*\|\s*$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^[ ]{0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _BLOCK: Final = re.compile(r"^\s*(?:`{3,}|~{3,}).*?(?:^\s*(?:`{3,}|~{3,})\s*$|\Z)", re.MULTILINE | re.DOTALL)
+# Behind these, a release tells since when or where something is so, and not which one is in use.
+_OCCASION: Final = re.compile(
+    r"(?<!\w)(?:in|since|from|with|as of|before|after|until|ab|seit|vor|mit|dans|depuis|avec|desde|en|con|da|dal|vanaf|sinds|met)\s+"
+    r"(?:all\s+|some\s+)?(?:[^\W\d_][\w-]*\s+){0,2}v?$",
+    re.IGNORECASE,
+)
+_RELEASE: Final = _set("version versions release releases build v ver firmware update")
+_LED: Final = re.compile(r"\W*(?:on|in|am|im|le|el|em|il|op|at|since)?\s*", re.IGNORECASE)  # before a date that an entry begins with
 _MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d_]).{2,}")
+
+
+_DATED: Final = frozenset({"iso", "dmy", "mdy", "my", "cjk", "dotted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,7 @@ class Claim:
     over: bool  # or that something is at its end
     once: bool  # or what happened on one occasion
     new: bool  # or it calls something new
+    entry: bool = False  # it begins with a date, as an entry of a log does
     shown: Mapping[str, str] = field(default_factory=dict)  # stem → as it is written
 
     @property
@@ -142,6 +157,7 @@ class Claims:
         shown: dict[str, str] = {}
         values: list[Value] = []
         at, last = 0, ("", False)  # the word before, and whether it has a capital
+        entry = False
         for found in _VALUE.finditer(text):
             last = self._read(text[at : found.start()], spoke, words, shown, values) or last
             gap = text[at : found.start()]
@@ -151,6 +167,7 @@ class Claims:
                 else ("", False)
             )
             end = _valued(found, near, words, values)
+            entry = entry or (found.lastgroup in _DATED and bool(_LED.fullmatch(text[: found.start()])))
             at = end
             if end < found.end() or found["unit"]:
                 last = ("", False)
@@ -169,7 +186,7 @@ class Claims:
                 values.append(Value("side", str(number), "0" if lower & one else "1", True))
         return Claim(
             text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), bool(CHANGE.count(text, own)), bool(INSTEAD.count(text, own)),
-            bool(OVER.count(text, own)), bool(ONCE.count(text, own)), bool(NEW.count(text, own)), shown,
+            bool(OVER.count(text, own)), bool(ONCE.count(text, own)), bool(NEW.count(text, own)), entry, shown,
         )  # fmt: skip
 
     def _read(
@@ -236,6 +253,8 @@ def _valued(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
                 values.append(Value("date", "", _date(text), before=count))
             else:
                 return found.start() + 1 if len(found[0]) == 1 else found.end()
+        case "ordinal":
+            values.append(Value("part", f"第 {text[-1] if text[-1] in COUNTED_PARTS else ''}", text, True, count))
         case "day":
             number = WEEKDAYS.get(found[0].lower()) or _weekday(found[0])
             values.append(Value("day", "", str(number), before=count))
@@ -278,6 +297,11 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
     else:
         behind, end = _unit(unit), found.end()
     stands = bool(word) and word not in _LOOSE
+    if word in PARTS or unit[:1] in COUNTED_PARTS:
+        values.append(Value("part", f"{stem(bare(word or unit))} #", number, True, len(words)))
+        return end
+    if not behind and ("." in number or word in _RELEASE) and _OCCASION.search(found.string[: found.start()]):
+        return end
     whole = number.lstrip("-").replace(".", "", 2).isdigit()
     if (
         stands

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from syncd.claims import Claim, Value
 from syncd.cues import MOMENT
@@ -24,10 +24,13 @@ CHANGED: Final = 0.85  # the same where the newer one tells that something chang
 NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
 MANY: Final = 150  # pairs of claims of two notes from which on chance brings some together
 LOOSE: Final = 0.5  # what each title says that the other note does not, from which on they may be about two things
+MUTUAL: Final = 0.6  # of what two claims say together, of which one denies the other, both say
 TOLD: Final = 0.4  # of what the newer claim says the older note says, where a name is another
 CODE: Final = 0.7  # what a name made of letters and figures says
 ANCHOR: Final = 1.0  # what an equal sentence in both says of their being about one thing
 SHOWN: Final = 3  # pairs of sentences
+
+Telling: TypeAlias = Callable[[str], float]  # 1 for a word that few notes have, less for one that many have
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +43,18 @@ class Said:
     named: bool  # its title is more than the beginning of its text
 
     @classmethod
-    def of(cls, title: Claim, claims: tuple[Claim, ...]) -> Said:
-        """A note with this title and these claims."""
+    def of(cls, title: Claim, claims: tuple[Claim, ...], telling: Telling = lambda _: 1.0) -> Said:
+        """A note with this title and these claims. `telling`: how much a word, as it is written, tells in this workspace."""
         counts = Counter(word for claim in claims for word in claim.words)
+        told = {word: telling(shown) for claim in (title, *claims) for word, shown in claim.shown.items()}
         said = tuple(
-            replace(claim, words={word: worth * min(1.0, 2 / counts[word]) for word, worth in claim.words.items()})
+            replace(
+                claim,
+                words={word: worth * min(1.0, 2 / counts[word]) * told[word] for word, worth in claim.words.items()},
+            )
             for claim in claims
         )
+        title = replace(title, words={word: worth * told[word] for word, worth in title.words.items()})
         first = claims[0].text if claims else ""
         words = frozenset(title.words) | counts.keys()
         return cls(title, said, words, not _plain(first).startswith(_plain(title.text)))
@@ -166,7 +174,7 @@ def _against(
     agreed = anchored or _agreed(one, other, older, newer)
     bearing = parallel <= (CHANGED if changed and not many else PARALLEL)
     differing = _differing(one, other)
-    difference = _conflict(differing, shared, changed=changed)
+    difference = _conflict(one, other, differing, shared, changed=changed)
     if differing and not difference:
         return None  # two of a kind, or two moments
     if alike < ALIKE or (many and not agreed):
@@ -226,14 +234,16 @@ def _equal(one: Value, other: Value) -> bool:
 
 
 def _conflict(
-    differing: list[tuple[Value, Value]], shared: Mapping[str, float], *, changed: bool
+    one: Claim, other: Claim, differing: list[tuple[Value, Value]], shared: Mapping[str, float], *, changed: bool
 ) -> tuple[str, str] | None:
     """What differs, if it is all about one thing."""
     if not differing:
         return None
     names = [pair for pair in differing if pair[0].names]
-    if any(pair[0].kind == "side" for pair in differing):
+    if any(pair[0].kind in ("side", "part") for pair in differing):
         return None
+    if any(one.entry or other.entry for pair in differing if pair[0].kind == "date"):
+        return None  # something else happened on another day
     if names and (len(differing) > 1 or not (names[0][0].before and names[0][1].before)):
         return None
     if names and names[0][0].before <= 1 and len(shared) < 2:
@@ -252,7 +262,8 @@ def _turned(
     if differing or both < 0.6 * SUPPORT:
         return None
     denies, denied = (one, other) if one.negated else (other, one)
-    if one.negated != other.negated and alike >= 0.75 and bearing and denies.denied & denied.words.keys():
+    whole = 2 * both >= MUTUAL * (one.weight + other.weight)
+    if one.negated != other.negated and alike >= 0.75 and whole and bearing and denies.denied & denied.words.keys():
         return ("not", "so") if one.negated else ("so", "not so")
     if other.over and not one.over and both >= ALIKE * other.weight:
         return ("so", "over")

@@ -52,7 +52,7 @@ CHANGE: Final = Cues(
     nl="nu niet_meer in_plaats_van verplaatst gewijzigd voortaan sinds",
     any="""теперь больше_не вместо перенесён перенесен перенесена изменён изменен заменён teraz już_nie zamiast przeniesiony zmieniono
     이제 더_이상 대신 변경 변경되었다""",
-    wide="変更 今後 ではなく 代わり 廃止 移行 延期 になった になる 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
+    wide="変更 今後 ではなく 代わり 廃止 移行 延期 になった 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
 )
 # In a title: what the note tells is the later one.
 NEW: Final = Cues(
@@ -73,19 +73,20 @@ OVER: Final = Cues(
     es="cancelado cancelada obsoleto obsoleta suprimido suprimida", pt="cancelado cancelada obsoleto obsoleta", it="annullato annullata abolito abolita",
     nl="vervallen afgeschaft", any="отменён отменен устарел", wide="廃止 非推奨 中止 取消 废弃 停用 不再 作废 폐지 중단",
 )  # fmt: skip
+# "Without" is none of these: what is without a net is not connected, and both say the same.
 NOT: Final = Cues(
-    en="not no never cannot can't won't doesn't don't isn't aren't wasn't didn't shouldn't mustn't nobody nothing none without",
-    de="nicht kein keine keinen keiner keinem nie niemals nichts ohne", fr="pas jamais rien aucun aucune sans", es="no nunca tampoco nada sin ninguno ninguna",
-    pt="não nunca nada nem sem", it="non mai niente nessun nessuna senza", nl="niet geen nooit niets zonder",
-    any="не нет никогда без nigdy nie bez 않는다 않다 않고 없다 아니다", wide="ません ない なかった 不是 没有 不支持 不能 不会 不再 不可 无法 未",
+    en="not no never cannot can't won't doesn't don't isn't aren't wasn't didn't shouldn't mustn't nobody nothing none",
+    de="nicht kein keine keinen keiner keinem nie niemals nichts", fr="pas jamais rien aucun aucune", es="no nunca tampoco nada ninguno ninguna",
+    pt="não nunca nada nem", it="non mai niente nessun nessuna", nl="niet geen nooit niets",
+    any="не нет никогда nigdy nie 않는다 않다 않고 없다 아니다", wide="ません ない なかった 不是 没有 不支持 不能 不会 不再 不可 无法 未",
 )  # fmt: skip
 # It tells of one occasion: another one may well have gone otherwise.
 ONCE: Final = Cues(
     en="""today tonight yesterday this_morning this_week last_night took ran measured peaked slept spent bought scored weighed walked felt was were
-    went came saw met""",
-    de="heute gestern dauerte war waren lief kostete brauchte wog ging kam", fr="aujourd'hui hier a_pris a_coûté était étaient",
-    es="hoy ayer fue fueron tardó costó hicimos", pt="hoje ontem foi levou custou", it="oggi ieri è_stato ha_impiegato", nl="vandaag gisteren was duurde",
-    any="сегодня вчера был была dzisiaj wczoraj był była 오늘 어제", wide="今日 昨日 今朝 今夜 でした だった 今天 昨天 今早 今晚 用了 花了",
+    went came saw met introduced released published founded born died won lost played opened added launched shipped""",
+    de="heute gestern dauerte war waren lief kostete brauchte wog ging kam wurde eingeführt veröffentlicht gegründet geboren gestorben", fr="aujourd'hui hier a_pris a_coûté était étaient introduit publié publiée fondé fondée né née",
+    es="hoy ayer fue fueron tardó costó hicimos introducido publicado publicada nació", pt="hoje ontem foi levou custou", it="oggi ieri è_stato ha_impiegato", nl="vandaag gisteren was duurde",
+    any="сегодня вчера был была dzisiaj wczoraj był była 오늘 어제", wide="今日 昨日 今朝 今夜 でした だった 今天 昨天 今早 今晚 用了 花了 開業 発表 発売 刊行 創立 設立 出生 发布 成立",
 )  # fmt: skip
 # Two states of which only one holds.
 OPPOSITES: Final = tuple(
@@ -121,6 +122,17 @@ SIDES: Final = tuple(
         )
     )
 )  # fmt: skip
+
+# What parts of a work, or of a list that somebody keeps, are called: a number behind one says which is meant.
+PARTS: Final = frozenset(
+    """issue issues ticket tickets pr pull bug bugs discussion page pages chapter section article paragraph step figure fig table appendix lesson
+    part episode season volume vol line question exercise rfc pep cve iso commit invoice chap sec art item note quarter sprint
+    seite kapitel abschnitt artikel schritt abbildung abb tabelle teil folge band zeile aufgabe frage paragraf rechnung quartal
+    chapitre article étape tableau partie épisode ligne facture trimestre
+    página capítulo sección artículo paso figura tabla parte episodio línea pregunta factura secção seção capitolo sezione articolo passo
+    pagina hoofdstuk sectie artikel stap deel aflevering""".split()
+)
+COUNTED_PARTS: Final = frozenset("条條页頁章节節巻卷話话回集題题課课")  # the same, behind the number
 
 # Names of parts of the day and other occasions: two notes that bear different ones tell of two moments.
 MOMENT: Final = _pattern(

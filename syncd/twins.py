@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from index.sketch import RUN, pieces
+from index.tags import bare
 from syncd.claims import Claim
 from syncd.contrary import Said, titles
 
@@ -30,6 +31,7 @@ class Twin:
     kept: int  # 0 or 1: which of the two says all of it
     score: float
     lost: tuple[str, ...]  # sentences that only the other has
+    loose: bool = False  # the texts are alike, and the titles may tell two things
 
 
 def normal(text: str) -> str:
@@ -47,6 +49,8 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
         return None  # too little to tell, the less so under titles that tell two things
     if normal(text) == normal(its_text):
         return Twin("equal", 0, 1.0, ())
+    if _parallel(said, its_said, text, its_text):
+        return None
     runs, its_runs = _runs(text), _runs(its_text)
     in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
     shared = sum(worth for word, worth in ours.items() if word in theirs)
@@ -62,7 +66,23 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
     how: Literal["edited", "part", "words"] = (
         "words" if in_runs < RUNS else "part" if min(sizes) < 0.75 * max(sizes) else "edited"
     )
-    return Twin(how, kept, round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3), lost)
+    if how == "words" and _changes(its_said) and not _changes(said):
+        return None  # the newer one tells that something is otherwise now
+    score = round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3)
+    return Twin(how, kept, score, lost, loose=named == "loose")
+
+
+def _parallel(said: Said, its_said: Said, text: str, its_text: str) -> bool:
+    """Whether each tells of what its own title names and the other does not, or one of them points to the other."""
+    if any(f"[[{bare(to.title.text)}" in bare(of) for to, of in ((said, its_text), (its_said, text))):
+        return True
+    own = said.title.words.keys() - its_said.words
+    its_own = its_said.title.words.keys() - said.words
+    return bool(own & _words(said).keys() and its_own & _words(its_said).keys())
+
+
+def _changes(said: Said) -> bool:
+    return said.title.changed or any(claim.changed for claim in said.claims)
 
 
 def _words(said: Said) -> dict[str, float]:

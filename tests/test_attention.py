@@ -52,7 +52,7 @@ def found(captures):
     made = [sketch.sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, similar.MUTUAL), np.int64), np.empty((0, similar.MUTUAL), np.float32)
     near = attention.likely(made, [], nobody, lambda: None)
-    return attention.compared("default", captures, near, texts, places())
+    return attention.compared("default", captures, near, texts, places(), common=sketch.common(made))
 
 
 def proposals(captures):
