@@ -84,7 +84,8 @@ _VALUE: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )  # fmt: skip
 _CLAUSE: Final = re.compile(r"[;；]\s*")
-_WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_UNIT: Final = re.compile(r".[^\u3041-\u309f]?")  # what stands behind a figure in scripts without blanks, but for grammar
 _ROW: Final = re.compile(r"^\s*\|(?!\s*:?-+).*\|\s*$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^[ ]{0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _BLOCK: Final = re.compile(r"^\s*(?:`{3,}|~{3,}).*?(?:^\s*(?:`{3,}|~{3,})\s*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -196,7 +197,7 @@ class Claims:
         last = None
         for piece in PIECE.findall(text):
             last = (piece.lower(), piece[:1].isupper())
-            if _MIXED.fullmatch(piece) and not _WIDE.search(piece):
+            if _MIXED.fullmatch(piece) and not WIDE.search(piece):
                 shape = re.sub(r"\d+", "#", bare(piece))
                 values.append(Value("code", shape, bare(piece), True, len(words)))
                 continue
@@ -235,7 +236,7 @@ def _denied(
 
 
 def _states(text: str) -> Iterator[str]:
-    if _WIDE.search(text):
+    if WIDE.search(text):
         for one, other in OPPOSITES:
             yield from (word for word in one | other if not word.isascii() and word in text)
 
@@ -290,8 +291,8 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
     number = number.strip("$€£¥")
     if money or not unit or not unit[0].isalpha():
         behind, end = _unit(money or unit), found.end() if unit else found.end("number")
-    elif _WIDE.match(unit):
-        behind, end = unit[:2], found.end("number")
+    elif WIDE.match(unit):
+        behind, end = _UNIT.match(unit)[0], found.end("number")  # type: ignore[index]
     elif found["unit"][:1].isspace() and not _counts(unit):
         behind, end = "", found.end("number")
     else:
@@ -311,7 +312,7 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
         values.append(Value("number", f"{stem(bare(word))} #", number, True, max(0, len(words) - 1)))
         return found.end("number")
     if not behind and re.fullmatch(r"(?:19|20)\d\d", number):
-        values.append(Value("date", "", number, before=len(words)))
+        values.append(Value("date", "", f"0-0 {number}", before=len(words)))
     else:
         values.append(Value("number", behind or f"{next(reversed(words), '')} =", number, before=len(words)))
     return end

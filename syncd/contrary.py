@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from syncd.claims import Claim, Value
-from syncd.cues import MOMENT
+from syncd.claims import WIDE, Claim, Value
+from syncd.cues import FROM, MOMENT
 
 ALIKE: Final = 0.6  # of the words of the claim with fewer the other has, by what they say
 SUPPORT: Final = 1.3  # what the words say at least that both have
+SURE: Final = 0.75  # of that where the newer note tells of a change, and one claim holds all of the other
+WHOLE: Final = 0.95
 PARALLEL: Final = 0.2  # of what both say, each may say else
 CHANGED: Final = 0.85  # the same where the newer one tells that something changed
 NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
@@ -30,6 +32,7 @@ CODE: Final = 0.7  # what a name made of letters and figures says
 ANCHOR: Final = 1.0  # what an equal sentence in both says of their being about one thing
 SHOWN: Final = 3  # pairs of sentences
 
+Differing: TypeAlias = tuple[list[Value], list[Value]]  # values of a kind, of each of two claims
 Telling: TypeAlias = Callable[[str], float]  # 1 for a word that few notes have, less for one that many have
 
 
@@ -134,7 +137,7 @@ def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
                 and value not in other.values
             ):
                 return "apart"
-    moments = [{found[0].lower() for found in MOMENT.finditer(title.text)} for title in (one, other)]
+    moments = [{found[0].lower() for found in MOMENT.finditer(FROM.sub("", title.text))} for title in (one, other)]
     if moments[0] != moments[1] and (all(moments) or not other.changed):
         return "apart"
     own = sum(worth for word, worth in one.words.items() if word not in newer.words)
@@ -162,16 +165,17 @@ def _against(
     told = both + sum(worth for word, worth in named.items() if word not in shared)
     support = told + ANCHOR * anchored
     changed = other.changed or newer.title.changed or (newer.title.new and not older.title.new)
-    if support < SUPPORT or not shared or (one.once and other.once and not other.changed):
+    alike = both / max(both, min(one.weight, other.weight))
+    agreed = anchored or _agreed(one, other, older, newer)
+    least = SUPPORT * (SURE if changed and agreed and alike >= WHOLE else 1.0)
+    if support < least or not shared or (one.once and other.once and not other.changed):
         return None
     if loose and not (anchored or (changed and both >= 2 * SUPPORT * 0.7)):
         return None
-    alike = both / max(both, min(one.weight, other.weight))
     own = _own(one, other, newer.words)
     its_own = _own(other, one, older.words)
     parallel = min(sum(own.values()), sum(its_own.values())) / both
     many = len(older.claims) * len(newer.claims) > MANY
-    agreed = anchored or _agreed(one, other, older, newer)
     bearing = parallel <= (CHANGED if changed and not many else PARALLEL)
     differing = _differing(one, other)
     difference = _conflict(one, other, differing, shared, changed=changed)
@@ -210,7 +214,7 @@ def _own(one: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
     }
 
 
-def _differing(one: Claim, other: Claim) -> list[tuple[Value, Value]]:
+def _differing(one: Claim, other: Claim) -> list[Differing]:
     """The values of both that can be compared and are not the same."""
     found = []
     kinds = dict.fromkeys((value.kind, value.sign) for value in one.values)
@@ -220,7 +224,7 @@ def _differing(one: Claim, other: Claim) -> list[tuple[Value, Value]]:
         left = [value for value in ours if not any(_equal(value, its) for its in theirs)]
         right = [its for its in theirs if not any(_equal(value, its) for value in ours)]
         if left and right:
-            found.append((left[0], right[0]))
+            found.append((left, right))
     return found
 
 
@@ -228,30 +232,31 @@ def _equal(one: Value, other: Value) -> bool:
     if one.kind == "date":  # a year or a day that one of them leaves out
         (a, _, year), (b, _, its_year) = one.value.partition(" "), other.value.partition(" ")
         (month, _, day), (its_month, _, its_day) = a.partition("-"), b.partition("-")
-        same = month == its_month and (day == its_day or "0" in (day, its_day))
+        same = (month == its_month or "0" in (month, its_month)) and (day == its_day or "0" in (day, its_day))
         return same and (year == its_year or not year or not its_year)
     return one.value == other.value
 
 
 def _conflict(
-    one: Claim, other: Claim, differing: list[tuple[Value, Value]], shared: Mapping[str, float], *, changed: bool
+    one: Claim, other: Claim, differing: list[Differing], shared: Mapping[str, float], *, changed: bool
 ) -> tuple[str, str] | None:
     """What differs, if it is all about one thing."""
     if not differing:
         return None
-    names = [pair for pair in differing if pair[0].names]
-    if any(pair[0].kind in ("side", "part") for pair in differing):
+    first = [(ours[0], theirs[0]) for ours, theirs in differing]
+    names = [pair for pair in first if pair[0].names]
+    kinds = {value.kind for value, _ in first}
+    if kinds & {"side", "part"} or (not changed and any(len(ours) != len(theirs) for ours, theirs in differing)):
         return None
-    if any(one.entry or other.entry for pair in differing if pair[0].kind == "date"):
+    if "date" in kinds and (one.entry or other.entry):
         return None  # something else happened on another day
     if names and (len(differing) > 1 or not (names[0][0].before and names[0][1].before)):
         return None
     if names and names[0][0].before <= 1 and len(shared) < 2:
         return None
-    kinds = {pair[0].kind for pair in differing}
     if kinds & {"date", "day"} and kinds - {"date", "day", "time"} and not changed:
         return None  # two moments, each with its figures
-    before, after = differing[0]
+    before, after = first[0]
     return _written(before), _written(after)
 
 
@@ -263,7 +268,8 @@ def _turned(
         return None
     denies, denied = (one, other) if one.negated else (other, one)
     whole = 2 * both >= MUTUAL * (one.weight + other.weight)
-    if one.negated != other.negated and alike >= 0.75 and whole and bearing and denies.denied & denied.words.keys():
+    sure = not WIDE.search(one.text + other.text) or other.changed  # there a syllable is not always a "not"
+    if one.negated != other.negated and alike >= 0.75 and whole and sure and bearing and denies.denied & denied.words.keys():
         return ("not", "so") if one.negated else ("so", "not so")
     if other.over and not one.over and both >= ALIKE * other.weight:
         return ("so", "over")

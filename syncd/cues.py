@@ -52,7 +52,7 @@ CHANGE: Final = Cues(
     nl="nu niet_meer in_plaats_van verplaatst gewijzigd voortaan sinds",
     any="""теперь больше_не вместо перенесён перенесен перенесена изменён изменен заменён teraz już_nie zamiast przeniesiony zmieniono
     이제 더_이상 대신 변경 변경되었다""",
-    wide="変更 今後 ではなく 代わり 廃止 移行 延期 になった 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
+    wide="変更 今後 代わり 廃止 移行 延期 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
 )
 # In a title: what the note tells is the later one.
 NEW: Final = Cues(
@@ -64,7 +64,7 @@ INSTEAD: Final = Cues(
     en="instead instead_of no_longer not_any_more replaced replaces replacing rather_than",
     de="statt stattdessen anstatt anstelle nicht_mehr ersetzt", fr="au_lieu_de remplacé remplace", es="en_vez_de en_lugar_de ya_no reemplaza",
     pt="em_vez_de já_não substitui", it="invece_di al_posto_di non_più", nl="in_plaats_van niet_meer vervangt",
-    any="вместо больше_не zamiast już_nie 대신 더_이상", wide="ではなく 代わり 不再 取代 代替",
+    any="вместо больше_не zamiast już_nie 대신 더_이상", wide="代わり 不再 取代 代替",
 )  # fmt: skip
 # It is over: what was said of it can't be relied on.
 OVER: Final = Cues(
@@ -144,6 +144,11 @@ MOMENT: Final = _pattern(
     lunes martes miércoles jueves viernes sábado domingo enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
     janeiro fevereiro março maio junho julho setembro outubro novembro dezembro gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre""",
     "朝 夜 昼 夕方 早上 晚上 第一 第二 第三 第四",
+)
+# Since when something is so tells of no moment.
+FROM: Final = re.compile(
+    rf"(?<!\w)(?:from|as\s+of|starting(?:\s+in)?|since|ab|seit|à\s+partir\s+(?:de|du)|depuis|desde|a\s+partir\s+de|dal|da|vanaf|sinds)\s+{MOMENT.pattern}",
+    re.IGNORECASE,
 )
 
 _MONTHS: Final = {

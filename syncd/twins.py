@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from index.sketch import RUN, pieces
-from index.tags import bare
 from syncd.claims import Claim
 from syncd.contrary import Said, titles
 
@@ -20,6 +19,8 @@ RUNS: Final = 0.5  # of the runs of three words of the shorter one, the other ha
 WORDS: Final = 0.75  # of what its words say the other says, where it is told in other words
 BOTH: Final = 0.6  # and of both together
 LOST: Final = 0.12  # of what the copy says the kept one may lack
+SLOTTED: Final = 3  # words of titles of which one stands in the place of another
+_LINK: Final = re.compile(r"\[\[(?:[^\]|#\n]*/)?([^\]|#\n/]+)")
 _BLANK: Final = re.compile(r"[\W_]+")
 
 
@@ -74,11 +75,24 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
 
 def _parallel(said: Said, its_said: Said, text: str, its_text: str) -> bool:
     """Whether each tells of what its own title names and the other does not, or one of them points to the other."""
-    if any(f"[[{bare(to.title.text)}" in bare(of) for to, of in ((said, its_text), (its_said, text))):
+    names = [normal(one.title.text).split() for one in (said, its_said)]
+    links = [{tuple(normal(link).split()) for link in _LINK.findall(one)} for one in (text, its_text)]
+    if tuple(names[1]) in links[0] - links[1] or tuple(names[0]) in links[1] - links[0]:
         return True
     own = said.title.words.keys() - its_said.words
     its_own = its_said.title.words.keys() - said.words
-    return bool(own & _words(said).keys() and its_own & _words(its_said).keys())
+    if own & _words(said).keys() and its_own & _words(its_said).keys():
+        return True
+    foreign = [set(names[n]) - set(normal(to).split()) for n, to in ((0, its_text), (1, text))]
+    return _slotted(*names) and (all(foreign) or min(map(len, names)) >= SLOTTED)
+
+
+def _slotted(one: list[str], other: list[str]) -> bool:
+    """Whether two titles begin and end with the same words, and something else stands between: "Theme A", "Theme B"."""
+    least = min(len(one), len(other))
+    begins = next((n for n in range(least) if one[n] != other[n]), least)
+    ends = next((n for n in range(least - begins) if one[-1 - n] != other[-1 - n]), least - begins)
+    return begins + ends < least and 2 * (begins + ends) >= least
 
 
 def _changes(said: Said) -> bool:
