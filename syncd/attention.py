@@ -19,7 +19,7 @@ from index.model import Noted
 from index.similar import Neighbours
 from index.sketch import Common, Pairs, Sketch
 from syncd.claims import Claims
-from syncd.contrary import Against, Said, Telling, contrary
+from syncd.contrary import Against, Said, Telling, contrary, titles
 from syncd.findings import Finding, Kind, Quote, key_of
 from syncd.secrets import redacted
 from syncd.synonyms import synonyms
@@ -90,11 +90,16 @@ def compared(
             one, other = read.said.get(older), read.said.get(newer)
             if one is None or other is None:
                 continue
-            if sentences := contrary(one[1], other[1]):
-                if _later(captures[older], captures[newer]):
-                    against.append((older, newer, sentences))
-            elif (found := twin(one, other)) and not (found.loose and common.form(one[0], other[0])):
-                copies.append((older, newer, found))
+            sentences = contrary(one[1], other[1])
+            copy = None if sentences else twin(one, other)
+            if not sentences and not copy:
+                continue
+            if titles(one[1], other[1]) == "loose" and common.form(one[0], other[0]):
+                continue  # a form that was filled in for two things
+            if copy:
+                copies.append((older, newer, copy))
+            elif _later(captures[older], captures[newer]):
+                against.append((older, newer, sentences))
     duplicates, near = _copies(workspace, captures, copies)
     return Compared(duplicates, near, _superseded(workspace, captures, against), max(0, len(pairs) - looked_at))
 

@@ -40,6 +40,7 @@ ValueKind: TypeAlias = Literal["date", "time", "day", "number", "code", "part", 
 MOST: Final = 60  # claims of a text that are looked at
 LONGEST: Final = 400  # characters of one
 READ: Final = 12_000  # of a text
+IDENTIFIES: Final = 8  # digits of a number that counts nothing: it says which of many is meant
 DENIED: Final = 40  # characters behind a "not" that it is about
 
 
@@ -78,7 +79,7 @@ _VALUE: Final = re.compile(
     |(?P<day>(?<!\w)(?:{_DAY})(?!\w)|(?:[每毎]?周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일)
     |(?P<time>(?<![\d:])\d{{1,2}}:\d\d(?::\d\d)?(?![\d:])(?:\s?[ap]m\b)?|(?<![\w.])\d{{1,2}}\s?(?:[ap]m|Uhr|o'clock)\b|[\d一二三四五六七八九十]{{1,3}}[時点시](?:半|\d{{1,2}}分)?)
     |(?P<phone>(?<![\w.,])\+?\d{{2,5}}[ /-]\d{{3,}}(?:[ -]\d{{2,}})+(?!\w)|\b\d{{3}}-\d{{4}}\b)
-    |(?P<number>(?<![A-Za-zÀ-ɏ\d._])[-−]?[$€£¥]?\d+(?:[.,'’ ]\d{{3}}(?!\d))*(?:[.,/:x×]\d+)*(?:[万億千百]\d*)*)(?P<unit>\s?(?:%|‰|°\s?[CFK]?|[€$£¥]|[µμ]\w{{1,3}}|\w+(?:/\w+)?)?)
+    |(?P<number>(?<![A-Za-zÀ-ɏ\d._])[-−]?[$€£¥]?\d+(?:[.,'’ ]\d{{3}}(?!\d))*(?:[.,/:x×]\d+)*(?:[万億千百]\d*)*)(?P<unit>\s?(?:%|‰|°\s?[CFK]?|[€$£¥]|[µμ]\w{{1,3}}|[\u3041-\u30ff\u3400-\u9fff]{{1,2}}|[^\W\u3041-\u30ff\u3400-\u9fff]\w*(?:/\w+)?)?)
     |(?<=\w\s)(?P<letter>(?-i:[A-HJ-Z])(?![\w'’.+#]))
     |(?P<worded>(?<!\w)(?:{_WORDED})(?!\w))""",
     re.IGNORECASE | re.VERBOSE,
@@ -97,6 +98,7 @@ _OCCASION: Final = re.compile(
 )
 _RELEASE: Final = _set("version versions release releases build v ver firmware update")
 _LED: Final = re.compile(r"\W*(?:on|in|am|im|le|el|em|il|op|at|since)?\s*", re.IGNORECASE)  # before a date that an entry begins with
+_CALLED: Final = re.compile(r"\w\($")  # what a function is given is no figure of the text's
 _MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d_]).{2,}")
 
 
@@ -298,8 +300,10 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
     else:
         behind, end = _unit(unit), found.end()
     stands = bool(word) and word not in _LOOSE
-    if word in PARTS or unit[:1] in COUNTED_PARTS:
+    if word in PARTS or unit[:1] in COUNTED_PARTS or (not behind and len(number) >= IDENTIFIES and number.isdigit()):
         values.append(Value("part", f"{stem(bare(word or unit))} #", number, True, len(words)))
+        return end
+    if not behind and _CALLED.search(found.string[: found.start()]):
         return end
     if not behind and ("." in number or word in _RELEASE) and _OCCASION.search(found.string[: found.start()]):
         return end

@@ -26,7 +26,7 @@ CHANGED: Final = 0.85  # the same where the newer one tells that something chang
 NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
 MANY: Final = 150  # pairs of claims of two notes from which on chance brings some together
 LOOSE: Final = 0.5  # what each title says that the other note does not, from which on they may be about two things
-MUTUAL: Final = 0.6  # of what two claims say together, of which one denies the other, both say
+MUTUAL: Final = 0.6  # of what two claims say together both say, unless the newer one tells that something changed
 TOLD: Final = 0.4  # of what the newer claim says the older note says, where a name is another
 CODE: Final = 0.7  # what a name made of letters and figures says
 ANCHOR: Final = 1.0  # what an equal sentence in both says of their being about one thing
@@ -183,10 +183,11 @@ def _against(
         return None  # two of a kind, or two moments
     if alike < ALIKE or (many and not agreed):
         difference = None
-    if not (difference and bearing):
+    whole = 2 * both >= MUTUAL * (one.weight + other.weight)
+    if not (difference and bearing and (whole or changed)):
         if many or not agreed:
             return None
-        difference = _turned(one, other, both, alike, bearing=bearing, differing=bool(differing)) or (
+        difference = _turned(one, other, both, alike, bearing=bearing and whole, differing=bool(differing)) or (
             _renamed((one, other), shared, own, its_own, both)
             if changed and not differing and told >= max(SUPPORT, TOLD * other.weight)
             else None
@@ -267,9 +268,8 @@ def _turned(
     if differing or both < 0.6 * SUPPORT:
         return None
     denies, denied = (one, other) if one.negated else (other, one)
-    whole = 2 * both >= MUTUAL * (one.weight + other.weight)
     sure = not WIDE.search(one.text + other.text) or other.changed  # there a syllable is not always a "not"
-    if one.negated != other.negated and alike >= 0.75 and whole and sure and bearing and denies.denied & denied.words.keys():
+    if one.negated != other.negated and alike >= 0.75 and sure and bearing and denies.denied & denied.words.keys():
         return ("not", "so") if one.negated else ("so", "not so")
     if other.over and not one.over and both >= ALIKE * other.weight:
         return ("so", "over")

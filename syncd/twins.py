@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from index.sketch import RUN, pieces
-from syncd.claims import Claim
+from syncd.claims import WIDE, Claim
 from syncd.contrary import Said, titles
 
 LEAST: Final = 2.0  # what the words of a note say together: shorter ones are not compared
@@ -19,8 +19,10 @@ RUNS: Final = 0.5  # of the runs of three words of the shorter one, the other ha
 WORDS: Final = 0.75  # of what its words say the other says, where it is told in other words
 BOTH: Final = 0.6  # and of both together
 LOST: Final = 0.12  # of what the copy says the kept one may lack
+SAME: Final = 0.6  # of the characters of titles without blanks
 SLOTTED: Final = 3  # words of titles of which one stands in the place of another
 _LINK: Final = re.compile(r"\[\[(?:[^\]|#\n]*/)?([^\]|#\n/]+)")
+_BLANKS: Final = re.compile(r"\{\{[^{}\n]+\}\}|<%.+?%>")  # what a template leaves to be filled in
 _BLANK: Final = re.compile(r"[\W_]+")
 
 
@@ -32,7 +34,6 @@ class Twin:
     kept: int  # 0 or 1: which of the two says all of it
     score: float
     lost: tuple[str, ...]  # sentences that only the other has
-    loose: bool = False  # the texts are alike, and the titles may tell two things
 
 
 def normal(text: str) -> str:
@@ -50,7 +51,7 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
         return None  # too little to tell, the less so under titles that tell two things
     if normal(text) == normal(its_text):
         return Twin("equal", 0, 1.0, ())
-    if _parallel(said, its_said, text, its_text):
+    if bool(_BLANKS.search(text)) != bool(_BLANKS.search(its_text)) or _parallel(said, its_said, text, its_text):
         return None
     runs, its_runs = _runs(text), _runs(its_text)
     in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
@@ -70,7 +71,7 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
     if how == "words" and _changes(its_said) and not _changes(said):
         return None  # the newer one tells that something is otherwise now
     score = round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3)
-    return Twin(how, kept, score, lost, loose=named == "loose")
+    return Twin(how, kept, score, lost)
 
 
 def _parallel(said: Said, its_said: Said, text: str, its_text: str) -> bool:
@@ -88,11 +89,14 @@ def _parallel(said: Said, its_said: Said, text: str, its_text: str) -> bool:
 
 
 def _slotted(one: list[str], other: list[str]) -> bool:
-    """Whether two titles begin and end with the same words, and something else stands between: "Theme A", "Theme B"."""
-    least = min(len(one), len(other))
-    begins = next((n for n in range(least) if one[n] != other[n]), least)
-    ends = next((n for n in range(least - begins) if one[-1 - n] != other[-1 - n]), least - begins)
-    return begins + ends < least and 2 * (begins + ends) >= least
+    """Whether two titles differ in one word: "Theme A", "Theme B"."""
+    if WIDE.search("".join(one + other)):
+        one, other = list(" ".join(one)), list(" ".join(other))
+        least = min(len(one), len(other))
+        begins = next((n for n in range(least) if one[n] != other[n]), least)
+        ends = next((n for n in range(least - begins) if one[-1 - n] != other[-1 - n]), least - begins)
+        return begins + ends < least and begins + ends >= SAME * max(len(one), len(other))
+    return len(one) == len(other) > 1 and sum(a != b for a, b in zip(one, other, strict=True)) == 1
 
 
 def _changes(said: Said) -> bool:
