@@ -32,6 +32,7 @@ from syncd.cues import (
     OVER,
     PARTS,
     SIDES,
+    SINCE,
     WEEKDAYS,
 )
 
@@ -80,7 +81,7 @@ _VALUE: Final = re.compile(
     |(?P<time>(?<![\d:])\d{{1,2}}:\d\d(?::\d\d)?(?![\d:])(?:\s?[ap]m\b)?|(?<![\w.])\d{{1,2}}\s?(?:[ap]m|Uhr|o'clock)\b|[\d一二三四五六七八九十]{{1,3}}[時点시](?:半|\d{{1,2}}分)?)
     |(?P<phone>(?<![\w.,])\+?\d{{2,5}}[ /-]\d{{3,}}(?:[ -]\d{{2,}})+(?!\w)|\b\d{{3}}-\d{{4}}\b)
     |(?P<number>(?<![A-Za-zÀ-ɏ\d._])[-−]?[$€£¥]?\d+(?:[.,'’ ]\d{{3}}(?!\d))*(?:[.,/:x×]\d+)*(?:[万億千百]\d*)*)(?P<unit>\s?(?:%|‰|°\s?[CFK]?|[€$£¥]|[µμ]\w{{1,3}}|[\u3041-\u30ff\u3400-\u9fff]{{1,2}}|[^\W\u3041-\u30ff\u3400-\u9fff]\w*(?:/\w+)?)?)
-    |(?<=\w\s)(?P<letter>(?-i:[A-HJ-Z])(?![\w'’.+#]))
+    |(?<=\w\s)(?P<letter>(?-i:[A-HJ-Z])(?![A-Za-zÀ-ɏ\d_'’.+#]))
     |(?P<worded>(?<!\w)(?:{_WORDED})(?!\w))""",
     re.IGNORECASE | re.VERBOSE,
 )  # fmt: skip
@@ -187,9 +188,11 @@ class Claims:
         for number, (one, other) in enumerate(SIDES):
             if bool(lower & one) != bool(lower & other):
                 values.append(Value("side", str(number), "0" if lower & one else "1", True))
+        once = bool(ONCE.count(text, own))
+        changed = bool(CHANGE.count(text, own)) or (not once and bool(SINCE.count(text, own)))
         return Claim(
-            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), bool(CHANGE.count(text, own)), bool(INSTEAD.count(text, own)),
-            bool(OVER.count(text, own)), bool(ONCE.count(text, own)), bool(NEW.count(text, own)), entry, shown,
+            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), changed, bool(INSTEAD.count(text, own)),
+            bool(OVER.count(text, own)), once, bool(NEW.count(text, own)), entry, shown,
         )  # fmt: skip
 
     def _read(

@@ -126,17 +126,22 @@ def _rivalled(one: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
 
 def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
     """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
-    if not older.named or not newer.named:
-        return ""
     one, other = older.title, newer.title
+    named = older.named and newer.named
+    brief = all(said.claims and 2 * len(said.title.text) <= len(said.claims[0].text) for said in (older, newer))
+    if not named and not brief:
+        return ""
     for value in one.values:
         for its in other.values:
             if (
-                (value.kind, value.sign) == (its.kind, its.sign)
+                (named or value.names)
+                and (value.kind, value.sign) == (its.kind, its.sign)
                 and value.value != its.value
                 and value not in other.values
             ):
                 return "apart"
+    if not named:
+        return ""
     moments = [{found[0].lower() for found in MOMENT.finditer(FROM.sub("", title.text))} for title in (one, other)]
     if moments[0] != moments[1] and (all(moments) or not other.changed):
         return "apart"
@@ -174,6 +179,7 @@ def _against(
         return None
     own = _own(one, other, newer.words)
     its_own = _own(other, one, older.words)
+    special = (own.keys() & older.title.words.keys()) | (its_own.keys() & newer.title.words.keys())
     parallel = min(sum(own.values()), sum(its_own.values())) / both
     many = len(older.claims) * len(newer.claims) > MANY
     bearing = parallel <= (CHANGED if changed and not many else PARALLEL)
@@ -184,7 +190,7 @@ def _against(
     if alike < ALIKE or (many and not agreed):
         difference = None
     whole = 2 * both >= MUTUAL * (one.weight + other.weight)
-    if not (difference and bearing and (whole or changed)):
+    if not (difference and bearing and (changed or (whole and not special))):
         if many or not agreed:
             return None
         difference = _turned(one, other, both, alike, bearing=bearing and whole, differing=bool(differing)) or (
@@ -269,11 +275,11 @@ def _turned(
         return None
     denies, denied = (one, other) if one.negated else (other, one)
     sure = not WIDE.search(one.text + other.text) or other.changed  # there a syllable is not always a "not"
-    if one.negated != other.negated and alike >= 0.75 and sure and bearing and denies.denied & denied.words.keys():
+    if one.negated != other.negated and not (one.instead or other.instead) and alike >= 0.75 and sure and bearing and denies.denied & denied.words.keys():
         return ("not", "so") if one.negated else ("so", "not so")
     if other.over and not one.over and both >= ALIKE * other.weight:
         return ("so", "over")
-    if other.instead and not one.instead and both >= max(SUPPORT, 0.8 * one.weight):
+    if other.instead and not one.instead and not one.negated and both >= max(SUPPORT, 0.8 * one.weight):
         return ("so", "something else instead")
     return None
 

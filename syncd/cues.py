@@ -40,20 +40,24 @@ def _either(text: str) -> str:
 
 # What was said before is not so any more.
 CHANGE: Final = Cues(
-    en="""now no_longer anymore any_more instead moved moves switched changed changes replaced replaces replacing since as_of from_now_on updated
+    en="""now no_longer anymore any_more instead moved moves switched changed changes replaced replaces replacing as_of from_now_on updated
     update corrected correction deprecated obsolete renamed raised lowered reduced increased postponed rescheduled after_all
     upgraded migrated moving settled after_the_move previously formerly used_to retired superseded revised simplified dropped""",
-    de="""jetzt nun nicht_mehr statt stattdessen anstatt seit ab_sofort künftig geändert verschoben umgezogen gesenkt erhöht ersetzt abgelöst
+    de="""jetzt nun nicht_mehr statt stattdessen anstatt ab_sofort künftig geändert verschoben umgezogen gesenkt erhöht ersetzt abgelöst
     veraltet neu_eingestellt korrigiert umgestellt""",
-    fr="désormais maintenant ne_plus au_lieu_de remplacé remplacée à_partir_de reporté reportée depuis modifié modifiée déplacé déplacée",
-    es="ahora ya_no en_vez_de en_lugar_de desde cambiado cambiada aplazada aplazado a_partir_de reemplazado reemplazada",
-    pt="agora já_não em_vez_de adiada adiado a_partir_de alterado alterada mudou desde",
+    fr="désormais maintenant ne_plus au_lieu_de remplacé remplacée à_partir_de reporté reportée modifié modifiée déplacé déplacée",
+    es="ahora ya_no en_vez_de en_lugar_de cambiado cambiada aplazada aplazado a_partir_de reemplazado reemplazada",
+    pt="agora já_não em_vez_de adiada adiado a_partir_de alterado alterada mudou",
     it="ora adesso invece_di rimandata rimandato spostata spostato a_partire_da cambiato cambiata",
-    nl="nu niet_meer in_plaats_van verplaatst gewijzigd voortaan sinds",
+    nl="nu niet_meer in_plaats_van verplaatst gewijzigd voortaan",
     any="""теперь больше_не вместо перенесён перенесен перенесена изменён изменен заменён teraz już_nie zamiast przeniesiony zmieniono
     이제 더_이상 대신 변경 변경되었다""",
     wide="変更 今後 代わり 廃止 移行 延期 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
 )
+# The same, where nothing is told of one occasion: "since" may as well give a reason for what happened.
+SINCE: Final = Cues(
+    en="since", de="seit", fr="depuis", es="desde", pt="desde", nl="sinds", any="", wide="以来 自从 부터"
+)  # fmt: skip
 # In a title: what the note tells is the later one.
 NEW: Final = Cues(
     en="new", de="neu neue neuer neues neuen", fr="nouveau nouvelle nouveaux nouvelles", es="nuevo nueva nuevos nuevas", pt="novo nova novos novas",

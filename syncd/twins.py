@@ -68,7 +68,7 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
     how: Literal["edited", "part", "words"] = (
         "words" if in_runs < RUNS else "part" if min(sizes) < 0.75 * max(sizes) else "edited"
     )
-    if how == "words" and _changes(its_said) and not _changes(said):
+    if _changes(its_said) and not _changes(said):
         return None  # the newer one tells that something is otherwise now
     score = round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3)
     return Twin(how, kept, score, lost)
