@@ -19,6 +19,7 @@ from syncd.cues import FROM, MOMENT
 
 ALIKE: Final = 0.6  # of the words of the claim with fewer the other has, by what they say
 SUPPORT: Final = 1.3  # what the words say at least that both have
+LOOSELY: Final = 1.2  # of that where the titles may be about two things, and the newer note tells of a change
 SURE: Final = 0.75  # of that where the newer note tells of a change, and one claim holds all of the other
 WHOLE: Final = 0.95
 PARALLEL: Final = 0.2  # of what both say, each may say else
@@ -142,7 +143,10 @@ def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
                 return "apart"
     if not named:
         return ""
-    moments = [{found[0].lower() for found in MOMENT.finditer(FROM.sub("", title.text))} for title in (one, other)]
+    moments = [
+        {found[0].lower() for found in MOMENT.finditer(FROM.sub("", title.text)) if found[0] not in ("may", "march")}
+        for title in (one, other)
+    ]
     if moments[0] != moments[1] and (all(moments) or not other.changed):
         return "apart"
     own = sum(worth for word, worth in one.words.items() if word not in newer.words)
@@ -175,7 +179,7 @@ def _against(
     least = SUPPORT * (SURE if changed and agreed and alike >= WHOLE else 1.0)
     if support < least or not shared or (one.once and other.once and not other.changed):
         return None
-    if loose and not (anchored or (changed and both >= 2 * SUPPORT * 0.7)):
+    if loose and not (anchored or (changed and both >= LOOSELY * SUPPORT)):
         return None
     own = _own(one, other, newer.words)
     its_own = _own(other, one, older.words)
