@@ -302,6 +302,11 @@ class Audit:
         asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"
         return [Entry(*row) for row in self._ledger.rows(asked, (id, path))]
 
+    def ids(self, beginning: str) -> list[str]:
+        """The ids of documents that begin so."""
+        asked = "SELECT DISTINCT id FROM audit WHERE id >= ? AND id < ? ORDER BY id"
+        return [id for (id,) in self._ledger.rows(asked, (beginning, f"{beginning}\U0010ffff"))]
+
     def states(self) -> dict[str, str]:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
         rows = self._ledger.rows("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")

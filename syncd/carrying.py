@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ from index.model import Document, Filter, Record
 from index.vertex import Edge
 from syncd.aside import away
 from syncd.audit import Audit, Author, authored
-from syncd.commits import Commits, Made
+from syncd.commits import Commits, Due, Made
 from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
 from syncd.marks import marks
 from syncd.message import message
@@ -106,6 +106,12 @@ class Carrying:
                     break
                 made += self._commit(entry, self._journal.steps(entry.seq))
         return made
+
+    def due(self) -> Iterator[Due]:
+        """The commits that Git did not allow yet."""
+        for entry in self._journal.uncommitted(_now() - RECENT_MS):
+            with suppress(MemexError):  # nobody can tell
+                yield self._due(entry, self._journal.steps(entry.seq))
 
     def _tended(self, entry: Entry) -> None:
         try:
@@ -280,6 +286,22 @@ class Carrying:
 
     def _commit(self, entry: Entry, steps: Sequence[Step]) -> list[Made]:
         """Commit it as far as it is still so; the commit."""
+        try:
+            due = self._due(entry, steps)
+        except MemexError:  # nobody can tell
+            self._later()
+            return []
+        made = None
+        with suppress(MemexError):
+            made = self._commits.commit(due.changes, due.message, approved=due.approved)
+        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
+            self._later()
+            return []
+        self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
+        return [Made(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []
+
+    def _due(self, entry: Entry, steps: Sequence[Step]) -> Due:
+        """The commit of what still is as it was done. Raises Unavailable when nobody can tell."""
         about = json.loads(entry.about)
         trailers = [
             *(("Capture-Id", id) for id in about["ids"]),
@@ -287,24 +309,10 @@ class Carrying:
             ("Memex-Tool", "consolidation"),
         ]
         reports = f"{self._ground.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
-        try:
-            own = [
-                step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now
-            ]
-        except MemexError:  # nobody can tell
-            self._later()
-            return []
+        own = [step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now]
         text = message(about["subject"], [step.path for step in own if step.now], trailers)
-        changes = {step.path: step.after for step in own}
         moved = [step.path for step in own if not step.was or not step.now]  # as they are; else edits stay out
-        made = None
-        with suppress(MemexError):
-            made = self._commits.commit(changes, text, approved=moved)
-        if made is None and self._commits.on and self._repo.state() not in NO_HISTORY:
-            self._later()
-            return []
-        self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
-        return [Made(made, text.partition("\n")[0], tuple(changes))] if made else []
+        return Due({step.path: step.after for step in own}, text, moved)
 
     def _both(self, given: Mapping[str, Any]) -> tuple[tuple[Record, bytes, Document], tuple[Record, bytes, Document]]:
         first, second = self._known(given)

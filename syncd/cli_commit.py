@@ -18,8 +18,9 @@ def commit(*, dry_run: bool) -> None:
     """Commit now what Memex wrote into the vault: captures, promotions, reports. Your own edits and stage stay as they are.
 
     The daemon does so by itself once nothing was written for `git.quiet_s` seconds; this does not wait, and also works where
-    `git.commit` is off. What looks like a secret or an unfinished merge, what you have edited since or staged otherwise,
-    and what a .gitignore names is left out and listed. Exits with 5 when Git does not allow a commit just now. With --json:
+    `git.commit` is off. A promotion that Git did not let be committed when it was made gets the commit that it is owed. What
+    looks like a secret or an unfinished merge, what you have edited since or staged otherwise, and what a .gitignore names is
+    left out and listed. Exits with 5 when Git does not allow a commit just now. With --json:
     {"commits": [{"commit", "subject", "paths"}], "kept": [{"path", "why"}], "edited": [PATH]}."""
     found = ask("commit", {"dry_run": dry_run})
     answer(found, lambda: report(found, dry_run=dry_run))

@@ -20,7 +20,7 @@ _LIMIT_S: Final = 300.0
 
 def leaks(repo: Repo, inbox: str, tip: str, known: str) -> list[tuple[str, str]]:
     """(path, kind of secret) of what the commit `tip` would bring to who has the commit `known`."""
-    sent = {line[:40] for line in _told(repo, "rev-list", "--objects", tip, f"^{known}").splitlines()}
+    sent = {line.split(b" ", 1)[0] for line in _told(repo, "rev-list", "--objects", tip, f"^{known}").splitlines()}
     commits = _told(repo, "rev-list", tip, f"^{known}")
     # Of a merge, against each parent: what is the remote's own is not among what is sent.
     named = _told(

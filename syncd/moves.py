@@ -80,12 +80,15 @@ def brought(repo: Repo, path: str, raw: bytes, written: int) -> bool:
     ] or ([] if steps else [str(repo.head())])  # no log is kept: then HEAD's word is taken
     asked = [f"{commit}:{path}" for commit in dict.fromkeys(reversed(commits))][:ASKED]
     told = repo.answer("cat-file", "--batch-check=%(objectname)", given="\n".join(asked) + "\n") if asked else None
-    return bool({_blob(raw), _blob(raw.replace(b"\r\n", b"\n"))} & {*(told or "").split()})
+    names = {*(told or "").split()}
+    return any(_blob(one, len(repo.head() or "")) in names for one in (raw, raw.replace(b"\r\n", b"\n")))
 
 
-def _blob(raw: bytes) -> str:
-    """The name that Git gives these bytes."""
-    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
+def _blob(raw: bytes, digits: int) -> str:
+    """The name that Git gives these bytes, in a repository whose names have so many digits."""
+    made = hashlib.new("sha256" if digits == 64 else "sha1", usedforsecurity=False)
+    made.update(b"blob %d\0" % len(raw) + raw)
+    return made.hexdigest()
 
 
 def _on_the_way(repo: Repo, since: Marks, now: Marks, *, gone: bool = False) -> set[str] | None:

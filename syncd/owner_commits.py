@@ -4,29 +4,35 @@ Law: the owner's own edits are no part of it, whoever asks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from index.errors import Conflict
-from syncd.commits import Commits, Made
+from syncd.commits import Commits, Due, Made
 
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
-def operations(commits: Commits, settle: Callable[[], list[Made]]) -> dict[str, Operation]:
-    """What the owner may ask, by name. `settle` makes the commits that others owe."""
+def operations(
+    commits: Commits, settle: Callable[[], list[Made]], due: Callable[[], Iterable[Due]]
+) -> dict[str, Operation]:
+    """What the owner may ask, by name. `settle` makes the commits that others owe, and those are `due`."""
 
     def commit(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
         if given.get("dry_run"):
-            made, found = commits.look()
+            made, found = commits.look(due())
             return {"commits": [asdict(one) for one in made], "kept": _kept(found.kept), "edited": sorted(found.edited)}
-        done = commits.flushed()
+        done, edited = commits.flushed(), set(commits.edited)
         if not commits.hindrance() and (settled := settle()):
             done += settled + commits.flushed()  # what was left to those, and is not in them
         if not done and (why := commits.problem or commits.hindrance()):
             raise Conflict(why)
-        return {"commits": [asdict(one) for one in done], "kept": _kept(commits.kept), "edited": sorted(commits.edited)}
+        return {
+            "commits": [asdict(one) for one in done],
+            "kept": _kept(commits.kept),
+            "edited": sorted(edited | commits.edited),
+        }
 
     return {"commit": commit}
 

@@ -5,17 +5,16 @@ Law: nothing here is handed to the rim. It reads the vault proper and writes to 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from index.errors import MemexError
-from index.model import Record
 from syncd import consolidating
 from syncd.archive import WAYS, Archive
 from syncd.carrying import KINDS, Carrying
-from syncd.commits import Commits, Made
+from syncd.commits import Commits, Due, Made
 from syncd.consolidation import Consolidation
 from syncd.dragged import Dragged
 from syncd.history import History
@@ -59,18 +58,29 @@ class Steward:
         """Make the commits that Git did not allow when they were due; which those are."""
         return self.promotions.tend(at_once=True) + self.carrying.tend(at_once=True)
 
+    def due(self) -> Iterator[Due]:
+        """Those commits, before they are made."""
+        yield from self.promotions.due()
+        yield from self.carrying.due()
+
 
 def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
     own = app.settings
     journal = Journal(app.ledger, app.vault, (*PROMOTIONS, *WAYS))
-    history = History(app.audit, app.vault, app.past, app.repo, lambda name: _found(app, name), journal=journal)
+    history = History(
+        app.audit,
+        app.vault,
+        app.past,
+        app.repo,
+        lambda: [slot.index for slot in app.shelf.slots.values()],
+        journal=journal,
+    )
     undo = Undo(
         app.audit,
         app.vault,
         history,
         inbox=own.vault.inbox,
-        found=lambda name: _found(app, name),
         workspaces=app.desk.workspaces,
         indexed=lambda paths: _indexed(app, paths),
     )
@@ -140,13 +150,6 @@ def steward(app: App) -> Steward:
             united=Journal(app.ledger, app.vault, ("merge-duplicates",)),
         ),
     )
-
-
-def _found(app: App, name: str) -> Record | None:
-    """The document at that path, or of that id, wherever in the vault it lies; agents may choose ids, not paths."""
-    indexes = [slot.index for slot in app.shelf.slots.values()]
-    there = next(filter(None, (index.at(name) for index in indexes)), None)
-    return there or next(filter(None, (index.record(name) for index in indexes)), None)
 
 
 def _indexed(app: App, paths: Collection[str]) -> None:

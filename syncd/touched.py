@@ -12,10 +12,18 @@ if TYPE_CHECKING:
     from syncd.repo import Repo
 
 MOST: Final = 1_000  # commits that are looked at for one note
-NONE: Final = "0" * 40  # in place of a file that is not there
 # A commit, and behind it the files that it touched, each told by `--raw`; a NUL ends everything.
 _FORMAT: Final = "--format=%x01%H%x00%ct%x00%an%x00%s%x00"
-_ASKED: Final = ("-z", "--raw", "--no-abbrev", "--no-show-signature", f"--max-count={MOST}", _FORMAT, "--stdin")
+_ASKED: Final = (
+    "--topo-order",
+    "-z",
+    "--raw",
+    "--no-abbrev",
+    "--no-show-signature",
+    f"--max-count={MOST}",
+    _FORMAT,
+    "--stdin",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,7 @@ class Touch:
     subject: str
     path: str  # behind it; the last one, when it took the note away
     source: str  # before it
-    before: str  # the name of Git's blob; NONE = there was no file
+    before: str  # the name of Git's blob; "" = there was no file
     after: str
 
 
@@ -44,10 +52,10 @@ def origin(repo: Repo, path: str) -> Touch | None:
     """The commit that made the note which is at `path`; None when HEAD has none there."""
     first = None
     for touch in touches(repo, path):
-        if not touch.after.strip("0"):
+        if not touch.after:
             break  # another note, which had the name before
         first = touch
-        if not touch.before.strip("0"):
+        if not touch.before:
             break
     return first
 
@@ -60,7 +68,8 @@ def _read(words: list[str]) -> Iterator[Touch]:
             commit = (word[1:], int(words[at + 1]) * 1000, words[at + 2], words[at + 3])
             at += 4
         elif word.startswith(":") and at + 1 < len(words):
-            _, _, before, after, how = word.split(" ")
+            _, _, *blobs, how = word.split(" ")
+            before, after = (blob if blob.strip("0") else "" for blob in blobs)
             names = words[at + 1 : at + (3 if how[0] in "RC" else 2)]
             yield Touch(*commit, path=names[-1], source=names[0], before=before, after=after)
             at += 1 + len(names)

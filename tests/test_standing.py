@@ -35,12 +35,12 @@ def person(monkeypatch, tmp_path):
     )
 
 
-def with_remote(folder, name):
-    """A vault with a history, a remote and nothing amiss."""
+def with_remote(folder, name, *options):
+    """A vault with a history, a remote and nothing amiss; the options are of `git init`."""
     root = folder / name
     root.mkdir()
     (root / "n.md").write_text("one\n")
-    run(root, "init", "-q", "-b", "main")
+    run(root, "init", "-q", "-b", "main", *options)
     run(root, "add", "-A")
     run(root, "commit", "-qm", "one")
     run(root, "clone", "-q", "--bare", ".", str(folder / "remote.git"))

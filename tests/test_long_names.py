@@ -1,0 +1,133 @@
+"""A repository whose objects have names of 64 digits (`git init --object-format=sha256`): all that Memex does with Git."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from index.errors import Conflict, Unavailable
+from syncd.remote import Outcome
+from syncd.repo import Repo
+from tests.test_history import commit, log
+from tests.test_remote import SECRET, Desk
+from tests.test_repo import run
+from tests.test_undo import capture, undo, update
+from tests.world import World
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+LONG = "--object-format=sha256"
+
+
+@pytest.fixture(autouse=True)
+def person(monkeypatch, tmp_path):
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".gitconfig").write_text("[user]\nname = Ann\nemail = ann@example.org\n")
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = Desk(tmp_path, LONG)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    made.git("init", "-q", "-b", "main", LONG)
+    made.run()
+    yield made
+    made.close()
+
+
+def test_both_sides_are_taken_merged_and_sent(desk):
+    desk.there("new ü.md", "from afar\n")
+    assert desk.remote.pull() == Outcome(took=1, files=1)
+    desk.here("ours.md", "ours\n")
+    desk.there("theirs.md", "theirs\n")
+    assert desk.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert (desk.text("theirs.md"), desk.head()) == ("theirs\n", desk.head(desk.bare, "main"))
+    assert len(desk.head()) == 64
+
+
+def test_a_conflict_is_parked_and_goes_on_once_a_person_has_merged(desk):
+    desk.here("n.md", "ours\n")
+    desk.there("n.md", "theirs\n")
+    with pytest.raises(Conflict, match=r"both changed n\.md"):
+        desk.remote.sync()
+    assert (desk.text("n.md"), desk.parked()) == ("ours\n", [desk.head(desk.bare, "main")])
+    run(desk.vault, "merge", "-q", "-s", "ours", "--no-edit", "origin/main")
+    assert desk.remote.sync().sent == 2
+    assert desk.parked() == []
+
+
+@pytest.mark.parametrize("later", ["Captures/default/x.md", None])
+def test_a_secret_in_a_capture_keeps_all_commits_back(desk, later):
+    desk.here("Captures/default/x.md", f"the key is {SECRET}\n")
+    if later:
+        desk.here(later, "taken out\n")
+    with pytest.raises(Conflict, match="looks as if it held a secret"):
+        desk.remote.push()
+    assert desk.head(desk.bare, "main") != desk.head()
+
+
+def test_a_remote_with_names_of_the_other_kind_is_told_in_git_s_words(desk, tmp_path):
+    run(tmp_path, "init", "-q", "--bare", "-b", "main", str(tmp_path / "other.git"))
+    run(desk.clone, "init", "-q", "-b", "main", str(tmp_path / "short"))
+    (tmp_path / "short" / "n.md").write_text("x\n")
+    run(tmp_path / "short", "add", "-A")
+    run(tmp_path / "short", "commit", "-qm", "x")
+    run(tmp_path / "short", "push", "-q", str(tmp_path / "other.git"), "main")
+    run(desk.vault, "remote", "set-url", "origin", str(tmp_path / "other.git"))
+    before = desk.files()
+    with pytest.raises(Unavailable, match="mismatched algorithms"):
+        desk.remote.sync()
+    assert desk.files() == before
+
+
+def test_what_git_brought_is_known_by_its_bytes(desk):
+    desk.there("new.md", "from\nafar\n")
+    desk.remote.pull()
+    repo = Repo(desk.vault)
+    written = int((desk.vault / "new.md").stat().st_mtime)
+    assert repo.brought("new.md", b"from\nafar\n", written)
+    assert repo.brought("new.md", b"from\r\nafar\r\n", written)
+    assert not repo.brought("new.md", b"from here\n", written)
+    repo.close()
+
+
+def test_the_history_of_a_note_has_its_differences_and_what_git_holds_comes_back(world):
+    kept = capture(world, "one")
+    commit(world, "Capture", kept.created_at)
+    first, second = log(world, kept.id, patch=True)["events"]
+    assert (first["what"], second["what"], len(second["commit"])) == ("create", "commit", 64)
+    assert "+one" in second["diff"]
+    update(world, kept.id, "two")
+    shutil.rmtree(world.state / "past")
+    commit(world, "Update", kept.created_at + 10_000)
+    assert {"-one", "+two"} <= set(log(world, kept.id, patch=True)["events"][-1]["diff"])
+    assert undo(world, kept.id)["done"][0]["did"] == "restored"
+    assert (world.vault / kept.path).read_text().endswith("---\none")
+    (world.vault / kept.path).unlink()
+    commit(world, "Gone", kept.created_at + 20_000)
+    assert "-two" in log(world, kept.path, patch=True)["events"][-1]["diff"]
+
+
+def test_captures_and_promotions_are_committed_and_the_index_follows(world):
+    one = capture(world, "The heron stands in the reeds.")
+    assert [made.paths for made in world.app.steward.commits.flushed()] == [(one.path,)]
+    done = world.app.steward.promotions.promote(one.id, to="Birds")
+    assert len(done["commit"]) == 64
+    assert world.git("show", "--format=", "--name-status", "-M1%", "HEAD").split("\t")[1:] == [
+        one.path,
+        f"{done['target']}\n",
+    ]
+    before = world.app.repo.marks()
+    world.write("Mine.md", "mine\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "mine")
+    assert world.app.repo.changed(before, world.app.repo.marks()) == {"Mine.md"}
+    assert world.app.steward.promotions.unpromote(one.id)["target"] == one.path
+    assert world.git("status", "--porcelain") == ""
