@@ -131,7 +131,7 @@ class Common:
     def telling(self, word: str) -> float:
         """1 for a word that few texts have, less for one that many have."""
         counts = [_count(self.words, np.uint32(zlib.crc32(piece.encode("utf-8", "replace")))) for piece in pieces(word)]
-        return min(1.0, (KNOWN / max(1, min(counts, default=1))) ** 0.5)
+        return float(min(1.0, (KNOWN / max(1, min(counts, default=1))) ** 0.5))
 
     def form(self, one: str, other: str) -> bool:
         """Whether most of the runs that two texts share are in several more: a form, of which each says something else."""

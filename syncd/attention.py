@@ -19,7 +19,7 @@ from index.model import Noted
 from index.similar import Neighbours
 from index.sketch import Common, Pairs, Sketch
 from syncd.claims import Claims
-from syncd.contrary import Against, Said, Telling, contrary, titles
+from syncd.contrary import INSTEAD, IS, IS_NOT, OVER, Against, Said, Telling, contrary, titles
 from syncd.findings import Finding, Kind, Quote, key_of
 from syncd.secrets import redacted
 from syncd.synonyms import synonyms
@@ -38,6 +38,12 @@ QUOTED: Final = 240  # characters of a sentence
 QUOTES: Final = 4  # of what only a copy says
 OLD_MS: Final = 180 * 86_400_000  # before a capture may be called unused
 
+REASONS: Final[Mapping[tuple[str, str], str]] = {
+    IS: "the newer says that it is so, the older that it is not",
+    IS_NOT: "the newer says that it is not so, the older that it is",
+    OVER: "the newer says that it is over",
+    INSTEAD: "the newer tells of something else in its place",
+}
 # The texts of some captures, by their numbers; what is gone is left out. And: go on, or raise.
 Texts: TypeAlias = Callable[[Sequence[int]], Mapping[int, str]]
 GoOn: TypeAlias = Callable[[], None]
@@ -153,12 +159,12 @@ def _copies(
     near: list[Finding] = []
     for copy, (score, kept, found) in chosen.items():
         how = {
-            "equal": "word for word the same",
-            "edited": "the same but for small edits",
-            "part": "what the second says, the first says too",
-            "words": "the same in other words",
+            "equal": "they are word for word the same",
+            "edited": "they are the same but for small edits",
+            "part": "the first says all that the second says, and more",
+            "words": "they say the same in other words",
         }[found.how]
-        more = f"; only the second says {quoted(found.lost[0])}" if found.lost else ""
+        more = f"; only the second says “{quoted(found.lost[0])}”" if found.lost else ""
         quotes = tuple(Quote(captures[copy].id, quoted(text, QUOTED)) for text in found.lost[:QUOTES])
         finding = _finding(
             workspace, "merge-duplicates", [captures[kept], captures[copy]], score, f"{how}{more}", quotes
@@ -185,7 +191,9 @@ def _superseded(
     findings = []
     for older, (newer, found) in newest.items():
         before, after = found[0].difference
-        reason = f"the newer says {quoted(after, 60)} where the older says {quoted(before, 60)}"
+        reason = REASONS.get(
+            (before, after), f"the newer says “{quoted(after, 60)}” where the older says “{quoted(before, 60)}”"
+        )
         quotes = tuple(
             quote
             for one in found
@@ -238,7 +246,7 @@ def unused(
             continue
         days = age // 86_400_000
         score = min(1.0, age / (4 * old_ms))
-        reason = f"nobody has changed or linked it in the {days} days since it was captured"
+        reason = f"captured {days:,} days ago, and neither changed nor linked to since"
         findings.append(_finding(workspace, "archive", [one], round(score, 3), reason))
     return _best(findings)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from index import stops
@@ -87,7 +87,9 @@ _VALUE: Final = re.compile(
 )  # fmt: skip
 _CLAUSE: Final = re.compile(r"[;；]\s*")
 WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_UNIT: Final = re.compile(r".[^\u3041-\u309f]?")  # what stands behind a figure in scripts without blanks, but for grammar
+_UNIT: Final = re.compile(
+    r".[^\u3041-\u309f]?"
+)  # what stands behind a figure in scripts without blanks, but for grammar
 _ROW: Final = re.compile(r"^\s*\|(?!\s*:?-+).*\|\s*$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^[ ]{0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _BLOCK: Final = re.compile(r"^\s*(?:`{3,}|~{3,}).*?(?:^\s*(?:`{3,}|~{3,})\s*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -98,7 +100,9 @@ _OCCASION: Final = re.compile(
     re.IGNORECASE,
 )
 _RELEASE: Final = _set("version versions release releases build v ver firmware update")
-_LED: Final = re.compile(r"\W*(?:on|in|am|im|le|el|em|il|op|at|since)?\s*", re.IGNORECASE)  # before a date that an entry begins with
+_LED: Final = re.compile(
+    r"\W*(?:on|in|am|im|le|el|em|il|op|at|since)?\s*", re.IGNORECASE
+)  # before a date that an entry begins with
 _CALLED: Final = re.compile(r"\w\($")  # what a function is given is no figure of the text's
 _MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d_]).{2,}")
 
@@ -115,6 +119,7 @@ class Value:
     value: str
     names: bool = False  # it tells which of several is meant, as in "station 3"
     before: int = 0  # words of the claim before it, but for the one that it stands by
+    shown: str = field(default="", compare=False)  # as it is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +175,9 @@ class Claims:
                 if gap.strip(" #№-:") and not gap.rstrip(" #№").endswith((",", ":", "=", "(", "（", "：", "，", "、"))
                 else ("", False)
             )
+            known = len(values)
             end = _valued(found, near, words, values)
+            values[known:] = [replace(one, shown=text[found.start() : end].strip()) for one in values[known:]]
             entry = entry or (found.lastgroup in _DATED and bool(_LED.fullmatch(text[: found.start()])))
             at = end
             if end < found.end() or found["unit"]:
@@ -182,7 +189,8 @@ class Claims:
         for number, (one, other) in enumerate(OPPOSITES):
             is_one, is_other = bool(lower & one), bool(lower & other)
             if is_one != is_other:
-                values.append(Value("state", str(number), "0" if is_one else "1"))
+                state = min(lower & (one if is_one else other))
+                values.append(Value("state", str(number), "0" if is_one else "1", shown=state))
                 for word in lower & (one | other):
                     words.pop(stem(bare(word)), None)
         for number, (one, other) in enumerate(SIDES):
@@ -246,7 +254,9 @@ def _states(text: str) -> Iterator[str]:
             yield from (word for word in one | other if not word.isascii() and word in text)
 
 
-def _valued(found: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]) -> int:
+def _valued(  # noqa: PLR0912 - one branch for each kind of value
+    found: re.Match[str], near: tuple[str, bool], words: dict[str, float], values: list[Value]
+) -> int:
     """Add the value that was found; where to go on reading."""
     kind, text, count = found.lastgroup or "", bare(found[0]), len(words)
     if kind == "unit":

@@ -22,6 +22,7 @@ SUPPORT: Final = 1.3  # what the words say at least that both have
 LOOSELY: Final = 1.2  # of that where the titles may be about two things, and the newer note tells of a change
 SURE: Final = 0.75  # of that where the newer note tells of a change, and one claim holds all of the other
 WHOLE: Final = 0.95
+FEW: Final = 0.6  # of what a word tells that few notes have: a claim in words that all have is a form's
 PARALLEL: Final = 0.2  # of what both say, each may say else
 CHANGED: Final = 0.85  # the same where the newer one tells that something changed
 NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
@@ -32,6 +33,11 @@ TOLD: Final = 0.4  # of what the newer claim says the older note says, where a n
 CODE: Final = 0.7  # what a name made of letters and figures says
 ANCHOR: Final = 1.0  # what an equal sentence in both says of their being about one thing
 SHOWN: Final = 3  # pairs of sentences
+# In what two claims differ, where it is no word of theirs.
+IS: Final = ("not so", "so")
+IS_NOT: Final = ("so", "not so")
+OVER: Final = ("so", "over")
+INSTEAD: Final = ("so", "something else")
 
 Differing: TypeAlias = tuple[list[Value], list[Value]]  # values of a kind, of each of two claims
 Telling: TypeAlias = Callable[[str], float]  # 1 for a word that few notes have, less for one that many have
@@ -45,6 +51,7 @@ class Said:
     claims: tuple[Claim, ...]
     words: frozenset[str]  # of all of it
     named: bool  # its title is more than the beginning of its text
+    rare: frozenset[str] = frozenset()  # those of its words that few notes have
 
     @classmethod
     def of(cls, title: Claim, claims: tuple[Claim, ...], telling: Telling = lambda _: 1.0) -> Said:
@@ -61,7 +68,8 @@ class Said:
         title = replace(title, words={word: worth * told[word] for word, worth in title.words.items()})
         first = claims[0].text if claims else ""
         words = frozenset(title.words) | counts.keys()
-        return cls(title, said, words, not _plain(first).startswith(_plain(title.text)))
+        rare = frozenset(word for word, tells in told.items() if tells >= FEW)
+        return cls(title, said, words, not _plain(first).startswith(_plain(title.text)), rare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +202,7 @@ def _against(
     if alike < ALIKE or (many and not agreed):
         difference = None
     whole = 2 * both >= MUTUAL * (one.weight + other.weight)
-    if not (difference and bearing and (changed or (whole and not special))):
+    if not (difference and bearing and (changed or (whole and not special and shared.keys() & older.rare))):
         if many or not agreed:
             return None
         difference = _turned(one, other, both, alike, bearing=bearing and whole, differing=bool(differing)) or (
@@ -257,10 +265,13 @@ def _conflict(
     first = [(ours[0], theirs[0]) for ours, theirs in differing]
     names = [pair for pair in first if pair[0].names]
     kinds = {value.kind for value, _ in first}
-    if kinds & {"side", "part"} or (not changed and any(len(ours) != len(theirs) for ours, theirs in differing)):
+    another = "date" in kinds and (one.entry or other.entry)  # something else happened on another day
+    if (
+        another
+        or kinds & {"side", "part"}
+        or (not changed and any(len(ours) != len(theirs) for ours, theirs in differing))
+    ):
         return None
-    if "date" in kinds and (one.entry or other.entry):
-        return None  # something else happened on another day
     if names and (len(differing) > 1 or not (names[0][0].before and names[0][1].before)):
         return None
     if names and names[0][0].before <= 1 and len(shared) < 2:
@@ -279,12 +290,19 @@ def _turned(
         return None
     denies, denied = (one, other) if one.negated else (other, one)
     sure = not WIDE.search(one.text + other.text) or other.changed  # there a syllable is not always a "not"
-    if one.negated != other.negated and not (one.instead or other.instead) and alike >= 0.75 and sure and bearing and denies.denied & denied.words.keys():
-        return ("not", "so") if one.negated else ("so", "not so")
+    if (
+        one.negated != other.negated
+        and not (one.instead or other.instead)
+        and alike >= 0.75
+        and sure
+        and bearing
+        and denies.denied & denied.words.keys()
+    ):
+        return IS if one.negated else IS_NOT
     if other.over and not one.over and both >= ALIKE * other.weight:
-        return ("so", "over")
+        return OVER
     if other.instead and not one.instead and not one.negated and both >= max(SUPPORT, 0.8 * one.weight):
-        return ("so", "something else instead")
+        return INSTEAD
     return None
 
 
@@ -313,9 +331,7 @@ def _codes(claim: Claim) -> Iterator[str]:
 
 def _written(value: Value) -> str:
     """A value as a person reads it."""
-    if value.kind == "state":
-        return "one state" if value.value == "0" else "its opposite"
-    return value.value if value.names or value.sign.endswith("=") else f"{value.value} {value.sign}".strip()
+    return value.shown or value.value
 
 
 def _plain(text: str) -> str:

@@ -128,14 +128,13 @@ SIDES: Final = tuple(
 )  # fmt: skip
 
 # What parts of a work, or of a list that somebody keeps, are called: a number behind one says which is meant.
-PARTS: Final = frozenset(
-    """issue issues ticket tickets pr pull bug bugs discussion page pages chapter section article paragraph step figure fig table appendix lesson
+_PARTS: Final = """issue issues ticket tickets pr pull bug bugs discussion page pages chapter section article paragraph step figure fig table appendix lesson
     part episode season volume vol line question exercise rfc pep cve iso commit invoice chap sec art item note quarter sprint
     seite kapitel abschnitt artikel schritt abbildung abb tabelle teil folge band zeile aufgabe frage paragraf rechnung quartal
     chapitre article étape tableau partie épisode ligne facture trimestre
     página capítulo sección artículo paso figura tabla parte episodio línea pregunta factura secção seção capitolo sezione articolo passo
-    pagina hoofdstuk sectie artikel stap deel aflevering""".split()
-)
+    pagina hoofdstuk sectie artikel stap deel aflevering"""
+PARTS: Final = frozenset(_PARTS.split())
 COUNTED_PARTS: Final = frozenset("条條页頁章节節巻卷話话回集題题課课")  # the same, behind the number
 
 # Names of parts of the day and other occasions: two notes that bear different ones tell of two moments.

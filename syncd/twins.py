@@ -51,31 +51,31 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
         return None  # too little to tell, the less so under titles that tell two things
     if normal(text) == normal(its_text):
         return Twin("equal", 0, 1.0, ())
-    if bool(_BLANKS.search(text)) != bool(_BLANKS.search(its_text)) or _parallel(said, its_said, text, its_text):
-        return None
     runs, its_runs = _runs(text), _runs(its_text)
     in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
     shared = sum(worth for word, worth in ours.items() if word in theirs)
     in_words = shared / min(sizes)
     both = 2 * shared / sum(sizes)
-    if in_words < WORDS or (in_runs < RUNS and both < BOTH):
+    if in_words < WORDS or (in_runs < RUNS and both < BOTH) or _parallel(said, its_said, text, its_text):
         return None
     kept = 0 if sizes[0] >= sizes[1] else 1
     copy, whole = (its_said, said) if kept == 0 else (said, its_said)
+    if _changes(its_said) and not _changes(said):
+        return None  # the newer one tells that something is otherwise now
     if not _holds(whole, copy) or (_parity(said) != _parity(its_said) and min(sizes) < 2 * LEAST):
         return None
     lost = tuple(claim.text for claim in copy.claims if _new(claim, whole))
     how: Literal["edited", "part", "words"] = (
         "words" if in_runs < RUNS else "part" if min(sizes) < 0.75 * max(sizes) else "edited"
     )
-    if _changes(its_said) and not _changes(said):
-        return None  # the newer one tells that something is otherwise now
     score = round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3)
     return Twin(how, kept, score, lost)
 
 
 def _parallel(said: Said, its_said: Said, text: str, its_text: str) -> bool:
-    """Whether each tells of what its own title names and the other does not, or one of them points to the other."""
+    """Whether each tells of what its own title names and the other does not, or one is a template, or points to the other."""
+    if bool(_BLANKS.search(text)) != bool(_BLANKS.search(its_text)):
+        return True
     names = [normal(one.title.text).split() for one in (said, its_said)]
     links = [{tuple(normal(link).split()) for link in _LINK.findall(one)} for one in (text, its_text)]
     if tuple(names[1]) in links[0] - links[1] or tuple(names[0]) in links[1] - links[0]:
