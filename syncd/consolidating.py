@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from index.index import Index
     from syncd.app import App
 
+UNUSED: Final = 10  # captures that are proposed for the archive: it is the least certain of all
 EMPTY: Final = sketches.sketch("")
 
 
@@ -82,8 +83,10 @@ def found(
     neighbours = similar.nearest(matrix, similar.MUTUAL, min(part.near, attention.NEAR))
     go_on()
     pairs = attention.likely(made, rows, neighbours, go_on)
+    common = sketches.common(made)
     del made
-    compared = attention.compared(workspace, captures, pairs, texts, places(), go_on=go_on)
+    compared = attention.compared(workspace, captures, pairs, texts, places(), common=common, go_on=go_on)
+    del common
     go_on()
     clusters, clustered = groups(captures, part, neighbours, texts, places(), limit=limit)
     unused = attention.unused(
@@ -99,7 +102,7 @@ def found(
         "unused": unused,
         "synonyms": synonyms,
     }
-    cut = {name: findings[:limit] for name, findings in lists.items()}
+    cut = {name: findings[: min(limit, UNUSED) if name == "unused" else limit] for name, findings in lists.items()}
     shown = {id for findings in cut.values() for one in findings for id in one.ids}
     shown |= {id for one in clusters for id in one.ids}
     return Findings(

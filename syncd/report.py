@@ -49,22 +49,25 @@ class Sheet:
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "supersede": (
         "Newer notes on the same thing",
-        "The older note says in a property which one takes its place, and is ranked behind it.",
+        "The property `superseded_by` is written into the older note. It stays where it is, and counts half in searches.",
     ),
     "merge-duplicates": (
         "Duplicates",
-        "One note stays, with the tags and properties of both. The other goes to the archive, and links to it stay whole.",
+        "One note stays, with the tags, properties and paragraphs of both. The other goes to the archive, and links to it stay whole.",
     ),
     "tag-merge": (
         "Tags that mean the same",
-        "One tag is written in place of the other in all captures of the workspace.",
+        "One tag is written in place of the other in all captures of the workspace; your own notes are left alone.",
     ),
     "relate": (
         "Relations that may be missing",
         "The relation is written into the first note; rename it there as you like.",
     ),
     "summary": ("Summaries", "The summary is written into the note; change it there as you like."),
-    "archive": ("Captures that nobody uses", "The capture goes to the archive, and links to it stay whole."),
+    "archive": (
+        "Old captures that nothing links to",
+        "The capture goes to the archive, and links to it stay whole. Searches that found it are not counted: look before you tick.",
+    ),
 }
 _ARROWS: Final[Mapping[str, str]] = {
     "supersede": "takes the place of",

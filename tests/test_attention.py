@@ -52,7 +52,7 @@ def found(captures):
     made = [sketch.sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, similar.MUTUAL), np.int64), np.empty((0, similar.MUTUAL), np.float32)
     near = attention.likely(made, [], nobody, lambda: None)
-    return attention.compared("default", captures, near, texts, places())
+    return attention.compared("default", captures, near, texts, places(), common=sketch.common(made))
 
 
 def proposals(captures):
@@ -112,7 +112,7 @@ def test_what_a_newer_note_says_otherwise_is_quoted_from_both(pair):
     assert against
 
 
-@pytest.mark.parametrize("pair", pairs("apart")[::3], ids=lambda pair: pair.newer[0])
+@pytest.mark.parametrize("pair", [*pairs("apart")[::3], *pairs("unseen-apart")[::2]], ids=lambda pair: pair.newer[0])
 def test_notes_about_two_things_of_a_kind_are_neither_contrary_nor_the_same(pair):
     older, newer = said(*pair.older), said(*pair.newer)
     assert contrary(older, newer) == ()
@@ -129,6 +129,43 @@ def test_the_same_words_are_a_copy_of_the_oldest():
     told = found([noted(3, "Uplink", text), noted(1, "Gateway", text), noted(2, "Flash", f"**{text}**")])
     assert sorted(one.ids for one in told.duplicates) == [("n001", "n002"), ("n001", "n003")]
     assert told.near == told.supersedes == ()
+
+
+def test_forms_that_were_filled_in_are_no_copies_though_most_words_are_the_same():
+    form = "Choose it under Appearance and restart the editor. It has icons for tasks, questions, quotes and bookmarks."
+    themes = [
+        noted(n, f"{name} colours", f"{name} by {name.lower()}. {form}") for n, name in enumerate(("Ochre", "Birch"))
+    ]
+    assert found(themes).near == ()
+    words = ("Ochre", "Birch", "Slate", "Plum", "Moss")
+    sheets = [
+        noted(n, f"{word} for {word.lower()} walls", f"{form} Seen twice {word}.") for n, word in enumerate(words)
+    ]
+    assert found(sheets).near == ()
+
+
+def test_a_word_tells_less_the_more_notes_have_it():
+    common = sketch.common([sketch.sketch(f"station {n}") for n in range(96)])
+    assert (common.telling("station"), common.telling("95"), common.telling("heron")) == (0.5, 1.0, 1.0)
+
+
+def test_a_reason_is_told_in_the_words_of_the_notes():
+    def reason(one, other):
+        [told] = found(
+            [
+                noted(1, "Vet", f"Pepper's vet in Hainweg {one}."),
+                noted(2, "Vet moved", f"Pepper's vet in Hainweg {other}."),
+            ]
+        ).supersedes
+        return told.reason
+
+    assert (
+        reason("opens on Tuesday at 9:00", "opens on Friday at 9:00")
+        == "the newer says “Friday” where the older says “Tuesday”"
+    )
+    assert (
+        reason("takes rabbits", "does not take rabbits now") == "the newer says that it is not so, the older that it is"
+    )
 
 
 def test_an_old_note_that_was_edited_since_is_not_called_superseded():
@@ -181,13 +218,15 @@ def test_work_is_broken_off_between_batches():
     with pytest.raises(Stopped):
         attention.likely(made, [], nobody, stop)
     with pytest.raises(Stopped):
-        attention.compared("default", captures, np.array([[0, 1]]), lambda _: {}, places(), go_on=stop)
+        attention.compared(
+            "default", captures, np.array([[0, 1]]), lambda _: {}, places(), common=sketch.common(made), go_on=stop
+        )
 
 
 def test_pairs_beyond_the_bound_are_told():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
     every = np.array([[0, 1], [2, 3], [4, 5]])
-    told = attention.compared("default", captures, every, lambda _: {}, places(), looked_at=2)
+    told = attention.compared("default", captures, every, lambda _: {}, places(), common=sketch.common([]), looked_at=2)
     assert told.left_out == 1
 
 
