@@ -283,6 +283,7 @@ class Index(Reader):
     def _load(self) -> None:
         self.manifest: dict[str, Entry] = self._catalog.manifest()
         self.names = Counter(stem(path) for path in self.manifest)  # of the files, as links name them
+        self._folders = Counter(folder for path in self.manifest for folder in _above(path))
         self._graphs = Graphs()
         for workspace, node in self._catalog.vertices():
             self._graphs.put(workspace, node, node.path)
@@ -291,17 +292,30 @@ class Index(Reader):
     def _know(self, entry: Entry) -> None:
         if entry.path not in self.manifest:
             self.names[stem(entry.path)] += 1
+            self._folders.update(_above(entry.path))
         self.manifest[entry.path] = entry
         (self._wordbound.discard if entry.embedded else self._wordbound.add)(entry.path)
 
     def _unknow(self, path: str) -> None:
         del self.manifest[path]
         self._wordbound.discard(path)
-        name = stem(path)
-        if self.names[name] == 1:
-            del self.names[name]
-        else:
-            self.names[name] -= 1
+        for counted, gone in ((self.names, [stem(path)]), (self._folders, _above(path))):
+            for name in gone:
+                if counted[name] == 1:
+                    del counted[name]
+                else:
+                    counted[name] -= 1
+
+    def entries(self, under: Collection[str] | None = None) -> dict[str, Entry]:
+        """What is known of these paths and of all that lies below them (None: of everything).
+
+        Without a folder among them it costs what they are, however many documents there are."""
+        if under is None or "" in under:
+            return self.manifest.copy()
+        found = {path: entry for path in under if (entry := self.manifest.get(path)) is not None}
+        if folders := tuple(f"{path}/" for path in under if path in self._folders):
+            found |= {path: entry for path, entry in self.manifest.copy().items() if path.startswith(folders)}
+        return found
 
     def graph(self, workspace: str) -> Graph:
         """The graph of a workspace, as it is now and will be."""
@@ -348,3 +362,11 @@ class Index(Reader):
         """Hold back every commit."""
         with self.lock:
             yield
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders that a path lies in, but for the vault itself."""
+    cut = path.rfind("/")
+    while cut > 0:
+        yield path[:cut]
+        cut = path.rfind("/", 0, cut)

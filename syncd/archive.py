@@ -29,7 +29,7 @@ from syncd.note import FrontmatterError, decode, edit, encode, properties, split
 from syncd.place import ARCHIVE
 from syncd.promotable import Ground, freed, restless, told
 from syncd.promote import Promotions
-from syncd.promotion import Problem, names
+from syncd.promotion import HINDERING, Problem, names
 from syncd.properties import as_text
 from syncd.repo import Repo
 from syncd.review_table import DISMISSED
@@ -140,6 +140,8 @@ class Archive:
             raise Problem("it is a node of the graph, which is not reviewed: memex node remove takes it away")
         if not document.writable:
             raise Problem("its properties can't be read: mend them")
+        if any(defect.name == "conflict-copy" for defect in document.defects):
+            raise Problem(HINDERING["conflict-copy"])
         said = marks(decode(raw))
         if why != DISMISSED and not self._due(record, said, time.time_ns() // 1_000_000):
             raise Conflict("its owner has just said something of the capture")

@@ -236,11 +236,23 @@ class Audit:
                 if not self.problem:
                     log.error("the audit log can't be written: %s", error.message)  # noqa: TRY400 - the words are all there is to it
                 self.problem = FAILS
-                raise Unavailable("the audit log can't be written, so nothing was changed; reads go on") from error
+                why = " (the disk is full)" if "disk is full" in error.message else ""
+                raise Unavailable(
+                    f"the audit log can't be written{why}, so nothing was changed; reads go on"
+                ) from error
             self.problem = ""
             self.head = head
             self._note_head()
             return head.seq
+
+    def retry(self) -> None:
+        """Find out whether what kept the log from being written is over, as else only the next write would tell."""
+        if not self.problem:
+            return
+        with contextlib.suppress(Unavailable):
+            with self._lock, self._ledger.writing():
+                self._ledger.run("INSERT OR REPLACE INTO tended VALUES ('audit.tried', ?)", [str(time.time_ns())])
+            self.problem = ""
 
     def _note_head(self) -> None:
         """Keep the head beside the ledger too. It is not synced: after a power cut it may lag behind, and nothing more."""

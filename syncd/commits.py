@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.audit import Audit
 from syncd.duties import GitSettings
-from syncd.graft import Content, Graft, Held, Moved, Refused
+from syncd.graft import Content, Graft, Hanging, Held, Moved, Refused
 from syncd.journal import RECENT_MS, owed
 from syncd.ledger import Ledger
 from syncd.moves import Marks
@@ -40,6 +40,7 @@ GRACE_S: Final = 8.0  # for what is left when the daemon ends
 ROUND: Final = 1_000  # files that are looked at together
 RACES: Final = 20  # times that HEAD may move under our hands
 LATE: Final = 20  # times the quiet time, after which what is still being written is committed all the same
+HUNG_S: Final = 600.0  # until a filter that did not come to an end is tried again
 AGAIN_S: Final = 60.0  # until what could not be committed is tried again
 _NONE: Final = "git: the vault has no history, so nothing is committed"
 _STATES: Final[Mapping[str, str]] = {
@@ -93,6 +94,7 @@ class Commits:
         self._marks: object = None
         self._stash: Marks | None = None  # the newest stash, when it was looked for last
         self._tried = float("-inf")
+        self._hung: float | None = None  # since when a filter is known to hang
 
     # What others ask for
 
@@ -280,6 +282,8 @@ class Commits:
 
     def _on_head(self, work: Callable[[Graft], _T], patience_s: float) -> _T | None:
         """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
+        if self._hung is not None and time.monotonic() - self._hung < HUNG_S:
+            return None
         end, pause, races = time.monotonic() + patience_s, PAUSES[0], 0
         while True:
             why = self.hindrance()
@@ -293,10 +297,11 @@ class Commits:
                 except Held:
                     why = _STATES["locked"]
                 except (Unavailable, OSError) as error:
+                    self._hung = time.monotonic() if isinstance(error, Hanging) else None
                     log.warning("nothing could be committed: %s", error)
                     why = f"git: what Memex writes can't be committed just now ({_reason(error)})"
                 else:
-                    self.problem = ""
+                    self.problem, self._hung = "", None
                     return done
             if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
                 self.problem = "" if why == _NONE else why  # of a vault without a history nothing is owed
@@ -377,6 +382,8 @@ def _subject(message: str) -> str:
 
 def _reason(error: Exception) -> str:
     """What went wrong, without a path: an error of the system, or that Git failed."""
+    if isinstance(error, Hanging):
+        return error.message
     return str(error.strerror) if isinstance(error, OSError) else "Git failed; the log says more"
 
 

@@ -112,7 +112,9 @@ class Consolidation:
             if self._repo.busy() or not self._ground.vault.present():
                 return {}
             changed = self._changed(self._ground.settings.sync.adopt_s)
-            self._proposals.answered(answers(decode(raw) for raw, _ in changed.values()))
+            texts = [decode(raw) for raw, _ in changed.values()]
+            self._proposals.answered(answers(texts))
+            self._unticked({box.key for text in texts for box in boxes(text) if box.mark == " "})
             done = self._proposals.carry(stopping)
             if done:
                 self._seen.clear()  # a proposal may stand in several, and links in all may have been rewritten
@@ -121,6 +123,15 @@ class Consolidation:
             if changed:
                 self._settle(changed)
             return done
+
+    def _unticked(self, keys: set[str]) -> None:
+        """What waits to be carried out and of which a box is empty by now was taken back, if no other box says otherwise."""
+        if accepted := keys & self._proposals.accepted():
+            vault, texts = self._ground.vault, []
+            for path in vault.listing(self.folder).files:
+                with suppress(NotFound):
+                    texts.append(decode(vault.read(path)[0]))
+            self._proposals.reopened(accepted - answers(texts).keys())
 
     def facts(self) -> dict[str, Any]:
         """What its owner is told."""

@@ -169,6 +169,27 @@ def finish(repo: Repo, state: Path) -> list[str]:
     return left
 
 
+# Beside another Git
+
+
+def mended(repo: Repo, state: Path, step: Step) -> bool:
+    """Bring back what another Git has undone; whether it had.
+
+    A `git merge` that began before the step and fails after it puts tree and index back to where it began, while HEAD stays;
+    the next commit would then delete what was brought. Only where HEAD is as the step has left it, and all of its files are as before it, in the tree and in the index."""
+    if repo.head() != step.new or repo.busy() or set(survey(repo, step.changes[:1]).values()) != {"old"}:
+        return False
+    found, staged = survey(repo, step.changes), _staged(repo)
+    undone = (staged.get(one.path, "0").strip("0") == one.blobs[0].strip("0") for one in step.changes)
+    if set(found.values()) != {"old"} or not all(undone):
+        return False
+    _bring(repo, state, step.new, step.changes, found)
+    _stage(repo, step.changes)
+    repo.apart("update-index", "-q", "--refresh", environ={"GIT_OPTIONAL_LOCKS": "1"})
+    log.warning("another Git at work had undone a pull in the files: %d of them are brought back", len(step.changes))
+    return True
+
+
 def _await_git(journal: Path) -> None:
     """Raise Unavailable while Git, which has outlived a daemon, is still moving the tree."""
     with journal.open("rb") as file:
@@ -271,14 +292,19 @@ def _remove(root: Path, path: str) -> None:
 
 def _stage(repo: Repo, changes: Sequence[Entry]) -> None:
     """Let the index hold the later commit's files, but for those of which somebody has staged something else."""
-    listed = _told(repo, "ls-files", "--stage", "-z").decode("utf-8", "surrogateescape").split("\0")
-    staged = {path: words.split()[1] for words, _, path in (line.partition("\t") for line in listed if line)}
+    staged = _staged(repo)
     given = b"".join(
         f"{'0' if _gone(one.blobs[1]) else one.modes[1]} {one.blobs[1]}\t".encode() + os.fsencode(one.path) + b"\0"
         for one in changes
         if staged.get(one.path, "0") in one.blobs or (one.path not in staged and any(map(_gone, one.blobs)))
     )
     _told(repo, "update-index", "-z", "--index-info", given=given)
+
+
+def _staged(repo: Repo) -> dict[str, str]:
+    """The blob that the index has of each file."""
+    listed = _told(repo, "ls-files", "--stage", "-z").decode("utf-8", "surrogateescape").split("\0")
+    return {path: words.split()[1] for words, _, path in (line.partition("\t") for line in listed if line)}
 
 
 def _gone(blob: str) -> bool:

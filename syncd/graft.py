@@ -41,6 +41,13 @@ _OWN: Final = {
 }
 
 
+FILTER_S: Final = 120.0  # in which the person's filters are to be done with what a commit holds
+
+
+class Hanging(Unavailable):
+    """A filter of the repository does not come to an end."""
+
+
 class Moved(Conflict):
     """HEAD is not what it was any more."""
 
@@ -126,7 +133,9 @@ class Graft:
         """The digest of the file that a blob becomes when it is checked out."""
         with tempfile.TemporaryFile(dir=self._folder) as out:
             given, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
-            self._must("cat-file", "--batch", "--filters", given=given, env=env, out=out)
+            ran = self._filtering("cat-file", "--batch", "--filters", given=given, env=env, out=out)
+            if ran.status:
+                raise _failed("cat-file", ran)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
             _size(out.readline())  # of the blob, not of the file
@@ -187,7 +196,7 @@ class Graft:
     def _taken_in(self, paths: Iterable[str]) -> Ran:
         """Have the private index hold what the private tree has at these paths, or has not."""
         given = "".join(f"{path}\0" for path in paths).encode()
-        return self._repo.run("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=self._private)
+        return self._filtering("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=self._private)
 
     def land(self) -> None:
         """Move HEAD to what was made, and have the person's index follow. Moved when HEAD or their stage is another now."""
@@ -222,6 +231,13 @@ class Graft:
         words = told.decode("utf-8", "surrogateescape").split("\0")
         heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
         return {path: (head[1], head[3]) for path, head in heads}
+
+    def _filtering(self, *words: str, given: bytes, env: Mapping[str, str], out: IO[bytes] | None = None) -> Ran:
+        """A command that runs filters, and that can be ended, as all that it writes is our own."""
+        done = self._repo.apart(*words, environ=env, given=given, limit_s=FILTER_S, out=out)
+        if done.late:
+            raise Hanging(f"a filter of the repository was not done after {FILTER_S:g} s")
+        return Ran(done.code, b"", done.said)
 
     def _must(
         self,

@@ -121,7 +121,9 @@ def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | Inval
         return None
     try:
         before, after = (_persons(text) for text in (was, now))
-    except FrontmatterError:
+    except FrontmatterError as error:
+        if error.defect == "frontmatter-too-large":
+            return too_large()
         return Marked(EDITED, retryable=True)  # nobody can tell what it says of the person's keys
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     if changed:

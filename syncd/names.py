@@ -87,6 +87,13 @@ def evicted(name: str) -> str | None:
     return found[1] if found and note(found[1]) else None
 
 
+def behind(path: str) -> str:
+    """The file that a placeholder at `path` stands for; `path` itself, if it is none."""
+    folder, _, name = path.rpartition("/")
+    found = _PLACEHOLDER.match(name)
+    return join(folder, found[1]) if found else path
+
+
 def placeholder(path: str) -> str:
     """Where the placeholder of the note at `path` would be."""
     folder, slash, name = path.rpartition("/")

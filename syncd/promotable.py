@@ -17,7 +17,7 @@ from syncd import meant
 from syncd.config import Settings
 from syncd.edits import LOCKED_S
 from syncd.file_names import ending, numbered
-from syncd.journal import Way, sha256, written
+from syncd.journal import Step, Way, moved, sha256, written
 from syncd.kinds import KNOWN
 from syncd.marks import marks
 from syncd.moving import Relinking, relinking
@@ -75,6 +75,17 @@ class Plan:
         """Which files go where."""
         along = {self.stored.old: self.stored.new} if self.stored else {}
         return {self.source: self.target, **along}
+
+    def steps(self, found: Relinking) -> list[Step]:
+        """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
+        text = found.changes[self.source][1] if self.source in found.changes else self.text
+        steps = [written(self.target, None, text)]
+        steps += [written(path, *raws) for path, raws in sorted(found.changes.items()) if path != self.source]
+        steps.append(written(self.source, self.raw, None))
+        if self.stored:
+            copied, gone = moved(self.stored.old, self.stored.new, self.stored.digest)
+            steps = [copied, *steps, gone]
+        return steps
 
 
 @dataclass(frozen=True, slots=True)

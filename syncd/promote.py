@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,9 +19,9 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.audit import Author, authored
 from syncd.commits import Commits, Due, Made
-from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, moved, sha256, written
+from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256
 from syncd.message import message
-from syncd.moving import Relinking, Walk, relinking
+from syncd.moving import Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
 from syncd.promotable import Ground, Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
@@ -35,6 +35,7 @@ WAYS: Final = ("promote", "unpromote", "merge")  # in the journal
 TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
+KNOWN_S: Final = 1.0  # after which the index is told of what was promoted meanwhile, where many are at once
 AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
@@ -55,48 +56,35 @@ class Promotions:
         """What is to become of a capture. Raises Problem for one that can't be promoted as it is."""
         return planned(self._ground, record, tool=tool, at=_now() // 1000 * 1000 if at is None else at, **given)
 
-    def promote(self, given: str, to: str | None = None, *, by: str = "") -> dict[str, Any]:
-        """Promote the capture of this id, or at this path; what came of it. Raises what keeps it from that."""
-        for _ in range(TRIES):
-            with suppress(_Moving):
-                (done,) = self.carry([self.planned(self._ground.capture(given), to=to)], by=by)
-                if isinstance(done, MemexError):
-                    raise done
-                return done
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
-
-    def merge(self, given: str, target: str, *, by: str = "") -> dict[str, Any]:
+    def merge(self, given: str, target: str) -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
-        with self.lock:
-            self.tend()
-            for _ in range(TRIES):
-                with suppress(_Moving):
-                    return self._gone(merged(self._ground, self._ground.capture(given), target), by or self.owner())
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+        return self.go(lambda: merged(self._ground, self._ground.capture(given), target))
 
     def carry(
         self,
         plans: Sequence[Plan],
         *,
-        by: str = "",
         progress: Progress | None = None,
         stopping: threading.Event | None = None,
     ) -> list[dict[str, Any] | MemexError]:
         """Carry these out one after another; what came of each, or what kept it from that. The vault is looked through once."""
-        by = by or self.owner()
+        by = self.owner()
         done: list[dict[str, Any] | MemexError] = []
         relinked: set[str] = set()
         ids: set[str] = set()
-        with self.lock:
+        steps: list[Step] = []  # of which the index does not know yet
+        with self.lock, ExitStack() as ending:
             self.tend()
-            walk = self._walk(plans)
+            walk, told = self._walk(plans), time.monotonic()
+            ending.callback(lambda: self._known(steps))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
                 try:
                     again = plan.source in relinked or plan.id in ids
-                    made = self._gone(self.way(self._renewed(plan, ids) if again else plan, walk), by)
+                    way = self.way(self._renewed(plan, ids) if again else plan, walk)
+                    made = self._gone(way, by, known=walk is None)
                 except MemexError as error:
                     done.append(error)
                 except Exception:  # a mistake of ours in one must not keep the others from being promoted
@@ -108,6 +96,11 @@ class Promotions:
                     ids.add(made["id"])
                     if walk is not None:
                         walk.made(plan.moves)
+                        steps += way.steps
+                if steps and time.monotonic() - told > KNOWN_S:
+                    self._known(steps)
+                    steps.clear()
+                    told = time.monotonic()
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
@@ -125,14 +118,9 @@ class Promotions:
         moves = {old: new for plan in plans for old, new in plan.moves.items()}
         return Walk(self._ground.vault, moves, inbox=self._ground.inbox)
 
-    def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
+    def unpromote(self, given: str) -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        with self.lock:
-            self.tend()
-            for _ in range(TRIES):
-                with suppress(_Moving):
-                    return self._gone(return_of(self._ground, self._journal, given), by or self.owner())
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+        return self.go(lambda: return_of(self._ground, self._journal, given))
 
     def go(self, decide: Callable[[], Way], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
@@ -227,7 +215,7 @@ class Promotions:
             found = walk.step(plan.moves, texts)
         else:
             found = relinking(ground.vault, plan.moves, texts=texts, inbox=ground.inbox)
-        steps = steps_of(plan, found)
+        steps = plan.steps(found)
         about = {
             "title": document.title,
             "origin": document.source or "",
@@ -237,8 +225,8 @@ class Promotions:
         }
         return Way("promote", plan.id, plan.source, plan.target, steps, about)
 
-    def _gone(self, way: Way, by: str) -> dict[str, Any]:
-        """Go this way, and make it known."""
+    def _gone(self, way: Way, by: str, *, known: bool = True) -> dict[str, Any]:
+        """Go this way, and make it known, unless whoever asks does so."""
         self._owed, steps = True, way.steps  # until it has ended well
         entry = self._journal.begin(way, by=by, at=_now())
         try:
@@ -251,7 +239,8 @@ class Promotions:
             raise
         self._journal.note(entry.seq, "done")
         log.info("%s: one more note", way.kind)
-        self._known(steps)
+        if known:
+            self._known(steps)
         commit, left_out = self._commit(entry, steps)
         links = {key: way.about[key] for key in ("relinked", "lost", "mentions", "unread")}
         own = {"id": way.document_id, "source": way.source, "target": way.target}
@@ -310,6 +299,8 @@ class Promotions:
 
     def _known(self, steps: Sequence[Step]) -> None:
         """Have the index say what the files say."""
+        if not steps:
+            return
         gone = [step.path for step in steps if not step.now]
         try:
             for slot in (self._ground.captures, self._ground.notes):
@@ -368,18 +359,6 @@ class Promotions:
 
 class _Moving(Conflict):
     """Somebody changed one of the files at the very moment."""
-
-
-def steps_of(plan: Plan, found: Relinking) -> list[Step]:
-    """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
-    text = found.changes[plan.source][1] if plan.source in found.changes else plan.text
-    steps = [written(plan.target, None, text)]
-    steps += [written(path, *raws) for path, raws in sorted(found.changes.items()) if path != plan.source]
-    steps.append(written(plan.source, plan.raw, None))
-    if plan.stored:
-        copied, gone = moved(plan.stored.old, plan.stored.new, plan.stored.digest)
-        steps = [copied, *steps, gone]
-    return steps
 
 
 def _message(entry: Entry, about: dict[str, Any]) -> str:

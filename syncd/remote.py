@@ -10,7 +10,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +18,11 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
 from syncd.duties import GitSettings
-from syncd.forward import JOURNAL, Blocked, Crossed, Step, finish, forward
+from syncd.forward import JOURNAL, Blocked, Crossed, Step, finish, forward, mended
 from syncd.leaks import leaks
 from syncd.overlooked import freed, named
 from syncd.repo import Repo
+from syncd.stale import held
 from syncd.standing import REWRITTEN, UNWELL, Standing
 from syncd.upstream import Tie, fetch, gone, may_push, own, push, tie
 
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 TICK_S: Final = 5.0  # seconds between two looks at whether anything is due
 TRIES: Final = 5  # somebody else commits or pushes at the same moment
 LOCKED_S: Final = 30.0  # another program's lock is waited for so long
+WATCHED_S: Final = 20.0  # what another Git was at work beside is looked at again for so long
 BACKOFF_S: Final = 60.0, 3600.0  # seconds after a failure: the first time, and at most
 PARKED: Final = "refs/memex/conflict"  # what can't be merged without a person is kept there
 UNREACHED: Final = "git: the vault and its remote could not be brought together; memex sync tries it and says why"
@@ -82,6 +84,7 @@ class Remote:
         self._ended = threading.Event()
         self._asked = False
         self._owed = (False, False)  # whether a pull and a push were wanted by the last try, which failed
+        self._beside: tuple[Step, float] | None = None  # the last pull, when another Git was at work beside it
         self._pulled = -float("inf")  # monotonic, as `_due`
         self._sent: str | None = None  # HEAD when the remote was known to have it
         self._due, self._pause, self._failed_at = 0.0, 0.0, ""  # the next try after a failure, and HEAD at that
@@ -98,6 +101,7 @@ class Remote:
         if not self._alone.acquire(blocking=False):
             return
         try:
+            self._looked_back()
             head, now = self._repo.head() or "", time.monotonic()
             asked, planned = self._asked, self._settings.pull_s
             pull = asked or self._owed[0] or bool(planned and now - self._pulled >= planned)
@@ -249,11 +253,24 @@ class Remote:
         tell("moving")
         with self._reserved([one.path for one in step.changes]):
             forward(self._repo, self._state, step)
+            others = held(self._repo.own_folder() / "index.lock", Path(self._repo.vault))
+            self._beside = (step, time.monotonic()) if others else None
         self._moved()
         self._unpark()
         took = outcome.took + self._count(theirs, ours)
         log.info("pulled: %d commits, %d files%s", took, len(step.changes), ", merged" if ahead else "")
         return replace(outcome, took=took, files=outcome.files + len(step.changes), merged=outcome.merged or ahead)
+
+    def _looked_back(self) -> None:
+        """See that no other Git, which was at work at the same moment, has undone what was brought."""
+        if self._beside is None:
+            return
+        step, at = self._beside
+        with suppress(MemexError), self._reserved([one.path for one in step.changes]):
+            if mended(self._repo, self._state, step):
+                self._moved()
+        if time.monotonic() - at > WATCHED_S:
+            self._beside = None
 
     def _merged(self, tied: Tie, ours: str, theirs: str, tell: Tell) -> str:
         """A commit that has both. Parked when that takes a person."""

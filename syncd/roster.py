@@ -113,6 +113,7 @@ def _collect(app: App) -> None:
 
 
 def _maintain(app: App) -> None:
+    app.audit.retry()
     app.witness.look()
     app.shelf.tidy()
     for slot in app.shelf.slots.values():

@@ -113,8 +113,7 @@ class Sweep:
             files = {path: stat for path, stat in listing.files.items() if self._place(path).scope == scope}
             if aim.under is None:
                 index.review(self._collections)
-            manifest = index.manifest.copy()
-            found = survey(files, manifest, under=aim.under, embedded=embedding)
+            found = survey(files, index.entries(aim.under), under=aim.under, embedded=embedding)
             late = []
             if scope == "captures" and aim.live:
                 late = owed(files.keys() - set(found.suspects), index, self._edits.waiting)

@@ -20,7 +20,7 @@ from index.model import Stat
 from syncd import durable
 from syncd.failures import failure
 from syncd.listing import ANY_SIZE, AWAY, Listing, Survey, Wanted, unfit, unwanted, words
-from syncd.names import ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
+from syncd.names import behind, ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
 from syncd.openat import FOLDER, Calls, entries, lstat
 
 __all__ = ["Listing", "Vault", "ignored"]
@@ -125,12 +125,13 @@ class Vault:
         return []
 
     def everything(self, ignores: Callable[..., bool] = ignored) -> Iterator[str]:
-        """The paths of all files, also of those that were asked to be left out; a folder that can't be read is passed over."""
+        """The paths of all files, also of those that are not downloaded, or were asked to be left out; a folder that can't be read is passed over."""
         folders = [""]
         while folders:
             with suppress(OSError):
-                for path, entry in entries(self._calls.open, self._fd, folders.pop()):
+                for named, entry in entries(self._calls.open, self._fd, folders.pop()):
                     inner = entry.is_dir(follow_symlinks=False)
+                    path = named if inner else behind(named)
                     if not utf8(entry.name) or ignores(path, folder=inner):
                         continue
                     if inner:

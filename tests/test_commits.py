@@ -15,6 +15,7 @@ import time
 import pytest
 
 from index.errors import Conflict
+from syncd import commits, graft
 from syncd.audit import Author, taken_back
 from syncd.commits import Made
 from syncd.owner_commits import operations
@@ -436,6 +437,26 @@ def test_line_ends_are_as_git_keeps_them(rig, value):
     # With "input" nothing tells any more that the file of HEAD had other line ends: it counts as edited.
     assert rig.held(A) == (b"one\ntwo\nthree\n" if value == "true" else b"one\ntwo\n")
     assert rig.held(B) == b"two\n"
+
+
+def test_a_filter_that_hangs_is_ended_and_told_and_not_run_again_at_once(rig, tmp_path, monkeypatch):
+    monkeypatch.setattr(graft, "FILTER_S", 0.5)
+    rig.git("config", "filter.slow.clean", f"echo >> {tmp_path / 'ran'}; sleep 60")
+    rig.person(".gitattributes", "Captures/** filter=slow\n")
+    rig.agent(A, "one\n")
+    begun = time.monotonic()
+    assert rig.commits.flush() == 0
+    assert time.monotonic() - begun < 30, "it was not waited for"
+    assert "filter" in rig.commits.problem
+    assert (rig.vault / A).read_text() == "one\n"
+    assert not list((rig.vault / ".git").glob("*.lock"))
+    assert rig.commits.flush() == 0
+    assert "filter" in rig.commits.problem
+    assert (tmp_path / "ran").read_text().count("\n") == 1
+    rig.git("config", "--unset", "filter.slow.clean")
+    monkeypatch.setattr(commits, "HUNG_S", 0.0)
+    assert rig.commits.flush() == 1
+    assert rig.commits.problem == ""
 
 
 def test_line_ends_that_git_is_told_to_refuse_are_committed_as_they_are_kept(rig):

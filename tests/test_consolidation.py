@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from index.errors import Unavailable
 from syncd.carrying import KINDS
 from syncd.journal import Journal, Way, written
 from syncd.newnode import NewNode
@@ -338,6 +339,38 @@ def test_what_is_ticked_while_git_is_at_work_is_done_afterwards(inbox):
     (inbox.world.vault / ".git/MERGE_HEAD").write_text("0" * 40 + "\n")
     assert inbox.look() == {}
     (inbox.world.vault / ".git/MERGE_HEAD").unlink()
+    assert len(inbox.look()) == 1
+
+
+def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
+    one = inbox.capture("wait for it")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    proposals, busy = inbox.app.steward.proposals, []
+    carrier = proposals._carriers["archive"]
+
+    def waiting(about):
+        if busy:
+            raise Unavailable("Git is at work", retryable=True)
+        return carrier(about)
+
+    proposals.on("archive", waiting)
+    busy.append(True)
+    inbox.tick(path, "into the archive")
+    assert inbox.look() == {}
+    assert proposals.counts()["accepted"] == 1
+    twin = path.replace("Consolidation", "Copy of it")
+    inbox.world.write(twin, inbox.read(path))
+    ticked = inbox.read(path)
+    inbox.world.write(path, ticked.replace("- [x]", "- [ ]"))
+    assert inbox.look() == {}
+    assert proposals.counts()["accepted"] == 1, "it is ticked in the copy still"
+    inbox.world.write(twin, ticked.replace("- [x]", "- [ ]"))
+    busy.clear()
+    assert inbox.look() == {}
+    assert (proposals.counts()["accepted"], proposals.counts()["open"]) == (0, 1)
+    assert (inbox.world.vault / one.path).exists()
+    inbox.tick(path, "into the archive")
     assert len(inbox.look()) == 1
 
 

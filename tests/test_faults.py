@@ -95,9 +95,9 @@ def killed_under_load(folder: Path, kills: int) -> None:
     finally:
         world.close()
     sys.stdout.write(
-        f"{kills} kills, {len(kept)} captures acknowledged, starts of {median(starts):.1f} s, at most {max(starts):.1f} s\n"
+        f"{kills} kills, {len(kept)} captures acknowledged, starts of {median(starts):.1f} s of CPU, at most {max(starts):.1f} s\n"
     )
-    assert median(starts) < 10  # one of them may have had to share the machine
+    assert median(starts) < 10
     assert max(starts) < 30
 
 
@@ -190,15 +190,15 @@ def test_a_full_disk_under_the_state_keeps_edits_pending_until_there_is_space(tm
                     assert everything(world.vault) == before
                     for number in range(40):
                         world.write(f"n/{number}.md", f"the phalarope {number}\n" + "more of it. " * 2000)
-                    until(lambda: any("disk is full" in told for told in world.app.health.degraded()))
+                    until(lambda: any("disk is full" in told for told in world.app.health.degraded()), 120)
                     assert world.app.sync.pending > 0
                     for _ in range(5):
                         assert world.found("turnstone", mode="text") == ["Note.md"]
                         time.sleep(0.2)
                     assert world.app.sync.pending > 0
-                until(lambda: len(world.found("phalarope", mode="text", limit=50)) == 40)
+                until(lambda: len(world.found("phalarope", mode="text", limit=50)) == 40, 120)
                 world.settled()
-                until(lambda: not world.app.health.degraded())
+                until(lambda: not world.app.health.degraded(), 120)  # the audit log is tried twice a minute
                 assert workspace.capture("taken again").created
                 assert world.dump() == world.rebuilt(tmp_path / "other")
         finally:

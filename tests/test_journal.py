@@ -7,7 +7,7 @@ import json
 import pytest
 
 from syncd.note import split
-from tests.world import World
+from tests.world import World, promote
 
 NOTE = "---\nid: n1\ncreated_at: 2026-11-20\n---\nThe text.\n"
 FILES = {
@@ -112,7 +112,8 @@ def test_a_note_that_somebody_took_away_is_not_brought_back(world):
 
 
 def test_the_journal_says_who_and_what(world):
-    world.app.steward.promotions.promote("n1", by="Ann <ann@example.org>")
-    (entry,) = world.app.steward.promotions._journal.of("n1")
-    assert (entry.kind, entry.state, entry.by) == ("promote", "done", "Ann <ann@example.org>")
+    promote(world, "n1")
+    own = world.app.steward.promotions
+    (entry,) = own._journal.of("n1")
+    assert (entry.kind, entry.state, entry.by) == ("promote", "done", own.owner())
     assert json.loads(entry.about)["relinked"] == ["Links.md", "More.md"]

@@ -13,7 +13,7 @@ from tests.test_history import commit, log
 from tests.test_remote import SECRET, Desk
 from tests.test_repo import run
 from tests.test_undo import capture, undo, update
-from tests.world import World
+from tests.world import World, promote
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 LONG = "--object-format=sha256"
@@ -118,7 +118,7 @@ def test_the_history_of_a_note_has_its_differences_and_what_git_holds_comes_back
 def test_captures_and_promotions_are_committed_and_the_index_follows(world):
     one = capture(world, "The heron stands in the reeds.")
     assert [made.paths for made in world.app.steward.commits.flushed()] == [(one.path,)]
-    done = world.app.steward.promotions.promote(one.id, to="Birds")
+    done = promote(world, one.id, to="Birds")
     assert len(done["commit"]) == 64
     assert world.git("show", "--format=", "--name-status", "-M1%", "HEAD").split("\t")[1:] == [
         one.path,

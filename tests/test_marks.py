@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.marks import PERSONS, Marks, marks, persons
+from syncd.marks import PERSONS, Marks, marks, overreach, persons
 from syncd.note import compose, split
 from syncd.properties import OWNED, FrontmatterError
+from syncd.update import refused
 
 
 @pytest.mark.parametrize(
@@ -116,3 +117,25 @@ def test_a_key_is_a_persons_in_any_spelling(key):
 def test_what_can_not_be_read_has_no_keys():
     with pytest.raises(FrontmatterError):
         persons("---\na: [\n---\n")
+
+
+@pytest.mark.parametrize(
+    ("own", "fits"),
+    [
+        pytest.param(f"note: {'x' * 40_000}\n", True, id="long"),
+        pytest.param(f"note: {'x' * 49_200}\n", False, id="longer than an agent's part"),
+        pytest.param(f"note: {'x' * 65_300}\n", False, id="nearly all there is"),
+        pytest.param(f"note: [{'0, ' * 3_900}]\n", True, id="many"),
+        pytest.param(f"note: [{'0, ' * 4_100}]\n", False, id="more than an agent's part"),
+    ],
+)
+def test_how_much_an_agent_may_write_does_not_depend_on_what_is_its_owner_s(own, fits):
+    said = f"promote_to: {'Birds ' * 50}\nsuggested_links:\n  - '[[A]]'\n  - '[[B]]'\n"
+    for more in ("", said):
+        was, now = f"---\nid: a\n{more}---\ntext", f"---\nid: a\n{more}{own}---\ntext"
+        told = overreach(was, now, node=False)
+        assert (told is None) == fits
+        if told is not None:
+            too_large = FrontmatterError("whatever", defect="frontmatter-too-large")
+            assert told.as_dict() == refused(too_large).as_dict(), "as where all of it is too much"
+        assert overreach(now, now.replace("text", "other"), node=False) is None, "what is there already"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.names import evicted, ignored, ignoring, objection, ours, placeholder, printable, temporary, twins
+from syncd.names import behind, evicted, ignored, ignoring, objection, ours, placeholder, printable, temporary, twins
 
 ANY_NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=40)
 ANY_TEXT = st.text(st.characters(), max_size=40)
@@ -158,6 +158,13 @@ def test_a_placeholder_names_the_note_it_stands_for():
     assert evicted("Note.md.icloud") is None
     assert placeholder("a/Note.md") == "a/.Note.md.icloud"
     assert placeholder("Note.md") == ".Note.md.icloud"
+    assert behind("a/.photo.png.icloud") == "a/photo.png"
+    assert [behind(path) for path in ("a/Note.md", "x.icloud", ".icloud", "a/.b/c.md")] == [
+        "a/Note.md",
+        "x.icloud",
+        ".icloud",
+        "a/.b/c.md",
+    ]
 
 
 def test_twins_differ_in_letter_case_or_unicode_form_only():

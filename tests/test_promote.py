@@ -16,7 +16,7 @@ from syncd.promotable import Taken
 from syncd.promote import Promotions
 from syncd.promotion import Problem, Rule
 from syncd.ticks import answers
-from tests.world import World
+from tests.world import World, promote
 
 CAPTURE = (
     "---\nid: c1\ncreated_at: 2026-11-20T14:32:05.120Z\nsource: claude-code\ncollection: documents\ntags: [herons]\n"
@@ -61,7 +61,7 @@ def consistent(world, tmp_path):
 
 def test_a_capture_becomes_a_note_with_all_its_links(world, tmp_path):
     before = files(world)
-    done = promotions(world).promote("c1", to="Birds")
+    done = promote(world, "c1", to="Birds")
     assert done["target"] == "Birds/Heron.md"
     now = files(world)
     assert now.keys() == before.keys() - {"Captures/default/Heron.md"} | {"Birds/Heron.md"}
@@ -79,7 +79,7 @@ def test_a_capture_becomes_a_note_with_all_its_links(world, tmp_path):
 
 
 def test_it_is_one_commit_that_says_who_and_what(world):
-    done = promotions(world).promote("c1", to="Birds")
+    done = promote(world, "c1", to="Birds")
     head = world.git("log", "-1", "--format=%H%n%an%n%B").split("\n", 2)
     assert head[0] == done["commit"]
     assert "Promote Heron" in head[2]
@@ -100,7 +100,7 @@ def test_it_is_one_commit_that_says_who_and_what(world):
 
 def test_unpromote_gives_every_byte_back(world, tmp_path):
     before = files(world)
-    promotions(world).promote("c1", to="Birds")
+    promote(world, "c1", to="Birds")
     done = promotions(world).unpromote("c1")
     assert done["target"] == "Captures/default/Heron.md"
     assert files(world) == before
@@ -111,11 +111,11 @@ def test_unpromote_gives_every_byte_back(world, tmp_path):
     consistent(world, tmp_path)
     with pytest.raises(NotFound):
         promotions(world).unpromote("c1")
-    assert promotions(world).promote("c1")["target"] == "Notes/Heron.md"
+    assert promote(world, "c1")["target"] == "Notes/Heron.md"
 
 
 def test_an_edited_note_comes_back_with_its_edits(world, tmp_path):
-    promotions(world).promote("c1", to="Birds")
+    promote(world, "c1", to="Birds")
     note = world.vault / "Birds/Heron.md"
     note.write_text(note.read_text().replace("stands in", "left") + "More, see [[Today]].\n")
     world.write("Late.md", "[[Birds/Heron]]\n")
@@ -131,7 +131,7 @@ def test_an_edited_note_comes_back_with_its_edits(world, tmp_path):
 
 
 def test_a_note_that_was_moved_since_is_found_by_its_id(world):
-    promotions(world).promote("c1", to="Birds")
+    promote(world, "c1", to="Birds")
     (world.vault / "Grey heron.md").write_bytes((world.vault / "Birds/Heron.md").read_bytes())
     (world.vault / "Birds/Heron.md").unlink()
     world.run()
@@ -142,7 +142,7 @@ def test_a_note_that_was_moved_since_is_found_by_its_id(world):
 def test_nothing_at_the_destination_is_overwritten(world):
     world.write("Birds/heron.md", "mine\n")  # not even indexed, and spelled otherwise
     with pytest.raises(Taken, match=r"Birds/heron\.md"):
-        promotions(world).promote("c1", to="birds")
+        promote(world, "c1", to="birds")
     assert (world.vault / "Birds/heron.md").read_text() == "mine\n"
     assert (world.vault / "Captures/default/Heron.md").read_text() == capture()
 
@@ -158,16 +158,16 @@ def test_the_command_says_what_can_be_done_where_the_name_is_taken(world):
 @pytest.mark.parametrize("folder", ["what?", "a|b", "Areas/x#y", "[[z]]"])
 def test_a_new_folder_has_a_name_that_links_and_other_systems_can_hold(world, folder):
     with pytest.raises(Problem):
-        promotions(world).promote("c1", to=folder)
+        promote(world, "c1", to=folder)
     if "[" not in folder:
         (world.vault / folder).mkdir(parents=True)
-        assert promotions(world).promote("c1", to=folder)["target"] == f"{folder}/Heron.md"
+        assert promote(world, "c1", to=folder)["target"] == f"{folder}/Heron.md"
 
 
 def test_a_name_that_another_note_has_elsewhere_is_not_given_twice(world):
     world.write("Captures/default/Pond 2.md", "---\nid: p2\ntitle: Pond\n---\nanother pond\n")
     world.run()
-    assert promotions(world).promote("p2")["target"] == "Notes/Pond 2.md"
+    assert promote(world, "p2")["target"] == "Notes/Pond 2.md"
 
 
 REFUSED = {
@@ -195,7 +195,7 @@ def test_what_can_not_be_promoted_stays_as_it_is(world, tmp_path):
     before = files(world)
     for path, (_, word) in REFUSED.items():
         with pytest.raises(Problem, match=word):
-            promotions(world).promote(path)
+            promote(world, path)
     assert files(world) == before
     assert not list((tmp_path / "outside").iterdir())
 
@@ -213,7 +213,7 @@ def stored(world):
 def test_a_stored_file_goes_along_and_comes_back(world, tmp_path):
     stored(world)
     before = files(world)
-    done = promotions(world).promote("f1", to="Papers")
+    done = promote(world, "f1", to="Papers")
     now = files(world)
     assert done["target"] == "Papers/report.pdf.md"
     assert now["Papers/report.pdf"] == b"%PDF the bytes"
@@ -233,7 +233,7 @@ def test_a_stored_file_that_another_note_needs_stays(world):
         '---\nid: f2\ntype: file\nfile: "[[Captures/default/Files/report.pdf]]"\n---\nIts text.\n',
     )
     world.run()
-    promotions(world).promote("f1", to="Papers")
+    promote(world, "f1", to="Papers")
     assert (world.vault / "Captures/default/Files/report.pdf").exists()
     assert b"[[Captures/default/Files/report.pdf]]" in (world.vault / "Papers/report.pdf.md").read_bytes()
 
@@ -244,7 +244,7 @@ def test_a_persons_unsaved_work_in_git_stays_out_of_the_commit(world):
     world.write("Staged.md", "staged by hand\n")
     world.git("add", "Staged.md")
     world.run()
-    done = promotions(world).promote("c1", to="Birds")
+    done = promote(world, "c1", to="Birds")
     assert done["left_out"] == ["Daily/Today.md"]
     assert today.read_text() == "Saw [[Birds/Heron|one]] and [[Heron]].\na thought of mine\n"
     assert "Daily/Today.md" not in world.git("show", "--name-only", "--format=", "HEAD")
@@ -255,7 +255,7 @@ def test_a_vault_without_git_promotes_too(tmp_path):
     world = World(tmp_path)
     world.write("Captures/default/Heron.md", capture())
     world.run()
-    done = promotions(world).promote("c1")
+    done = promote(world, "c1")
     assert (done["target"], done["commit"]) == ("Notes/Heron.md", "")
     promotions(world).unpromote("c1")
     world.close()
@@ -267,8 +267,8 @@ def test_rules_and_names_are_the_owners(tmp_path):
     world.write("Captures/default/Heron.md", capture())
     world.write("Captures/default/Other.md", capture().replace("c1", "c2").replace("herons", "ducks"))
     world.run()
-    assert promotions(world).promote("c1")["target"] == "Birds/2026-11-20 Heron.md"
-    assert promotions(world).promote("c2")["target"] == "Inbox/Sorted/2026-11-20 Other.md"
+    assert promote(world, "c1")["target"] == "Birds/2026-11-20 Heron.md"
+    assert promote(world, "c2")["target"] == "Inbox/Sorted/2026-11-20 Other.md"
     world.close()
 
 
@@ -634,7 +634,7 @@ def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
 def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
     world.git("checkout", "-q", "--detach")
     own = promotions(world)
-    assert own.promote("c1")["commit"] == ""
+    assert promote(world, "c1")["commit"] == ""
     assert own.facts()["uncommitted"] == 1
     world.git("checkout", "-q", "-")
     own._not_before = float("-inf")  # as if it were half a minute later
@@ -649,7 +649,7 @@ def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, mo
     own, lock = promotions(world), world.vault / ".git/index.lock"
     world.app.desk.workspace("default").capture("another thing")
     lock.touch()
-    assert own.promote("c1")["commit"] == ""
+    assert promote(world, "c1")["commit"] == ""
     lock.unlink()
     commits = world.app.steward.commits
     planned = world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
@@ -675,7 +675,7 @@ def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, mo
 def test_a_promotion_that_was_undone_by_hand_holds_no_commit_up(world):
     world.git("checkout", "-q", "--detach")
     own, before = promotions(world), files(world)
-    own.promote("c1")
+    promote(world, "c1")
     world.git("stash", "-uq")
     world.git("checkout", "-q", "-")
     assert files(world) == before
@@ -700,7 +700,7 @@ def test_agents_see_that_what_they_related_to_is_gone(world):
         desk.memos.save(f"memo {name}", memo_id=name)
     desk.memo_graph.save("one", "two", "extends")
     assert len(desk.memo_graph.list().ties) == 1
-    promotions(world).promote("two", to="Secret folder")
+    promote(world, "two", to="Secret folder")
     assert desk.memo_graph.list().ties == ()
     with pytest.raises(NotFound):
         desk.get("two")

@@ -17,7 +17,7 @@ import pytest
 
 from index.errors import MemexError
 from syncd.note import properties, split
-from tests.world import World
+from tests.world import World, promote
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
@@ -90,7 +90,7 @@ def normal(found: dict[str, bytes]) -> dict[str, bytes]:
 
 def steps(world: World) -> dict[str, Callable[[], object]]:
     own = world.app.steward.promotions
-    return {"promote": lambda: own.promote("f1", to="Birds"), "unpromote": lambda: own.unpromote("f1")}
+    return {"promote": lambda: promote(world, "f1", to="Birds"), "unpromote": lambda: own.unpromote("f1")}
 
 
 @pytest.mark.parametrize("what", ["promote", "unpromote"])

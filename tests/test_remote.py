@@ -307,6 +307,42 @@ def test_an_empty_remote_is_told_with_the_command_that_begins_it(desk):
     assert desk.remote.sync() == Outcome()
 
 
+def beside(desk):
+    """A pull while another Git works in the vault: a merge that is about to fail."""
+    desk.here("gone.md", "to go\n")
+    run(desk.vault, "push", "-q")
+    desk.there("gone.md", None)
+    desk.there("n.md", "two\n")
+    desk.there("new.md", "new\n")
+    before, working = desk.head(), desk.state.parent / "git-merge"
+    shutil.copy(shutil.which("sleep"), working)
+    with subprocess.Popen([working, "60"], cwd=desk.vault) as process:
+        assert desk.remote.pull().files == 3
+        process.kill()
+    run(desk.vault, "read-tree", "-u", "--reset", before)
+    assert (desk.text("n.md"), run(desk.vault, "status", "--porcelain") != "") == ("one\n", True)
+
+
+def test_what_another_git_puts_back_when_it_fails_is_brought_again(desk):
+    beside(desk)
+    desk.remote.tick()
+    assert run(desk.vault, "status", "--porcelain") == ""
+    assert desk.files() == {"n.md": b"two\n", "new.md": b"new\n"}
+    run(desk.vault, "read-tree", "-u", "--reset", "HEAD~1")
+    desk.remote._beside = None  # as if it were a minute later: then it is what its owner wants
+    before = desk.files()
+    desk.remote.tick()
+    assert desk.files() == before != {"n.md": b"two\n", "new.md": b"new\n"}
+
+
+def test_what_a_person_has_done_meanwhile_is_not_taken_for_another_git_s_failure(desk):
+    beside(desk)
+    (desk.vault / "n.md").write_text("mine\n")
+    before = desk.files()
+    desk.remote.tick()
+    assert desk.files() == before
+
+
 def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk):
     desk.here("ours.md", "ours\n")
     desk.there("theirs.md", "theirs\n")

@@ -22,8 +22,10 @@ def quick(monkeypatch):
     monkeypatch.setattr(absence, "FINAL", 0.2)
 
 
-def replayed(folder, notes, commits, *, seed, hooks, every):
-    """The seconds of each commit; after each the index is what the files say, and `every` so many what is built anew."""
+def replayed(folder, notes, commits, *, seed, hooks, every, back=10):
+    """The seconds of each commit; after each the index is what the files say, and `every` so many what is built anew.
+
+    After `back` commits it goes back to one before, and forth again."""
     author = Author(folder / "author", notes, seed)
     live = Live(folder, author, hooks=hooks)
     seconds, before = [], []
@@ -32,7 +34,7 @@ def replayed(folder, notes, commits, *, seed, hooks, every):
             for number in range(1, commits + 1):
                 commit = author.step()
                 how = "checkout" if number % 3 == 0 else "merge"
-                if before and number % 10 == 0:  # back to where it was, and forth again
+                if before and number % back == 0:
                     *_, touched = live.goes(author.dice.choice(before[-15:]), "checkout")
                     true(live, touched, number)
                     how = "checkout"
@@ -50,7 +52,7 @@ def replayed(folder, notes, commits, *, seed, hooks, every):
 
 
 def test_the_index_follows_a_history_commit_by_commit(tmp_path, quick):
-    replayed(tmp_path, DEMO, 12, seed=6, hooks=True, every=100)
+    replayed(tmp_path, DEMO, 8, seed=6, hooks=True, every=100, back=4)
 
 
 def true(live, touched, number):

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 
 @pytest.fixture(autouse=True)
 def person(monkeypatch, tmp_path):
-    """Somebody whom Git knows, with settings of their own."""
+    """Somebody whom Git knows, with settings of their own: what is advised is run, and may write into them."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
     (tmp_path / "home").mkdir()
     for name, value in {
         "HOME": str(tmp_path / "home"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from dataclasses import replace
 
@@ -109,3 +110,36 @@ def test_a_node_that_can_get_no_ordinals_is_read_again_and_no_more(slow_to_adopt
     assert slow_to_adopt.run().added == 1
     assert slow_to_adopt.run().changes == 0
     assert file.read_text() == text
+
+
+class Unlisted(dict):
+    """A manifest of which single notes may be looked up, and which nobody may go through."""
+
+    def __iter__(self):
+        raise AssertionError
+
+    keys = values = items = copy = __iter__
+
+
+def test_a_look_at_a_note_goes_through_no_others_and_one_at_a_folder_finds_what_it_held(tmp_path):
+    world = World(tmp_path)
+    for path in ("A.md/B.md", "A.md/Deep/C.md", "A.md B.md", "D.md"):
+        world.write(path, path)
+    world.run()
+    index = world.app.shelf.slots["vault"].index
+    held = {"A.md/B.md", "A.md/Deep/C.md"}
+    assert [index.entries(under).keys() for under in (["A.md"], ["A.md/Deep"], ["D.md", "D.md/x"])] == [
+        held,
+        {"A.md/Deep/C.md"},
+        {"D.md"},
+    ]
+    shutil.rmtree(world.vault / "A.md")
+    world.write("A.md", "a file has taken the folder's name")
+    assert world.run(under=["A.md"]).removed == 2
+    assert index.entries(["A.md"]).keys() == {"A.md"} == index.entries(["A.md", "A.md/Deep"]).keys()
+    index.manifest = Unlisted(index.manifest)
+    world.write("D.md", "edited")
+    world.write("New.md", "new")
+    outcome = world.run(under=["A.md", "D.md", "New.md", "Gone.md"])
+    assert (outcome.modified, outcome.added, outcome.unchanged) == (1, 1, 1)
+    world.close()

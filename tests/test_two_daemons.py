@@ -1,384 +1,27 @@
-"""Two devices, each with a daemon, and a bare remote between them: agents capture, people edit, the network fails, daemons die.
-
-What must hold in the end: no text that was acknowledged or saved is lost, no file holds a conflict marker, both devices
-have equal files, and each index equals one that is made anew of them."""
+"""Two devices lose nothing and agree in the end, whatever is done on both, for a while or for as long as an hour's work."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import re
-import shlex
 import shutil
-import subprocess
 import sys
-import threading
-import time
-from pathlib import Path
 
 import pytest
 
-from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd import hooks, remote
-from syncd.adopt import adopt
-from syncd.app import App
-from syncd.config import ServerSettings, Settings, SyncSettings, VaultSettings
-from syncd.doors import LimitsSettings
-from syncd.duties import GitSettings
-from tests.fakes import fake_embedder
-from tests.swift import Daemon
-from tests.world import settings_of
+pytest.register_assert_rewrite("tests.two_devices")
+from tests.two_devices import Apart, Here, Story, hasten  # noqa: E402 - its assertions are to be told like a test's
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
-PROGRAM = "tests.test_two_daemons"
-TOKEN = re.compile(r"\bzq[0-9]+x\b")
-MARKER = re.compile(rb"^(<{7} |>{7} |={7}$|\|{7} )", re.MULTILINE)
-COMMAND = re.compile(r"`([^`]+)`")
-ROUNDS = 60
 
-
-def serve(vault, state):
-    """A daemon's own process: quick to adopt and commit, and to pull when the remote's bell rings."""
-    settings = Settings(
-        vault=VaultSettings(path=vault),
-        state=state,
-        server=ServerSettings(port=0),
-        sync=SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.3, listing_s=3600.0),
-        limits=LimitsSettings(rate=0),
-        git=GitSettings(quiet_s=0.2, pull_s=2.0, push=True, timeout_s=20.0),
-    )
-    remote.TICK_S = 0.5
-    remote.BACKOFF_S = 0.5, 2.0
-    adopt(settings, now=time.time_ns() // 1_000_000)
-    with App(settings, embedder=fake_embedder()) as app:
-        app.serve(lambda _: None)
-
-
-class Device:
-    """A clone, its daemon, and the person who sits there."""
-
-    def __init__(self, folder, dice, told):
-        self.folder, self.vault, self.state = folder, folder / "vault", folder / "state"
-        self.dice, self.told = dice, told
-        self.daemon = None
-        self.captures = {}  # id → path, of this device's agent
-
-    def start(self):
-        self.daemon = Daemon(self.folder, program=PROGRAM)
-
-    def kill(self):
-        self.daemon.kill()
-
-    @property
-    def up(self):
-        return self.daemon is not None and self.daemon.process.poll() is None
-
-    def git(self, *words, check=True):
-        """A command of the person's; another program's lock is waited for."""
-        return self.shell(shlex.join(["git", "-C", str(self.vault), "-c", "core.quotepath=off", *words]), check=check)
-
-    def shell(self, command, *, check=True):
-        for _ in range(100):
-            done = subprocess.run(["sh", "-c", command], cwd=self.folder, capture_output=True, text=True, check=False)
-            if ".lock': File exists" not in done.stderr and "cannot lock ref" not in done.stderr:
-                break
-            time.sleep(0.05)
-        assert not check or done.returncode == 0, (command, done.stdout, done.stderr)
-        return done.stdout
-
-    def notes(self, *, captures=False):
-        return sorted(
-            path
-            for path in self.vault.rglob("*.md")
-            if not any(part.startswith(".") for part in path.relative_to(self.vault).parts)
-            and path.is_file()
-            and (captures or "Captures" not in path.parts)
-        )
-
-    def files(self):
-        return {
-            str(path.relative_to(self.vault)): path.read_bytes()
-            for path in sorted(self.vault.rglob("*"))
-            if path.is_file() and ".git" not in path.parts
-        }
-
-
-class Story:
-    """What happens, in an order that a seed decides, and what must be there in the end."""
-
-    def __init__(self, folder, seed):
-        self.dice = random.Random(seed)
-        self.bare, self.away = folder / "remote.git", folder / "away.git"
-        self.number = 0
-        self.wanted = {}  # a word → where it was written
-        self.counts = {}
-        first = folder / "A" / "vault"
-        (first / "Captures/default").mkdir(parents=True)
-        (first / "Captures/default/.keep").write_text("")
-        (first / ".gitattributes").write_text("*.md text eol=lf\n")
-        for n in range(12):
-            (first / f"Note {n} ü.md").write_text(f"# Note {n}\n\n" + "".join(f"line {k}\n\n" for k in range(12)))
-        self.devices = [Device(folder / name, self.dice, self) for name in "AB"]
-        a, b = self.devices
-        a.git("init", "-q", "-b", "main")
-        a.git("add", "-A")
-        a.git("commit", "-qm", "begin")
-        a.shell(f"git clone -q --bare {a.vault} {self.bare}")
-        a.git("remote", "add", "origin", str(self.bare))
-        a.git("push", "-q", "-u", "origin", "main")
-        b.folder.mkdir()
-        b.shell(f"git clone -q {self.bare} {b.vault}")
-        for device in self.devices:
-            device.start()
-            hooks.install(self.bare / "hooks", hooks.REMOTE_HOOKS, device.state)
-
-    def word(self, where):
-        self.number += 1
-        word = f"zq{self.number}x"
-        self.wanted[word] = where
-        return word
-
-    def unwanted(self, text):
-        """A text that its own writer has taken away or replaced."""
-        for word in TOKEN.findall(text):
-            self.wanted.pop(word, None)
-
-    # What happens
-
-    def step(self):
-        device = self.dice.choice(self.devices)
-        work = self.dice.choices(*zip(*WORK, strict=True))[0]
-        self.counts[work.__name__] = self.counts.get(work.__name__, 0) + 1
-        work(self, device)
-
-    def capture(self, device):
-        if not device.up:
-            return
-        word = self.word("capture")
-        with self.lost(word, device):
-            told = device.daemon.ask("capture", content=f"{word} was thought of\n\nand more of it")
-            device.captures[told["id"]] = word
-
-    def update(self, device):
-        if not device.up or not device.captures:
-            return
-        id = self.dice.choice(sorted(device.captures))
-        was, word = device.captures[id], self.word("update")
-        try:
-            with self.lost(word, device):
-                device.daemon.ask("updatenote", id=id, text=f"{word} is what it says now")
-                self.wanted.pop(was, None)
-                device.captures[id] = word
-        except (Conflict, NotFound):  # a person has edited or deleted it
-            self.wanted.pop(word, None)
-
-    def forget(self, device):
-        if not device.up or not device.captures:
-            return
-        id = self.dice.choice(sorted(device.captures))
-        with contextlib.suppress(Conflict, NotFound), self.lost("", device):
-            record = device.daemon.ask("get", id=id)
-            text = (device.vault / record["path"]).read_text()
-            device.daemon.ask("delete", id=id)
-            self.unwanted(text)
-        del device.captures[id]
-
-    @contextlib.contextmanager
-    def lost(self, word, device):
-        """A call that a dying daemon never answered owes nothing."""
-        try:
-            yield
-        except (Unavailable, OSError):
-            assert not device.up
-            self.wanted.pop(word, None)
-
-    def edit(self, device):
-        path = self.dice.choice(device.notes(captures=self.dice.random() < 0.2))
-        lines = path.read_text().split("\n")
-        lines.insert(self.dice.randrange(len(lines) // 2, len(lines)), f"{self.word('edit')} by hand")
-        path.write_text("\n".join(lines))
-
-    def create(self, device):
-        folder = self.dice.choice(["", "Sub/", "Sub/Deeper/", "Captures/default/"])
-        path = device.vault / f"{folder}New {self.number} of {device.folder.name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{self.word('create')} was made by hand\n")
-
-    def rename(self, device):
-        path = self.dice.choice(device.notes())
-        target = path.with_name(f"{path.stem[:20]} moved {self.number}.md")
-        self.number += 1
-        path.rename(target)
-
-    def delete(self, device):
-        notes = device.notes()
-        if len(notes) > 6:
-            path = self.dice.choice(notes)
-            self.unwanted(path.read_text())
-            path.unlink()
-
-    def commit(self, device):
-        if device.git("ls-files", "--unmerged"):
-            return
-        device.git("add", "-A", check=False)
-        device.git("commit", "-qm", "by hand", check=False)
-
-    def sync(self, device):
-        if not device.up:
-            return
-        try:
-            device.daemon.ask("sync")
-        except Unavailable as error:
-            assert not device.up or not self.bare.exists() or "same moment" in error.message, error.message
-        except Conflict as error:
-            self.mended(device, error.message)
-
-    def mended(self, device, said):
-        """The person runs the command that they are told, and mends what Git names."""
-        self.counts["mended"] = self.counts.get("mended", 0) + 1
-        for _ in range(8):
-            if unmerged := set(filter(None, device.git("diff", "--name-only", "--diff-filter=U", "-z").split("\0"))):
-                for path in unmerged:
-                    resolve(device.vault / path)
-                    device.git("add", "-A", "--", path)
-            found = device.daemon.status("git") if device.up else {}
-            if found.get("state") in ("conflict", "mid-operation"):
-                said = found["advice"]
-            elif not said:
-                return
-            command = COMMAND.search(said)
-            assert command, said
-            with contextlib.suppress(AssertionError):
-                device.shell(f"GIT_EDITOR=true {command[1]}" if "&&" not in command[1] else command[1])
-            said = ""
-
-    def offline(self, _):
-        if self.bare.exists():
-            self.bare.rename(self.away)
-
-    def online(self, _):
-        if self.away.exists():
-            self.away.rename(self.bare)
-
-    def kill(self, device):
-        """The daemon dies, perhaps while it pulls or pushes, and is started again some time later."""
-        if not device.up:
-            return
-        if self.dice.random() < 0.7:
-            thread = threading.Thread(target=self.asked, args=(device,))
-            thread.start()
-            time.sleep(self.dice.uniform(0, 0.4))
-            device.kill()
-            thread.join()
-        else:
-            device.kill()
-
-    @staticmethod
-    def asked(device):
-        with contextlib.suppress(MemexError, OSError):
-            device.daemon.ask("sync")
-
-    def start(self, device):
-        if not device.up:
-            device.start()
-
-    # The end
-
-    def end(self):
-        self.online(None)
-        for device in self.devices:
-            self.start(device)
-        for _ in range(ROUNDS):
-            for device in self.devices:
-                device.daemon.settled()
-                self.commit(device)
-                self.sync(device)
-            if self.settled():
-                return
-            time.sleep(0.3)
-        raise AssertionError(
-            [(device.git("status", "--porcelain"), device.daemon.status("git")) for device in self.devices]
-        )
-
-    def settled(self):
-        a, b = self.devices
-        heads = {device.git("rev-parse", "HEAD") for device in self.devices}
-        clean = not any(device.git("status", "--porcelain") for device in self.devices)
-        calm = all(device.daemon.status("pending") == 0 for device in self.devices)
-        return len(heads) == 1 and clean and calm and a.files() == b.files()
-
-    def true(self, folder):
-        """Nothing is lost, nothing is marked, and the indexes are what the files say."""
-        a, b = self.devices
-        files = a.files()
-        assert files == b.files()
-        assert [path for path, raw in files.items() if MARKER.search(raw)] == []
-        held = set(TOKEN.findall(" ".join(raw.decode() for raw in files.values())))
-        history = set(TOKEN.findall(a.git("log", "--all", "-p", "-m") + b.git("log", "--all", "-p", "-m")))
-        assert {word: where for word, where in self.wanted.items() if word not in held | history} == {}
-        for device in self.devices:
-            device.daemon.stop()
-            own = dumped(device.vault, device.state, run=False)
-            again = dumped(device.vault, folder / f"again {device.folder.name}", run=True)
-            assert own == again
-        return len(set(self.wanted) - held)
-
-
-def dumped(vault, state, *, run):
-    """All that the indexes of a state folder hold; with `run`, once the vault was read."""
-    app = App(settings_of(vault, state), embedder=fake_embedder())
-    try:
-        if run:
-            app.sync.run(accept=True)
-        return {scope: slot.index.dump() for scope, slot in app.shelf.slots.items()}
-    finally:
-        app.close()
-
-
-def resolve(path):
-    """Keep what both have, but for one of two properties of the same name."""
-    if not path.is_file():
-        return
-    lines, seen, front = [], set(), False
-    for number, line in enumerate(path.read_text().split("\n")):
-        if MARKER.match(line.encode()):
-            continue
-        if line == "---":
-            front = number == 0 or (number <= 1 and not lines)
-        key = line.partition(":")[0] if front and ":" in line and not line.startswith(" ") else ""
-        if key and key in seen:
-            continue
-        seen.add(key)
-        lines.append(line)
-    path.write_text("\n".join(lines))
-
-
-WORK = [
-    (Story.capture, 14),
-    (Story.update, 6),
-    (Story.forget, 2),
-    (Story.edit, 14),
-    (Story.create, 6),
-    (Story.rename, 4),
-    (Story.delete, 2),
-    (Story.commit, 8),
-    (Story.sync, 12),
-    (Story.offline, 3),
-    (Story.online, 3),
-    (Story.kill, 4),
-    (Story.start, 6),
-]
-
-
-def told(tmp_path, monkeypatch, steps, seed):
+def told(tmp_path, monkeypatch, steps, seed, begin):
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     (tmp_path / "home" / ".gitconfig").write_text("[user]\nname = T\nemail = t@example.org\n[core]\neditor = true\n")
-    story = Story(tmp_path, seed)
+    story = Story(tmp_path, seed, begin)
     try:
         for _ in range(steps):
             story.step()
@@ -387,25 +30,18 @@ def told(tmp_path, monkeypatch, steps, seed):
     finally:
         sys.stderr.write(f"seed {seed}: {story.counts}, {len(story.wanted)} texts\n")
         for device in story.devices:
-            if device.up:
-                device.kill()
+            device.stop(kill=True)
     sys.stderr.write(f"{gone} texts are in the history alone\n")
 
 
 def test_two_devices_lose_nothing_and_come_to_the_same_files(tmp_path, monkeypatch):
-    told(tmp_path, monkeypatch, 45, random.randrange(1 << 30))
+    hasten(monkeypatch.setattr)
+    told(tmp_path, monkeypatch, 40, random.randrange(1 << 30), Here)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_an_hour_of_two_devices_loses_nothing_and_comes_to_the_same_files(tmp_path, monkeypatch):
-    told(
-        tmp_path,
-        monkeypatch,
-        int(os.environ.get("STEPS") or 600),
-        int(os.environ.get("SEED") or random.randrange(1 << 30)),
-    )
-
-
-if __name__ == "__main__":
-    serve(Path(sys.argv[1]), Path(sys.argv[2]))
+    """With daemons in processes of their own, which are killed."""
+    steps, seed = (int(os.environ.get(name) or 0) for name in ("STEPS", "SEED"))
+    told(tmp_path, monkeypatch, steps or 600, seed or random.randrange(1 << 30), Apart)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from index.embed import Embedder
+from index.errors import MemexError
 from syncd.app import App
 from syncd.config import Settings, SyncSettings, VaultSettings
 from syncd.control import ControlServer
@@ -98,6 +99,15 @@ class World:
             capture_output=True,
             text=True,
         ).stdout
+
+
+def promote(world: World, given: str, to: str | None = None) -> dict[str, Any]:
+    """Promote a capture, as `memex promote` does; raises what keeps it from that."""
+    own = world.app.steward.promotions
+    (done,) = own.carry([own.planned(world.app.steward.ground.capture(given), to=to)])
+    if isinstance(done, MemexError):
+        raise done
+    return done
 
 
 def until(true: Any, within: float = 30.0) -> None:

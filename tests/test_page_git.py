@@ -1,0 +1,83 @@
+"""The page of the status for a vault that is tied to a remote, drawn from a real one: what waits, what is in the way, what to do."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from index.errors import Conflict
+from syncd.duties import GitSettings
+from syncd.page import page
+from tests.test_undo import capture
+from tests.world import World
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+@pytest.fixture
+def world(tmp_path):
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(tmp_path / "bare")], check=True)
+    made = World(tmp_path, git=GitSettings(commit=True, pull_s=60.0))
+    made.git("init", "-q", "-b", "main")
+    made.git("config", "user.name", "Ann")
+    made.git("config", "user.email", "ann@example.org")
+    made.write("Note.md", "one\n")
+    made.git("add", "-A")
+    made.git("commit", "-qm", "first")
+    made.git("remote", "add", "origin", str(tmp_path / "bare"))
+    made.git("push", "-qu", "origin", "main")
+    made.run()
+    yield made
+    made.close()
+
+
+def drawn(world):
+    told = world.app.operations["status"]({}, lambda _: None)
+    return page(told, at=time.time_ns() // 1_000_000, width=100)
+
+
+def line(drawn, label):
+    """What stands behind a label, its further lines with it."""
+    found = re.search(rf"^{label} +(.*(?:\n +.*)*)", drawn, re.MULTILINE)
+    return " ".join(found[1].split()) if found else ""
+
+
+def test_git_is_told_with_what_waits_and_a_conflict_with_its_way_out(world, tmp_path):
+    world.app.sync.ready.set()
+    assert line(drawn(world), "git").startswith("ok on main at ")
+    capture(world, "# One\n\ntext")
+    capture(world, "# Two\n\nother")
+    assert "2 files to commit" in line(drawn(world), "git")
+    world.app.steward.commits.flush()
+    assert "to commit" not in drawn(world)
+
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(tmp_path / "bare"), str(other)], check=True)
+    (other / "Note.md").write_text("theirs\n")
+    who = ["-c", "user.name=B", "-c", "user.email=b@example.org"]
+    subprocess.run(["git", "-C", str(other), *who, "commit", "-qam", "theirs"], check=True)
+    subprocess.run(["git", "-C", str(other), "push", "-q"], check=True)
+    world.write("Note.md", "mine\n")
+    world.git("commit", "-qam", "mine")
+    with pytest.raises(Conflict):
+        world.app.operations["sync"]({}, lambda _: None)
+    told = drawn(world)
+    assert told.splitlines()[0].startswith("▲")
+    assert "diverged" in line(told, "git")
+    assert "git " in line(told, "git").partition("diverged")[2], "the command that resolves it"
+    assert (world.vault / "Note.md").read_text() == "mine\n"
+
+
+def test_what_consolidation_proposes_is_told_with_where_it_lies(world):
+    assert not line(drawn(world), "reports")
+    world.app.sync.ready.set()
+    text = "The pump at station 4 has a flow of 20 litres a minute and runs day and night without a pause."
+    capture(world, f"# Pump\n\n{text}")
+    capture(world, f"# Pump again\n\n{text}")
+    world.app.operations["consolidate"]({}, lambda _: None)
+    said = line(drawn(world), "reports")
+    assert re.search(r"consolidation ran \d+ s ago, 1 proposal waits in Captures/Reports/.* Consolidation\.md", said)
