@@ -110,9 +110,8 @@ def forward(repo: Repo, state: Path, step: Step) -> None:
         journal.unlink(missing_ok=True)
         return
     begun = not any(word in done.said for word in _REFUSED)  # the disk is full, say
-    if begun or (
-        "Aborting" in done.said and _arrived(survey(repo, step.changes))
-    ):  # Syncthing has brought the same, say
+    # else another tool may have brought the same files already, Syncthing say
+    if begun or ("Aborting" in done.said and _arrived(survey(repo, step.changes))):
         finish(repo, state)
         if repo.head() == step.new:
             return
