@@ -24,6 +24,8 @@ SAMPLED: Final = 24  # runs of a text that are kept at least, if it has so many
 EVERY: Final = 8  # and one of so many beyond
 CROWD: Final = 24  # texts from which on a run is a form that people fill in, and brings nobody together
 RARE: Final = 12  # texts that a word may bring together
+KNOWN: Final = 24  # texts that may have a word before it tells less of what a text is about
+FORM: Final = 4  # texts that have a run from which on it belongs to a form
 PAIRS: Final = 2_000_000  # that are brought together by one kind of evidence; rarer words count first
 
 Words: TypeAlias = NDArray[np.uint32]
@@ -117,6 +119,38 @@ def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
     worth = 1 / np.log2(np.maximum(2, np.arange(RARE + 1)))
     pairs, weights = _together(values, owners, RARE, worth.astype(np.float32))
     return np.asarray(pairs[weights >= least])
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """How many texts have each word and each sampled run, of all that are looked at."""
+
+    words: tuple[Words, NDArray[np.int64]]  # in order, and the count of each
+    runs: tuple[Runs, NDArray[np.int64]]
+
+    def telling(self, word: str) -> float:
+        """1 for a word that few texts have, less for one that many have."""
+        counts = [_count(self.words, np.uint32(zlib.crc32(piece.encode("utf-8", "replace")))) for piece in pieces(word)]
+        return min(1.0, (KNOWN / max(1, min(counts, default=1))) ** 0.5)
+
+    def form(self, one: str, other: str) -> bool:
+        """Whether most of the runs that two texts share are in several more: a form, of which each says something else."""
+        shared = np.intersect1d(sketch(one).runs, sketch(other).runs)
+        often = sum(_count(self.runs, run) >= FORM for run in shared)
+        return bool(len(shared)) and often >= len(shared) / 2
+
+
+def common(sketches: Sequence[Sketch]) -> Common:
+    """Counts what texts have in common."""
+    words = np.concatenate([np.empty(0, np.uint32), *(one.words for one in sketches)])
+    runs = np.concatenate([np.empty(0, np.uint64), *(one.runs for one in sketches)])
+    return Common(np.unique(words, return_counts=True), np.unique(runs, return_counts=True))
+
+
+def _count(counted: tuple[Words | Runs, NDArray[np.int64]], value: np.uint32 | np.uint64) -> int:
+    values, counts = counted
+    at = int(np.searchsorted(values, value))
+    return int(counts[at]) if at < len(values) and values[at] == value else 0
 
 
 def overlap(sketches: Sequence[Sketch], pairs: Pairs) -> NDArray[np.float32]:

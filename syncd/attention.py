@@ -8,6 +8,7 @@ changes no finding about them; a note is found to be one thing to another, not t
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +17,9 @@ from typing import Final, TypeAlias
 from index import similar, sketch
 from index.model import Noted
 from index.similar import Neighbours
-from index.sketch import Pairs, Sketch
+from index.sketch import Common, Pairs, Sketch
 from syncd.claims import Claims
-from syncd.contrary import Against, Said, contrary
+from syncd.contrary import Against, Said, Telling, contrary, titles
 from syncd.findings import Finding, Kind, Quote, key_of
 from syncd.secrets import redacted
 from syncd.synonyms import synonyms
@@ -71,12 +72,13 @@ def compared(
     texts: Texts,
     places: Mapping[str, int],
     *,
+    common: Common,
     go_on: GoOn = lambda: None,
     looked_at: int = LOOKED_AT,
 ) -> Compared:
-    """What the sentences of these pairs say of each other. `captures`: in order of their ids."""
+    """What the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
-    read = Read(captures, texts, Claims(places))
+    read = Read(captures, texts, Claims(places), functools.cache(common.telling))
     copies: list[tuple[int, int, Twin]] = []
     against: list[tuple[int, int, tuple[Against, ...]]] = []
     for start in range(0, len(looked), BATCH):
@@ -88,11 +90,16 @@ def compared(
             one, other = read.said.get(older), read.said.get(newer)
             if one is None or other is None:
                 continue
-            if sentences := contrary(one[1], other[1]):
-                if _later(captures[older], captures[newer]):
-                    against.append((older, newer, sentences))
-            elif found := twin(one, other):
-                copies.append((older, newer, found))
+            sentences = contrary(one[1], other[1])
+            copy = None if sentences else twin(one, other)
+            if not sentences and not copy:
+                continue
+            if titles(one[1], other[1]) == "loose" and common.form(one[0], other[0]):
+                continue  # a form that was filled in for two things
+            if copy:
+                copies.append((older, newer, copy))
+            elif _later(captures[older], captures[newer]):
+                against.append((older, newer, sentences))
     duplicates, near = _copies(workspace, captures, copies)
     return Compared(duplicates, near, _superseded(workspace, captures, against), max(0, len(pairs) - looked_at))
 
@@ -104,6 +111,7 @@ class Read:
     captures: Sequence[Noted]
     texts: Texts
     claims: Claims
+    telling: Telling
     said: dict[int, tuple[str, Said]] = field(default_factory=dict)
 
     def ahead(self, numbers: Collection[int]) -> None:
@@ -111,7 +119,7 @@ class Read:
         if len(self.said) > HELD:
             self.said = {n: said for n, said in self.said.items() if n in numbers}
         for n, text in sorted(self.texts(sorted(set(numbers) - self.said.keys())).items()):
-            self.said[n] = (text, Said.of(*self.claims.of(self.captures[n].title, text)))
+            self.said[n] = (text, Said.of(*self.claims.of(self.captures[n].title, text), self.telling))
 
 
 def _in_order(a: int, b: int, captures: Sequence[Noted]) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from index.tags import bare
 from index.tokens import PIECE, Token, Tongue, tokens, tongue
 from syncd.cues import (
     CHANGE,
+    COUNTED_PARTS,
     ENGLISH,
     INSTEAD,
     KANJI_DIGITS,
@@ -29,15 +30,18 @@ from syncd.cues import (
     ONCE,
     OPPOSITES,
     OVER,
+    PARTS,
     SIDES,
+    SINCE,
     WEEKDAYS,
 )
 
-ValueKind: TypeAlias = Literal["date", "time", "day", "number", "code", "state", "side"]
+ValueKind: TypeAlias = Literal["date", "time", "day", "number", "code", "part", "state", "side"]
 
 MOST: Final = 60  # claims of a text that are looked at
 LONGEST: Final = 400  # characters of one
 READ: Final = 12_000  # of a text
+IDENTIFIES: Final = 8  # digits of a number that counts nothing: it says which of many is meant
 DENIED: Final = 40  # characters behind a "not" that it is about
 
 
@@ -72,20 +76,34 @@ _VALUE: Final = re.compile(
     |(?P<month>(?<!\w)(?:{_MONTH})(?!\w))
     |(?P<cjk>(?:\d{{4}}年)?\d{{1,2}}月(?:\d{{1,2}}[日号])?|\d{{1,2}}월(?:\s?\d{{1,2}}일)?)
     |(?P<dotted>(?<![\d.])\d{{1,2}}[./]\d{{1,2}}[./](?:\d{{4}}|\d\d)(?![\d.]))
+    |(?P<ordinal>第[一二三四五六七八九十百千\d]+[条條页頁章节節巻卷話话回集題题課课季次届]?)
     |(?P<day>(?<!\w)(?:{_DAY})(?!\w)|(?:[每毎]?周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일)
     |(?P<time>(?<![\d:])\d{{1,2}}:\d\d(?::\d\d)?(?![\d:])(?:\s?[ap]m\b)?|(?<![\w.])\d{{1,2}}\s?(?:[ap]m|Uhr|o'clock)\b|[\d一二三四五六七八九十]{{1,3}}[時点시](?:半|\d{{1,2}}分)?)
     |(?P<phone>(?<![\w.,])\+?\d{{2,5}}[ /-]\d{{3,}}(?:[ -]\d{{2,}})+(?!\w)|\b\d{{3}}-\d{{4}}\b)
-    |(?P<number>(?<![A-Za-zÀ-ɏ\d._])[-−]?[$€£¥]?\d+(?:[.,'’ ]\d{{3}}(?!\d))*(?:[.,/:x×]\d+)*(?:[万億千百]\d*)*)(?P<unit>\s?(?:%|‰|°\s?[CFK]?|[€$£¥]|[µμ]\w{{1,3}}|\w+(?:/\w+)?)?)
-    |(?<=\w\s)(?P<letter>(?-i:[A-HJ-Z])(?![\w'’.+#]))
+    |(?P<number>(?<![A-Za-zÀ-ɏ\d._])[-−]?[$€£¥]?\d+(?:[.,'’ ]\d{{3}}(?!\d))*(?:[.,/:x×]\d+)*(?:[万億千百]\d*)*)(?P<unit>\s?(?:%|‰|°\s?[CFK]?|[€$£¥]|[µμ]\w{{1,3}}|[\u3041-\u30ff\u3400-\u9fff]{{1,2}}|[^\W\u3041-\u30ff\u3400-\u9fff]+(?:/\w+)?)?)
+    |(?<=\w\s)(?P<letter>(?-i:[A-HJ-Z])(?![A-Za-zÀ-ɏ\d_'’.+#]))
     |(?P<worded>(?<!\w)(?:{_WORDED})(?!\w))""",
     re.IGNORECASE | re.VERBOSE,
 )  # fmt: skip
 _CLAUSE: Final = re.compile(r"[;；]\s*")
-_WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+WIDE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_UNIT: Final = re.compile(r".[^\u3041-\u309f]?")  # what stands behind a figure in scripts without blanks, but for grammar
 _ROW: Final = re.compile(r"^\s*\|(?!\s*:?-+).*\|\s*$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^[ ]{0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _BLOCK: Final = re.compile(r"^\s*(?:`{3,}|~{3,}).*?(?:^\s*(?:`{3,}|~{3,})\s*$|\Z)", re.MULTILINE | re.DOTALL)
+# Behind these, a release tells since when or where something is so, and not which one is in use.
+_OCCASION: Final = re.compile(
+    r"(?<!\w)(?:in|since|from|with|as of|before|after|until|ab|seit|vor|mit|dans|depuis|avec|desde|en|con|da|dal|vanaf|sinds|met)\s+"
+    r"(?:all\s+|some\s+)?(?:[^\W\d_][\w-]*\s+){0,2}v?$",
+    re.IGNORECASE,
+)
+_RELEASE: Final = _set("version versions release releases build v ver firmware update")
+_LED: Final = re.compile(r"\W*(?:on|in|am|im|le|el|em|il|op|at|since)?\s*", re.IGNORECASE)  # before a date that an entry begins with
+_CALLED: Final = re.compile(r"\w\($")  # what a function is given is no figure of the text's
 _MIXED: Final = re.compile(r"(?=.*\d)(?=.*[^\W\d_]).{2,}")
+
+
+_DATED: Final = frozenset({"iso", "dmy", "mdy", "my", "cjk", "dotted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +131,7 @@ class Claim:
     over: bool  # or that something is at its end
     once: bool  # or what happened on one occasion
     new: bool  # or it calls something new
+    entry: bool = False  # it begins with a date, as an entry of a log does
     shown: Mapping[str, str] = field(default_factory=dict)  # stem → as it is written
 
     @property
@@ -142,6 +161,7 @@ class Claims:
         shown: dict[str, str] = {}
         values: list[Value] = []
         at, last = 0, ("", False)  # the word before, and whether it has a capital
+        entry = False
         for found in _VALUE.finditer(text):
             last = self._read(text[at : found.start()], spoke, words, shown, values) or last
             gap = text[at : found.start()]
@@ -151,6 +171,7 @@ class Claims:
                 else ("", False)
             )
             end = _valued(found, near, words, values)
+            entry = entry or (found.lastgroup in _DATED and bool(_LED.fullmatch(text[: found.start()])))
             at = end
             if end < found.end() or found["unit"]:
                 last = ("", False)
@@ -167,9 +188,11 @@ class Claims:
         for number, (one, other) in enumerate(SIDES):
             if bool(lower & one) != bool(lower & other):
                 values.append(Value("side", str(number), "0" if lower & one else "1", True))
+        once = bool(ONCE.count(text, own))
+        changed = bool(CHANGE.count(text, own)) or (not once and bool(SINCE.count(text, own)))
         return Claim(
-            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), bool(CHANGE.count(text, own)), bool(INSTEAD.count(text, own)),
-            bool(OVER.count(text, own)), bool(ONCE.count(text, own)), bool(NEW.count(text, own)), shown,
+            text, words, tuple(dict.fromkeys(values)), len(nots) % 2 == 1, _denied(text, nots, words, shown), changed, bool(INSTEAD.count(text, own)),
+            bool(OVER.count(text, own)), once, bool(NEW.count(text, own)), entry, shown,
         )  # fmt: skip
 
     def _read(
@@ -179,7 +202,7 @@ class Claims:
         last = None
         for piece in PIECE.findall(text):
             last = (piece.lower(), piece[:1].isupper())
-            if _MIXED.fullmatch(piece) and not _WIDE.search(piece):
+            if _MIXED.fullmatch(piece) and not WIDE.search(piece):
                 shape = re.sub(r"\d+", "#", bare(piece))
                 values.append(Value("code", shape, bare(piece), True, len(words)))
                 continue
@@ -218,7 +241,7 @@ def _denied(
 
 
 def _states(text: str) -> Iterator[str]:
-    if _WIDE.search(text):
+    if WIDE.search(text):
         for one, other in OPPOSITES:
             yield from (word for word in one | other if not word.isascii() and word in text)
 
@@ -236,6 +259,8 @@ def _valued(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
                 values.append(Value("date", "", _date(text), before=count))
             else:
                 return found.start() + 1 if len(found[0]) == 1 else found.end()
+        case "ordinal":
+            values.append(Value("part", f"第 {text[-1] if text[-1] in COUNTED_PARTS else ''}", text, True, count))
         case "day":
             number = WEEKDAYS.get(found[0].lower()) or _weekday(found[0])
             values.append(Value("day", "", str(number), before=count))
@@ -271,13 +296,20 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
     number = number.strip("$€£¥")
     if money or not unit or not unit[0].isalpha():
         behind, end = _unit(money or unit), found.end() if unit else found.end("number")
-    elif _WIDE.match(unit):
-        behind, end = unit[:2], found.end("number")
+    elif WIDE.match(unit):
+        behind, end = _UNIT.match(unit)[0], found.end("number")  # type: ignore[index]
     elif found["unit"][:1].isspace() and not _counts(unit):
         behind, end = "", found.end("number")
     else:
         behind, end = _unit(unit), found.end()
     stands = bool(word) and word not in _LOOSE
+    if word in PARTS or unit[:1] in COUNTED_PARTS or (not behind and len(number) >= IDENTIFIES and number.isdigit()):
+        values.append(Value("part", f"{stem(bare(word or unit))} #", number, True, len(words)))
+        return end
+    if not behind and _CALLED.search(found.string[: found.start()]):
+        return end
+    if not behind and ("." in number or word in _RELEASE) and _OCCASION.search(found.string[: found.start()]):
+        return end
     whole = number.lstrip("-").replace(".", "", 2).isdigit()
     if (
         stands
@@ -287,7 +319,7 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
         values.append(Value("number", f"{stem(bare(word))} #", number, True, max(0, len(words) - 1)))
         return found.end("number")
     if not behind and re.fullmatch(r"(?:19|20)\d\d", number):
-        values.append(Value("date", "", number, before=len(words)))
+        values.append(Value("date", "", f"0-0 {number}", before=len(words)))
     else:
         values.append(Value("number", behind or f"{next(reversed(words), '')} =", number, before=len(words)))
     return end

@@ -82,8 +82,10 @@ def found(
     neighbours = similar.nearest(matrix, similar.MUTUAL, min(part.near, attention.NEAR))
     go_on()
     pairs = attention.likely(made, rows, neighbours, go_on)
+    common = sketches.common(made)
     del made
-    compared = attention.compared(workspace, captures, pairs, texts, places(), go_on=go_on)
+    compared = attention.compared(workspace, captures, pairs, texts, places(), common=common, go_on=go_on)
+    del common
     go_on()
     clusters, clustered = groups(captures, part, neighbours, texts, places(), limit=limit)
     unused = attention.unused(

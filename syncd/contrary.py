@@ -10,24 +10,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-from syncd.claims import Claim, Value
-from syncd.cues import MOMENT
+from syncd.claims import WIDE, Claim, Value
+from syncd.cues import FROM, MOMENT
 
 ALIKE: Final = 0.6  # of the words of the claim with fewer the other has, by what they say
 SUPPORT: Final = 1.3  # what the words say at least that both have
+LOOSELY: Final = 1.2  # of that where the titles may be about two things, and the newer note tells of a change
+SURE: Final = 0.75  # of that where the newer note tells of a change, and one claim holds all of the other
+WHOLE: Final = 0.95
 PARALLEL: Final = 0.2  # of what both say, each may say else
 CHANGED: Final = 0.85  # the same where the newer one tells that something changed
 NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
 MANY: Final = 150  # pairs of claims of two notes from which on chance brings some together
 LOOSE: Final = 0.5  # what each title says that the other note does not, from which on they may be about two things
+MUTUAL: Final = 0.6  # of what two claims say together both say, unless the newer one tells that something changed
 TOLD: Final = 0.4  # of what the newer claim says the older note says, where a name is another
 CODE: Final = 0.7  # what a name made of letters and figures says
 ANCHOR: Final = 1.0  # what an equal sentence in both says of their being about one thing
 SHOWN: Final = 3  # pairs of sentences
+
+Differing: TypeAlias = tuple[list[Value], list[Value]]  # values of a kind, of each of two claims
+Telling: TypeAlias = Callable[[str], float]  # 1 for a word that few notes have, less for one that many have
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +47,18 @@ class Said:
     named: bool  # its title is more than the beginning of its text
 
     @classmethod
-    def of(cls, title: Claim, claims: tuple[Claim, ...]) -> Said:
-        """A note with this title and these claims."""
+    def of(cls, title: Claim, claims: tuple[Claim, ...], telling: Telling = lambda _: 1.0) -> Said:
+        """A note with this title and these claims. `telling`: how much a word, as it is written, tells in this workspace."""
         counts = Counter(word for claim in claims for word in claim.words)
+        told = {word: telling(shown) for claim in (title, *claims) for word, shown in claim.shown.items()}
         said = tuple(
-            replace(claim, words={word: worth * min(1.0, 2 / counts[word]) for word, worth in claim.words.items()})
+            replace(
+                claim,
+                words={word: worth * min(1.0, 2 / counts[word]) * told[word] for word, worth in claim.words.items()},
+            )
             for claim in claims
         )
+        title = replace(title, words={word: worth * told[word] for word, worth in title.words.items()})
         first = claims[0].text if claims else ""
         words = frozenset(title.words) | counts.keys()
         return cls(title, said, words, not _plain(first).startswith(_plain(title.text)))
@@ -115,18 +127,26 @@ def _rivalled(one: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
 
 def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
     """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
-    if not older.named or not newer.named:
-        return ""
     one, other = older.title, newer.title
+    named = older.named and newer.named
+    brief = all(said.claims and 2 * len(said.title.text) <= len(said.claims[0].text) for said in (older, newer))
+    if not named and not brief:
+        return ""
     for value in one.values:
         for its in other.values:
             if (
-                (value.kind, value.sign) == (its.kind, its.sign)
+                (named or value.names)
+                and (value.kind, value.sign) == (its.kind, its.sign)
                 and value.value != its.value
                 and value not in other.values
             ):
                 return "apart"
-    moments = [{found[0].lower() for found in MOMENT.finditer(title.text)} for title in (one, other)]
+    if not named:
+        return ""
+    moments = [
+        {found[0].lower() for found in MOMENT.finditer(FROM.sub("", title.text)) if found[0] not in ("may", "march")}
+        for title in (one, other)
+    ]
     if moments[0] != moments[1] and (all(moments) or not other.changed):
         return "apart"
     own = sum(worth for word, worth in one.words.items() if word not in newer.words)
@@ -154,27 +174,30 @@ def _against(
     told = both + sum(worth for word, worth in named.items() if word not in shared)
     support = told + ANCHOR * anchored
     changed = other.changed or newer.title.changed or (newer.title.new and not older.title.new)
-    if support < SUPPORT or not shared or (one.once and other.once and not other.changed):
-        return None
-    if loose and not (anchored or (changed and both >= 2 * SUPPORT * 0.7)):
-        return None
     alike = both / max(both, min(one.weight, other.weight))
+    agreed = anchored or _agreed(one, other, older, newer)
+    least = SUPPORT * (SURE if changed and agreed and alike >= WHOLE else 1.0)
+    if support < least or not shared or (one.once and other.once and not other.changed):
+        return None
+    if loose and not (anchored or (changed and both >= LOOSELY * SUPPORT)):
+        return None
     own = _own(one, other, newer.words)
     its_own = _own(other, one, older.words)
+    special = (own.keys() & older.title.words.keys()) | (its_own.keys() & newer.title.words.keys())
     parallel = min(sum(own.values()), sum(its_own.values())) / both
     many = len(older.claims) * len(newer.claims) > MANY
-    agreed = anchored or _agreed(one, other, older, newer)
     bearing = parallel <= (CHANGED if changed and not many else PARALLEL)
     differing = _differing(one, other)
-    difference = _conflict(differing, shared, changed=changed)
+    difference = _conflict(one, other, differing, shared, changed=changed)
     if differing and not difference:
         return None  # two of a kind, or two moments
     if alike < ALIKE or (many and not agreed):
         difference = None
-    if not (difference and bearing):
+    whole = 2 * both >= MUTUAL * (one.weight + other.weight)
+    if not (difference and bearing and (changed or (whole and not special))):
         if many or not agreed:
             return None
-        difference = _turned(one, other, both, alike, bearing=bearing, differing=bool(differing)) or (
+        difference = _turned(one, other, both, alike, bearing=bearing and whole, differing=bool(differing)) or (
             _renamed((one, other), shared, own, its_own, both)
             if changed and not differing and told >= max(SUPPORT, TOLD * other.weight)
             else None
@@ -202,7 +225,7 @@ def _own(one: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
     }
 
 
-def _differing(one: Claim, other: Claim) -> list[tuple[Value, Value]]:
+def _differing(one: Claim, other: Claim) -> list[Differing]:
     """The values of both that can be compared and are not the same."""
     found = []
     kinds = dict.fromkeys((value.kind, value.sign) for value in one.values)
@@ -212,7 +235,7 @@ def _differing(one: Claim, other: Claim) -> list[tuple[Value, Value]]:
         left = [value for value in ours if not any(_equal(value, its) for its in theirs)]
         right = [its for its in theirs if not any(_equal(value, its) for value in ours)]
         if left and right:
-            found.append((left[0], right[0]))
+            found.append((left, right))
     return found
 
 
@@ -220,28 +243,31 @@ def _equal(one: Value, other: Value) -> bool:
     if one.kind == "date":  # a year or a day that one of them leaves out
         (a, _, year), (b, _, its_year) = one.value.partition(" "), other.value.partition(" ")
         (month, _, day), (its_month, _, its_day) = a.partition("-"), b.partition("-")
-        same = month == its_month and (day == its_day or "0" in (day, its_day))
+        same = (month == its_month or "0" in (month, its_month)) and (day == its_day or "0" in (day, its_day))
         return same and (year == its_year or not year or not its_year)
     return one.value == other.value
 
 
 def _conflict(
-    differing: list[tuple[Value, Value]], shared: Mapping[str, float], *, changed: bool
+    one: Claim, other: Claim, differing: list[Differing], shared: Mapping[str, float], *, changed: bool
 ) -> tuple[str, str] | None:
     """What differs, if it is all about one thing."""
     if not differing:
         return None
-    names = [pair for pair in differing if pair[0].names]
-    if any(pair[0].kind == "side" for pair in differing):
+    first = [(ours[0], theirs[0]) for ours, theirs in differing]
+    names = [pair for pair in first if pair[0].names]
+    kinds = {value.kind for value, _ in first}
+    if kinds & {"side", "part"} or (not changed and any(len(ours) != len(theirs) for ours, theirs in differing)):
         return None
+    if "date" in kinds and (one.entry or other.entry):
+        return None  # something else happened on another day
     if names and (len(differing) > 1 or not (names[0][0].before and names[0][1].before)):
         return None
     if names and names[0][0].before <= 1 and len(shared) < 2:
         return None
-    kinds = {pair[0].kind for pair in differing}
     if kinds & {"date", "day"} and kinds - {"date", "day", "time"} and not changed:
         return None  # two moments, each with its figures
-    before, after = differing[0]
+    before, after = first[0]
     return _written(before), _written(after)
 
 
@@ -252,11 +278,12 @@ def _turned(
     if differing or both < 0.6 * SUPPORT:
         return None
     denies, denied = (one, other) if one.negated else (other, one)
-    if one.negated != other.negated and alike >= 0.75 and bearing and denies.denied & denied.words.keys():
+    sure = not WIDE.search(one.text + other.text) or other.changed  # there a syllable is not always a "not"
+    if one.negated != other.negated and not (one.instead or other.instead) and alike >= 0.75 and sure and bearing and denies.denied & denied.words.keys():
         return ("not", "so") if one.negated else ("so", "not so")
     if other.over and not one.over and both >= ALIKE * other.weight:
         return ("so", "over")
-    if other.instead and not one.instead and both >= max(SUPPORT, 0.8 * one.weight):
+    if other.instead and not one.instead and not one.negated and both >= max(SUPPORT, 0.8 * one.weight):
         return ("so", "something else instead")
     return None
 

@@ -40,20 +40,24 @@ def _either(text: str) -> str:
 
 # What was said before is not so any more.
 CHANGE: Final = Cues(
-    en="""now no_longer anymore any_more instead moved moves switched changed changes replaced replaces replacing since as_of from_now_on updated
+    en="""now no_longer anymore any_more instead moved moves switched changed changes replaced replaces replacing as_of from_now_on updated
     update corrected correction deprecated obsolete renamed raised lowered reduced increased postponed rescheduled after_all
     upgraded migrated moving settled after_the_move previously formerly used_to retired superseded revised simplified dropped""",
-    de="""jetzt nun nicht_mehr statt stattdessen anstatt seit ab_sofort künftig geändert verschoben umgezogen gesenkt erhöht ersetzt abgelöst
+    de="""jetzt nun nicht_mehr statt stattdessen anstatt ab_sofort künftig geändert verschoben umgezogen gesenkt erhöht ersetzt abgelöst
     veraltet neu_eingestellt korrigiert umgestellt""",
-    fr="désormais maintenant ne_plus au_lieu_de remplacé remplacée à_partir_de reporté reportée depuis modifié modifiée déplacé déplacée",
-    es="ahora ya_no en_vez_de en_lugar_de desde cambiado cambiada aplazada aplazado a_partir_de reemplazado reemplazada",
-    pt="agora já_não em_vez_de adiada adiado a_partir_de alterado alterada mudou desde",
+    fr="désormais maintenant ne_plus au_lieu_de remplacé remplacée à_partir_de reporté reportée modifié modifiée déplacé déplacée",
+    es="ahora ya_no en_vez_de en_lugar_de cambiado cambiada aplazada aplazado a_partir_de reemplazado reemplazada",
+    pt="agora já_não em_vez_de adiada adiado a_partir_de alterado alterada mudou",
     it="ora adesso invece_di rimandata rimandato spostata spostato a_partire_da cambiato cambiata",
-    nl="nu niet_meer in_plaats_van verplaatst gewijzigd voortaan sinds",
+    nl="nu niet_meer in_plaats_van verplaatst gewijzigd voortaan",
     any="""теперь больше_не вместо перенесён перенесен перенесена изменён изменен заменён teraz już_nie zamiast przeniesiony zmieniono
     이제 더_이상 대신 변경 변경되었다""",
-    wide="変更 今後 ではなく 代わり 廃止 移行 延期 になった になる 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
+    wide="変更 今後 代わり 廃止 移行 延期 改めた 改为 改成 不再 现在 調整 调整 取代 代替 变更 变成",
 )
+# The same, where nothing is told of one occasion: "since" may as well give a reason for what happened.
+SINCE: Final = Cues(
+    en="since", de="seit", fr="depuis", es="desde", pt="desde", nl="sinds", any="", wide="以来 自从 부터"
+)  # fmt: skip
 # In a title: what the note tells is the later one.
 NEW: Final = Cues(
     en="new", de="neu neue neuer neues neuen", fr="nouveau nouvelle nouveaux nouvelles", es="nuevo nueva nuevos nuevas", pt="novo nova novos novas",
@@ -64,7 +68,7 @@ INSTEAD: Final = Cues(
     en="instead instead_of no_longer not_any_more replaced replaces replacing rather_than",
     de="statt stattdessen anstatt anstelle nicht_mehr ersetzt", fr="au_lieu_de remplacé remplace", es="en_vez_de en_lugar_de ya_no reemplaza",
     pt="em_vez_de já_não substitui", it="invece_di al_posto_di non_più", nl="in_plaats_van niet_meer vervangt",
-    any="вместо больше_не zamiast już_nie 대신 더_이상", wide="ではなく 代わり 不再 取代 代替",
+    any="вместо больше_не zamiast już_nie 대신 더_이상", wide="代わり 不再 取代 代替",
 )  # fmt: skip
 # It is over: what was said of it can't be relied on.
 OVER: Final = Cues(
@@ -73,19 +77,20 @@ OVER: Final = Cues(
     es="cancelado cancelada obsoleto obsoleta suprimido suprimida", pt="cancelado cancelada obsoleto obsoleta", it="annullato annullata abolito abolita",
     nl="vervallen afgeschaft", any="отменён отменен устарел", wide="廃止 非推奨 中止 取消 废弃 停用 不再 作废 폐지 중단",
 )  # fmt: skip
+# "Without" is none of these: what is without a net is not connected, and both say the same.
 NOT: Final = Cues(
-    en="not no never cannot can't won't doesn't don't isn't aren't wasn't didn't shouldn't mustn't nobody nothing none without",
-    de="nicht kein keine keinen keiner keinem nie niemals nichts ohne", fr="pas jamais rien aucun aucune sans", es="no nunca tampoco nada sin ninguno ninguna",
-    pt="não nunca nada nem sem", it="non mai niente nessun nessuna senza", nl="niet geen nooit niets zonder",
-    any="не нет никогда без nigdy nie bez 않는다 않다 않고 없다 아니다", wide="ません ない なかった 不是 没有 不支持 不能 不会 不再 不可 无法 未",
+    en="not no never cannot can't won't doesn't don't isn't aren't wasn't didn't shouldn't mustn't nobody nothing none",
+    de="nicht kein keine keinen keiner keinem nie niemals nichts", fr="pas jamais rien aucun aucune", es="no nunca tampoco nada ninguno ninguna",
+    pt="não nunca nada nem", it="non mai niente nessun nessuna", nl="niet geen nooit niets",
+    any="не нет никогда nigdy nie 않는다 않다 않고 없다 아니다", wide="ません ない なかった 不是 没有 不支持 不能 不会 不再 不可 无法 未",
 )  # fmt: skip
 # It tells of one occasion: another one may well have gone otherwise.
 ONCE: Final = Cues(
     en="""today tonight yesterday this_morning this_week last_night took ran measured peaked slept spent bought scored weighed walked felt was were
-    went came saw met""",
-    de="heute gestern dauerte war waren lief kostete brauchte wog ging kam", fr="aujourd'hui hier a_pris a_coûté était étaient",
-    es="hoy ayer fue fueron tardó costó hicimos", pt="hoje ontem foi levou custou", it="oggi ieri è_stato ha_impiegato", nl="vandaag gisteren was duurde",
-    any="сегодня вчера был была dzisiaj wczoraj był była 오늘 어제", wide="今日 昨日 今朝 今夜 でした だった 今天 昨天 今早 今晚 用了 花了",
+    went came saw met introduced released published founded born died won lost played opened added launched shipped""",
+    de="heute gestern dauerte war waren lief kostete brauchte wog ging kam wurde eingeführt veröffentlicht gegründet geboren gestorben", fr="aujourd'hui hier a_pris a_coûté était étaient introduit publié publiée fondé fondée né née",
+    es="hoy ayer fue fueron tardó costó hicimos introducido publicado publicada nació", pt="hoje ontem foi levou custou", it="oggi ieri è_stato ha_impiegato", nl="vandaag gisteren was duurde",
+    any="сегодня вчера был была dzisiaj wczoraj był była 오늘 어제", wide="今日 昨日 今朝 今夜 でした だった 今天 昨天 今早 今晚 用了 花了 開業 発表 発売 刊行 創立 設立 出生 发布 成立",
 )  # fmt: skip
 # Two states of which only one holds.
 OPPOSITES: Final = tuple(
@@ -122,6 +127,17 @@ SIDES: Final = tuple(
     )
 )  # fmt: skip
 
+# What parts of a work, or of a list that somebody keeps, are called: a number behind one says which is meant.
+PARTS: Final = frozenset(
+    """issue issues ticket tickets pr pull bug bugs discussion page pages chapter section article paragraph step figure fig table appendix lesson
+    part episode season volume vol line question exercise rfc pep cve iso commit invoice chap sec art item note quarter sprint
+    seite kapitel abschnitt artikel schritt abbildung abb tabelle teil folge band zeile aufgabe frage paragraf rechnung quartal
+    chapitre article étape tableau partie épisode ligne facture trimestre
+    página capítulo sección artículo paso figura tabla parte episodio línea pregunta factura secção seção capitolo sezione articolo passo
+    pagina hoofdstuk sectie artikel stap deel aflevering""".split()
+)
+COUNTED_PARTS: Final = frozenset("条條页頁章节節巻卷話话回集題题課课")  # the same, behind the number
+
 # Names of parts of the day and other occasions: two notes that bear different ones tell of two moments.
 MOMENT: Final = _pattern(
     """morning noon evening night afternoon monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter
@@ -132,6 +148,11 @@ MOMENT: Final = _pattern(
     lunes martes miércoles jueves viernes sábado domingo enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
     janeiro fevereiro março maio junho julho setembro outubro novembro dezembro gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre""",
     "朝 夜 昼 夕方 早上 晚上 第一 第二 第三 第四",
+)
+# Since when something is so tells of no moment.
+FROM: Final = re.compile(
+    rf"(?<!\w)(?:from|as\s+of|starting(?:\s+in)?|since|ab|seit|à\s+partir\s+(?:de|du)|depuis|desde|a\s+partir\s+de|dal|da|vanaf|sinds)\s+{MOMENT.pattern}",
+    re.IGNORECASE,
 )
 
 _MONTHS: Final = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from index.sketch import RUN, pieces
-from syncd.claims import Claim
+from syncd.claims import WIDE, Claim
 from syncd.contrary import Said, titles
 
 LEAST: Final = 2.0  # what the words of a note say together: shorter ones are not compared
@@ -19,6 +19,10 @@ RUNS: Final = 0.5  # of the runs of three words of the shorter one, the other ha
 WORDS: Final = 0.75  # of what its words say the other says, where it is told in other words
 BOTH: Final = 0.6  # and of both together
 LOST: Final = 0.12  # of what the copy says the kept one may lack
+SAME: Final = 0.6  # of the characters of titles without blanks
+SLOTTED: Final = 3  # words of titles of which one stands in the place of another
+_LINK: Final = re.compile(r"\[\[(?:[^\]|#\n]*/)?([^\]|#\n/]+)")
+_BLANKS: Final = re.compile(r"\{\{[^{}\n]+\}\}|<%.+?%>")  # what a template leaves to be filled in
 _BLANK: Final = re.compile(r"[\W_]+")
 
 
@@ -47,6 +51,8 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
         return None  # too little to tell, the less so under titles that tell two things
     if normal(text) == normal(its_text):
         return Twin("equal", 0, 1.0, ())
+    if bool(_BLANKS.search(text)) != bool(_BLANKS.search(its_text)) or _parallel(said, its_said, text, its_text):
+        return None
     runs, its_runs = _runs(text), _runs(its_text)
     in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
     shared = sum(worth for word, worth in ours.items() if word in theirs)
@@ -62,7 +68,39 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
     how: Literal["edited", "part", "words"] = (
         "words" if in_runs < RUNS else "part" if min(sizes) < 0.75 * max(sizes) else "edited"
     )
-    return Twin(how, kept, round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3), lost)
+    if _changes(its_said) and not _changes(said):
+        return None  # the newer one tells that something is otherwise now
+    score = round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3)
+    return Twin(how, kept, score, lost)
+
+
+def _parallel(said: Said, its_said: Said, text: str, its_text: str) -> bool:
+    """Whether each tells of what its own title names and the other does not, or one of them points to the other."""
+    names = [normal(one.title.text).split() for one in (said, its_said)]
+    links = [{tuple(normal(link).split()) for link in _LINK.findall(one)} for one in (text, its_text)]
+    if tuple(names[1]) in links[0] - links[1] or tuple(names[0]) in links[1] - links[0]:
+        return True
+    own = said.title.words.keys() - its_said.words
+    its_own = its_said.title.words.keys() - said.words
+    if own & _words(said).keys() and its_own & _words(its_said).keys():
+        return True
+    foreign = [set(names[n]) - set(normal(to).split()) for n, to in ((0, its_text), (1, text))]
+    return _slotted(*names) and (all(foreign) or min(map(len, names)) >= SLOTTED)
+
+
+def _slotted(one: list[str], other: list[str]) -> bool:
+    """Whether two titles differ in one word: "Theme A", "Theme B"."""
+    if WIDE.search("".join(one + other)):
+        one, other = list(" ".join(one)), list(" ".join(other))
+        least = min(len(one), len(other))
+        begins = next((n for n in range(least) if one[n] != other[n]), least)
+        ends = next((n for n in range(least - begins) if one[-1 - n] != other[-1 - n]), least - begins)
+        return begins + ends < least and begins + ends >= SAME * max(len(one), len(other))
+    return len(one) == len(other) > 1 and sum(a != b for a, b in zip(one, other, strict=True)) == 1
+
+
+def _changes(said: Said) -> bool:
+    return said.title.changed or any(claim.changed for claim in said.claims)
 
 
 def _words(said: Said) -> dict[str, float]:

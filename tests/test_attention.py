@@ -52,7 +52,7 @@ def found(captures):
     made = [sketch.sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, similar.MUTUAL), np.int64), np.empty((0, similar.MUTUAL), np.float32)
     near = attention.likely(made, [], nobody, lambda: None)
-    return attention.compared("default", captures, near, texts, places())
+    return attention.compared("default", captures, near, texts, places(), common=sketch.common(made))
 
 
 def proposals(captures):
@@ -181,13 +181,13 @@ def test_work_is_broken_off_between_batches():
     with pytest.raises(Stopped):
         attention.likely(made, [], nobody, stop)
     with pytest.raises(Stopped):
-        attention.compared("default", captures, np.array([[0, 1]]), lambda _: {}, places(), go_on=stop)
+        attention.compared("default", captures, np.array([[0, 1]]), lambda _: {}, places(), common=sketch.common(made), go_on=stop)
 
 
 def test_pairs_beyond_the_bound_are_told():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
     every = np.array([[0, 1], [2, 3], [4, 5]])
-    told = attention.compared("default", captures, every, lambda _: {}, places(), looked_at=2)
+    told = attention.compared("default", captures, every, lambda _: {}, places(), common=sketch.common([]), looked_at=2)
     assert told.left_out == 1
 
 

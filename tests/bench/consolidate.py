@@ -2,8 +2,9 @@
 
 The notes of the demo vault are put into a workspace, and among them pairs that were written by hand (`planted/`):
 contradictions, pairs that are alike and both true, copies in other words; and copies made by code. Every other pair is for
-tuning, the rest is held out, and `later*.txt` was written when the detector was finished. Whatever is proposed and was not
-planted counts as wrong."""
+tuning and the rest is held out; `later-*.txt` was written when the detector was first finished, and is held out no more since its
+mistakes were looked at; `unseen-*.txt` was written before the detector was mended, and nothing was changed after its figures were
+known. Whatever is proposed and was not planted counts as wrong."""
 
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ from tests.bench.vaults import DEMO
 from tests.fakes import FakeEncoder, fake_embedder
 
 PLANTED = Path(__file__).parent / "planted"
+WHOLE = ("later", "unseen")  # sets that are used as they are
 BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 _HEAD = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
@@ -57,12 +59,13 @@ def pairs(name: str) -> list[Pair]:
 
 def part(found: list[Pair], half: str) -> list[Pair]:
     """Every other one, or the rest; of what was written later all."""
-    return found if half == "later" else found[half != "dev" :: 2]
+    return found if half in WHOLE else found[half != "dev" :: 2]
 
 
 def notes() -> list[tuple[str, str]]:
-    """Titles and texts of the demo vault's notes."""
-    return [(file.stem, _HEAD.sub("", file.read_text("utf-8"))) for file in sorted(DEMO.rglob("*.md"))]
+    """Titles and texts of the demo vault's notes, but for its nodes: they are not compared as captures are."""
+    files = {file: file.read_text("utf-8") for file in sorted(DEMO.rglob("*.md"))}
+    return [(file.stem, _HEAD.sub("", text)) for file, text in files.items() if "\ntype: entity\n" not in text]
 
 
 def copies(half: str) -> list[Pair]:
@@ -102,7 +105,7 @@ def _framed(text: str, _: random.Random) -> str:
 def plant(folder: Path, half: str) -> dict[str, set[frozenset[str]]]:
     """Write a workspace; the pairs of ids that are to be found, by what is wrong with them."""
     wanted: dict[str, set[frozenset[str]]] = {"supersede": set(), "merge-duplicates": set()}
-    prefix = "later-" if half == "later" else ""
+    prefix = f"{half}-" if half in WHOLE else ""
     sets = {
         "supersede": part(pairs(f"{prefix}contradictions"), half),
         "": part(pairs(f"{prefix}apart"), half),
@@ -166,10 +169,10 @@ def tags(half: str) -> Row:
     """What is found of the tags that are one."""
     uses: dict[str, list[int]] = {}
     wanted, number = set[frozenset[str]](), 0
-    name = "later-tags" if half == "later" else "tags"
+    name = f"{half}-tags" if half in WHOLE else "tags"
     for block in (PLANTED / f"{name}.txt").read_text("utf-8").split("= ")[1:]:
         about, *lines = block.strip().splitlines()
-        for line in lines if half == "later" else lines[half != "dev" :: 2]:
+        for line in lines if half in WHOLE else lines[half != "dev" :: 2]:
             pair = []
             for told in line.split(" | "):
                 tag, _, count = told.rpartition(" ")
@@ -226,7 +229,7 @@ def cost(work: Path, count: int) -> Row:
 
 def consolidate(work: Path) -> Iterator[Row]:
     """All of it."""
-    for half in ("dev", "held", "later"):
+    for half in ("dev", "held", *WHOLE):
         yield from judged(work, half)
         yield tags(half)
     for count in (1_000, 10_000, 50_000):
