@@ -109,12 +109,12 @@ def forward(repo: Repo, state: Path, step: Step) -> None:
     if done.code == 0:
         journal.unlink(missing_ok=True)
         return
-    if not any(word in done.said for word in _REFUSED):  # a full disk, say: part of it may be done
+    begun = not any(word in done.said for word in _REFUSED)  # the disk is full, say
+    # else another tool may have brought the same files already, Syncthing say
+    if begun or ("Aborting" in done.said and _arrived(survey(repo, step.changes))):
         finish(repo, state)
-        return
-    if "Aborting" in done.said and _arrived(survey(repo, step.changes)):
-        finish(repo, state)  # another tool has brought the same files already, Syncthing say
-        return
+        if repo.head() == step.new:
+            return
     journal.unlink(missing_ok=True)
     raise _failure(done)
 
@@ -127,7 +127,7 @@ def _failure(done: Done) -> Conflict | Unavailable:
     if "Not possible to fast-forward" in done.said or ".lock': File exists" in done.said:
         return Crossed("somebody else works in the repository at the same moment; nothing was moved")
     said = " ".join(line for line in done.said.splitlines() if not line.startswith("hint:"))
-    return Conflict(f"Git refuses what the remote has: {said.strip()[:300]}")
+    return Conflict(f"Git refuses what the remote has: {said.strip()[:400]}")
 
 
 def _arrived(found: Mapping[str, State]) -> bool:

@@ -22,6 +22,7 @@ from syncd import remote
 from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.duties import GitSettings
+from syncd.forward import JOURNAL
 from syncd.ledger import Ledger
 from syncd.remote import PARKED, UNREACHED, Outcome, Remote
 from syncd.repo import Repo
@@ -786,6 +787,20 @@ def mktree(root, line):
         ["git", "-C", str(root), "mktree"], input=line.encode() + b"\n", check=True, capture_output=True
     )
     return done.stdout.decode().strip()
+
+
+def test_a_name_that_this_disk_can_t_hold_is_told_and_nothing_counts_as_taken(desk):
+    desk.there("fine.md", "fine\n", push=False)
+    blob = run(desk.clone, "rev-parse", "HEAD:fine.md")
+    run(desk.clone, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'x' * 300}.md")
+    run(desk.clone, "commit", "-qm", "long")
+    run(desk.clone, "push", "-q")
+    before, head = desk.files(), desk.head()
+    for _ in range(2):
+        with pytest.raises(Conflict, match=r"Git refuses what the remote has: .*File name too long"):
+            desk.remote.sync()
+    assert (desk.files(), desk.head(), desk.calls) == (before, head, [])
+    assert not (desk.state / JOURNAL).exists()
 
 
 def test_a_link_that_comes_in_stays_a_link_and_nothing_is_written_through_it(desk):
