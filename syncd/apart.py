@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import IO, Final
 
 GRACE_S: Final = 2.0  # from the request to end until the end: time to take locks away
 _LOOK_S: Final = 0.1
@@ -38,24 +38,31 @@ def apart(
     limit_s: float | None = None,
     stop: threading.Event | None = None,
     keep: Collection[int] = (),
+    out: IO[bytes] | None = None,
 ) -> Done:
-    """Run `command` with `given` on its standard input; `keep` are open files that it inherits.
+    """Run `command` with `given` on its standard input; `keep` are open files that it inherits, `out` is one it writes to.
 
     With `limit_s` it and all that it started are ended after so many seconds, or once `stop` is set."""
     # Files, not pipes: a pipe has no end before the last that inherited it, a connection kept open say, is gone.
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as own, tempfile.TemporaryFile() as err:
         stdin.write(given)
         stdin.seek(0)
         process = subprocess.Popen(
-            command, stdin=stdin, stdout=out, stderr=err, env=environ, start_new_session=True, pass_fds=tuple(keep)
+            command,
+            stdin=stdin,
+            stdout=out or own,
+            stderr=err,
+            env=environ,
+            start_new_session=True,
+            pass_fds=tuple(keep),
         )
         late = limit_s is not None and not _ended(process, time.monotonic() + limit_s, stop)
         if late:
             _end(process)
         code = process.wait()
-        out.seek(0)
+        own.seek(0)
         err.seek(0)
-        return Done(code, out.read(), err.read().decode("utf-8", "replace"), late)
+        return Done(code, own.read(), err.read().decode("utf-8", "replace"), late)
 
 
 def _ended(process: subprocess.Popen[bytes], end: float, stop: threading.Event | None) -> bool:

@@ -17,9 +17,9 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.identity import fold
 from index.model import Document, Record
+from syncd import meant
 from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit
-from syncd.edits import LOCKED_S
 from syncd.inline import wikilinks
 from syncd.journal import Journal, Step, Way, moved, sha256, written
 from syncd.marks import Marks, marks
@@ -27,7 +27,7 @@ from syncd.moving import relinking
 from syncd.names import join
 from syncd.note import FrontmatterError, decode, edit, encode, properties, split
 from syncd.place import ARCHIVE
-from syncd.promotable import Ground, told
+from syncd.promotable import Ground, freed, restless, told
 from syncd.promote import Promotions
 from syncd.promotion import HINDERING, Problem, names
 from syncd.properties import as_text
@@ -91,10 +91,13 @@ class Archive:
         due = [(record, why) for record, said in self._waiting.look(self._may) if (why := self._due(record, said, now))]
         left = False
         for record, why in due:
-            if (stopping and stopping.is_set()) or time.monotonic() - begun > RUN_S or self._restless(record):
+            if (stopping and stopping.is_set()) or time.monotonic() - begun > RUN_S:
                 left = True
-                continue
+                break
             try:
+                if restless(self._ground, self._repo, record.path):
+                    left = True
+                    continue
                 self._aside(record, why)
             except Problem as error:  # until it is mended, which is a change
                 log.info("a capture can't be set aside: %s", error)
@@ -119,18 +122,6 @@ class Archive:
             ours = last is not None and last.after == record.digest  # else a person has changed it, or put it there
             since = (record.updated_at or record.created_at) if ours else None
         return reason(said, now=now, untouched_since=since, expire_days=days)
-
-    def _restless(self, record: Record) -> bool:
-        """Whether somebody may still be at work on the note, or Git on the files."""
-        try:
-            raw, stat = self._ground.vault.read(record.path)
-        except MemexError:
-            return True
-        age = time.time() - stat.mtime_ns / 1e9
-        busy = self._repo.busy()
-        if 0 <= age < self._ground.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
-            return True
-        return self._ground.sync.edits.pending(self._ground.parsed(raw, record.path, stat))
 
     # How
 
@@ -175,17 +166,13 @@ class Archive:
         """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
         ground, index = self._ground, self._ground.notes.index
         folder = f"{ground.inbox}/{ARCHIVE}/"
-        record = index.at(given) or next(
-            (index.at(one) for one in index.claiming(given) if one.startswith(folder)), None
-        )
-        if record is None or not record.path.startswith(folder):
+        record = meant.found([index], given, lambda one: one.path.startswith(folder))
+        if record is None:
             raise NotFound(f"{given[:200]!r} is no capture that was set aside; memex unarchive --list names them")
         raw, stat = ground.vault.read(record.path)
         document = ground.parsed(raw, record.path, stat)
         if document.claimed_id is None:
             raise Problem("it has no `id`: drag it back into its workspace yourself")
-        if twins := ground.captures.index.claiming(document.claimed_id):
-            raise Problem(f"{twins[0]} has the same `id` by now: delete one of the two")
         try:
             own = self._unsaid(decode(raw), document.claimed_id)
             text = encode(brought_back(own, time.time_ns() // 1_000_000))
@@ -236,6 +223,8 @@ class Archive:
         found = relinking(ground.vault, moves, texts={path: text}, inbox=ground.inbox)
         made = found.changes[path][1] if path in found.changes else text
         changed = {other: pair for other, pair in found.changes.items() if other != path}
+        if not why:
+            changed = freed(ground, made, target, changed)
         steps: list[Step] = [written(target, None, made)]
         steps += [written(other, *pair) for other, pair in sorted(changed.items())]
         steps.append(written(path, raw, None))

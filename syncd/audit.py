@@ -247,12 +247,11 @@ class Audit:
 
     def retry(self) -> None:
         """Find out whether what kept the log from being written is over, as else only the next write would tell."""
-        if not self.problem:
-            return
         with contextlib.suppress(Unavailable):
-            with self._lock, self._ledger.writing():
-                self._ledger.run("INSERT OR REPLACE INTO tended VALUES ('audit.tried', ?)", [str(time.time_ns())])
-            self.problem = ""
+            if self.problem:
+                with self._lock, self._ledger.writing():
+                    self._ledger.run("INSERT OR REPLACE INTO tended VALUES ('audit.tried', ?)", [str(time.time_ns())])
+                self.problem = ""
 
     def _note_head(self) -> None:
         """Keep the head beside the ledger too. It is not synced: after a power cut it may lag behind, and nothing more."""
@@ -303,9 +302,8 @@ class Audit:
     def trail(self, path: str) -> Iterator[Entry]:
         """All entries about the file at `path`, the newest first, read a page at a time."""
         last = self.head.seq + 1
-        while rows := self._ledger.rows(
-            "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20", (path, last)
-        ):
+        asked = "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20"
+        while rows := self._ledger.rows(asked, (path, last)):
             yield from (Entry(*row) for row in rows)
             last = rows[-1][0]
 
@@ -313,6 +311,11 @@ class Audit:
         """All entries of a document, wherever it lay, and of the file at `path`, whatever it was; in order."""
         asked = "SELECT * FROM audit WHERE id = ? UNION SELECT * FROM audit WHERE path = ? ORDER BY seq"
         return [Entry(*row) for row in self._ledger.rows(asked, (id, path))]
+
+    def ids(self, beginning: str) -> list[str]:
+        """The ids of documents that begin so."""
+        asked = "SELECT DISTINCT id FROM audit WHERE id >= ? AND id < ? ORDER BY id"
+        return [id for (id,) in self._ledger.rows(asked, (beginning, f"{beginning}\U0010ffff"))]
 
     def states(self) -> dict[str, str]:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
@@ -384,9 +387,8 @@ class Audit:
             rows = self._ledger.rows("SELECT seal FROM audit WHERE seq = ?", (gone,))
             if not rows:
                 return 0
-            ended = Head(gone, rows[0][0])
             states = self._ledger.rows(_OLD, (gone,))
-            now = self._of(AUTHOR.get(), kind="pruned", outcome=str(ended))
+            now = self._of(AUTHOR.get(), kind="pruned", outcome=str(Head(gone, rows[0][0])))
             kept = (replace(Entry(*row), at=now.at, kind="kept", outcome="done", undoes=0) for row in states)
             before = self.base().seq
             self._put([now, *(one for one in kept if one.after)], gone)

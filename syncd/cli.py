@@ -42,6 +42,7 @@ from syncd import (
     cli_status,
     cli_update,
     log,
+    render,
 )
 from syncd.cli_frame import Group
 from syncd.version import installed
@@ -151,7 +152,8 @@ def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
     else:
-        shown = json.dumps({"error": told.as_dict()}, default=str) if as_json else f"memex: {told.code}: {told.message}"
+        text = f"memex: {told.code}: {render.plain(told.message)}"
+        shown = json.dumps({"error": told.as_dict()}, default=str) if as_json else text
         if log.talking():
             logging.getLogger("memex").error("%s", told.message, extra={"fields": {"code": told.code}})
         else:

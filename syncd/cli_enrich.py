@@ -9,12 +9,13 @@ import click
 
 from index.errors import InvalidArgument, MemexError
 from syncd import control, render
+from syncd.cli_complete import captures
 from syncd.cli_frame import Command, answer, ask, settings
 from syncd.cli_notes import WORKSPACE
 
 
 @click.command(cls=Command)
-@click.argument("id", required=False)
+@click.argument("id", metavar="[ID|PATH]", required=False, shell_complete=captures)
 @click.option("--backfill", is_flag=True, help="Fill every note of the inbox that lacks a summary or tags.")
 @click.option("--replace", is_flag=True, help="Put new ones in place of those that the note ID has.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")

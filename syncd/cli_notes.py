@@ -127,7 +127,7 @@ def capture(content: str | None, title: str | None, tags: tuple[str, ...], metad
 
 
 @click.command(cls=Command)
-@click.argument("id", shell_complete=captures)
+@click.argument("id", metavar="ID|PATH", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 def get(id: str, workspace: str | None) -> None:
     """Print a note: its content on stdout, byte for byte; what is known about it with --json."""
@@ -150,7 +150,7 @@ def recent(workspace: str | None, limit: int) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("id", shell_complete=captures)
+@click.argument("id", metavar="ID|PATH", shell_complete=captures)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 @click.option("--yes", "-y", is_flag=True, help="Don't ask.")
 def delete(id: str, workspace: str | None, yes: bool) -> None:

@@ -29,8 +29,8 @@ KEYS = "[a]pprove  [f]older  [e]dit  [s]kip  [d]iscard  [q]uit"
 def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) -> None:
     """Go through the captures that wait, the oldest first: each with its text and what is suggested for it.
 
-    a approves (into the suggested folder), f approves into another, e opens the note in $EDITOR, s leaves it for another
-    time, d sets it aside (memex unarchive brings it back), q ends. Where stdin is no terminal, or with --list or --json,
+    a approves (into the folder that is shown), f approves into another, e opens the note in $EDITOR, s leaves it for another
+    time, d sets it aside (memex unarchive brings it back), q ends. Where there is no terminal, or with --list or --json,
     they are listed. What is suggested comes from your own notes, and no agent is told. With --json: {"total", "waiting":
     [{"id", "path", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
     "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
@@ -38,7 +38,7 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) 
         return
     with asking(current=True) as ask:
         found = ask("review.list", {"workspace": workspace, "limit": limit})
-        if listed or as_json() or not sys.stdin.isatty():
+        if listed or as_json() or not (sys.stdin.isatty() and sys.stdout.isatty()):
             answer(found, lambda: table(found, color=color()))
         else:
             through(ask, found)
@@ -103,7 +103,10 @@ def through(ask: Ask, found: Mapping[str, Any]) -> None:
             if chosen == "q":
                 return
             if chosen == "e":
-                click.edit(filename=shown["file"])
+                try:
+                    click.edit(filename=shown["file"])
+                except click.ClickException as error:
+                    talk(f"memex: {error.message} (EDITOR says which program is started)")
                 ask("index", {})
                 continue
             if chosen in ("a", "f", "d") and not _decided(ask, shown, chosen):
@@ -117,19 +120,25 @@ def _decided(ask: Ask, shown: Mapping[str, Any], chosen: str) -> bool:
     if chosen == "d":
         found = ask("review.dismiss", {"ids": [shown["path"]]})
     else:
-        to = None
-        if chosen == "f":
-            for number, one in enumerate(shown["folders"], 1):
-                out(f"  {number}  {render.line(one['folder'], 100)}  ({one['reason']})")
-            to = click.prompt("folder, or its number", default=shown["suggested_folder"] or "")
-            if to.isdigit() and 0 < int(to) <= len(shown["folders"]):
-                to = shown["folders"][int(to) - 1]["folder"]
-        found = ask("promote", {"ids": [shown["path"]], "to": to})
+        found = ask("promote", {"ids": [shown["path"]], "to": _folder(shown) if chosen == "f" else None})
     for one in found["failed"]:
         talk(f"memex: {one['error']['message']}")
     for one in found.get("promoted") or found.get("archived") or ():
         out(f"→ {render.line(one['target'], 200)}")
     return not found["failed"]
+
+
+def _folder(shown: Mapping[str, Any]) -> str:
+    """The folder that is typed, or whose number is."""
+    numbered = {str(number): one for number, one in enumerate(shown["folders"], 1)}
+    for number, one in numbered.items():
+        out(f"  {number}  {render.line(one['folder'], 100)}  ({one['reason']})")
+    while True:
+        to: str = click.prompt("folder, or its number", default=shown["goal"] or "")
+        if to in numbered:
+            return str(numbered[to]["folder"])
+        if not to.isdecimal() or click.confirm(f"there is no {to} in the list; is it the name of a folder?"):
+            return to
 
 
 def table(found: Mapping[str, Any], *, color: bool) -> str:
@@ -167,11 +176,10 @@ def page(one: Mapping[str, Any], where: str) -> str:
     lines += ["", *(f"  {render.line(line, 400)}" for line in content[:LINES])]
     lines += [f"  … {len(content) - LINES} more lines: e"] if len(content) > LINES else []
     lines.append("")
-    best = one["folders"][0] if one["folders"] else None
-    if one["promote_to"] or one["suggested_folder"]:
-        folder = one["promote_to"] or one["suggested_folder"]
-        why = f"  ({best['reason']})" if best and best["folder"] == folder else ""
-        lines.append(f"   folder: {render.line(str(folder), 100)}{why}")
+    if one["goal"] is not None:
+        found = next((may["reason"] for may in one["folders"] if may["folder"] == one["goal"]), "suggested")
+        why = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}.get(one["by"], found)
+        lines.append(f"   folder: {render.line(one['goal'] or 'the root of the vault', 100)}  ({why})")
     for name, key in (("tags to add", "suggested_tags"), ("links to add", "suggested_links")):
         if one[key]:
             lines.append(f"   {name}: {render.line(_text(one[key]), 300)}")

@@ -20,7 +20,7 @@ from syncd.cli_notes import stdin
 
 
 @click.command(cls=Command)
-@click.argument("id", shell_complete=captures)
+@click.argument("id", metavar="ID|PATH", shell_complete=captures)
 @click.argument("text", required=False)
 @click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
 @click.option("--title", help="Another title.")

@@ -22,12 +22,13 @@ from typing import Any, Final, TypeVar
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.audit import Audit
 from syncd.duties import GitSettings
-from syncd.graft import Content, Graft, Held, Moved
+from syncd.graft import Content, Graft, Hanging, Held, Moved, Refused
 from syncd.journal import RECENT_MS, owed
 from syncd.ledger import Ledger
-from syncd.ours import batches, saying
+from syncd.moves import Marks
+from syncd.ours import Batch, batches, saying
 from syncd.repo import Repo
-from syncd.sift import Sifted, sifted
+from syncd.sift import REFUSED, Sifted, sifted
 from syncd.vault import Vault
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ GRACE_S: Final = 8.0  # for what is left when the daemon ends
 ROUND: Final = 1_000  # files that are looked at together
 RACES: Final = 20  # times that HEAD may move under our hands
 LATE: Final = 20  # times the quiet time, after which what is still being written is committed all the same
+HUNG_S: Final = 600.0  # until a filter that did not come to an end is tried again
 AGAIN_S: Final = 60.0  # until what could not be committed is tried again
 _NONE: Final = "git: the vault has no history, so nothing is committed"
 _STATES: Final[Mapping[str, str]] = {
@@ -90,7 +92,9 @@ class Commits:
         self._seen = int(self._fact("git.seen") or 0)
         self._waiting: set[str] = set(json.loads(self._fact("git.left") or "[]"))
         self._marks: object = None
+        self._stash: Marks | None = None  # the newest stash, when it was looked for last
         self._tried = float("-inf")
+        self._hung: float | None = None  # since when a filter is known to hang
 
     # What others ask for
 
@@ -173,6 +177,7 @@ class Commits:
             return
         with self._lock:
             seen = self._audit.head.seq
+            self._unstash()
             if seen == self._seen and not self._waiting and (not self.kept or self._marks == self._repo.marks()):
                 return
             if self.problem and time.monotonic() - self._tried < AGAIN_S:
@@ -221,8 +226,16 @@ class Commits:
         return not times or now - times[0] >= quiet_ms or now - times[-1] >= LATE * quiet_ms or times[0] > now
 
     def _gather(self, seen: int) -> None:
-        """Add the files that were written since the last look."""
+        """Add the files that were written since the last look, or were away then."""
+        self._unstash()
         self._waiting |= self._written(seen)
+
+    def _unstash(self) -> None:
+        """Add what a stash has taken or given back since the last look, of what Memex wrote."""
+        now = Marks(stash=self._repo.marks().stash)
+        found = self._repo.changed(self._stash or now, now) or ()
+        self._waiting |= {path for path in found if self._audit.last(path) is not None}
+        self._stash = now
 
     def _written(self, seen: int) -> set[str]:
         asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
@@ -236,15 +249,26 @@ class Commits:
         found = self._sifted(graft, now, self._content)
         made = []
         for batch in batches(found.ours.items()):
-            message = saying(batch)
-            name = graft.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
-            made += [Made(name, _subject(message), tuple(batch.steps))] if name else []
+            made += self._put(graft, batch, found)
         graft.land()
         self._noted(found, now)
         self._waiting -= found.ours.keys()
         self.edited.update(found.edited)
         self.made += len(made)
         return made
+
+    @staticmethod
+    def _put(graft: Graft, batch: Batch, found: Sifted) -> list[Made]:
+        """Make the commit of one author, without what a filter fails on."""
+        message = saying(batch)
+        try:
+            name = graft.put({path: found.contents[path] for path in batch.steps}, message, batch.author or "Memex")
+        except Refused as error:
+            for path in error.paths:
+                del found.ours[path], batch.steps[path]
+                found.kept[path] = REFUSED
+            return Commits._put(graft, batch, found) if batch.steps else []
+        return [Made(name, _subject(message), tuple(batch.steps))] if name else []
 
     def _theirs(self) -> set[str]:
         return owed(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
@@ -258,6 +282,8 @@ class Commits:
 
     def _on_head(self, work: Callable[[Graft], _T], patience_s: float) -> _T | None:
         """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
+        if self._hung is not None and time.monotonic() - self._hung < HUNG_S:
+            return None
         end, pause, races = time.monotonic() + patience_s, PAUSES[0], 0
         while True:
             why = self.hindrance()
@@ -271,10 +297,11 @@ class Commits:
                 except Held:
                     why = _STATES["locked"]
                 except (Unavailable, OSError) as error:
+                    self._hung = time.monotonic() if isinstance(error, Hanging) else None
                     log.warning("nothing could be committed: %s", error)
                     why = f"git: what Memex writes can't be committed just now ({_reason(error)})"
                 else:
-                    self.problem = ""
+                    self.problem, self._hung = "", None
                     return done
             if why and (why != _STATES["locked"] or time.monotonic() + pause > end or races > RACES):
                 self.problem = "" if why == _NONE else why  # of a vault without a history nothing is owed
@@ -355,6 +382,8 @@ def _subject(message: str) -> str:
 
 def _reason(error: Exception) -> str:
     """What went wrong, without a path: an error of the system, or that Git failed."""
+    if isinstance(error, Hanging):
+        return error.message
     return str(error.strerror) if isinstance(error, OSError) else "Git failed; the log says more"
 
 

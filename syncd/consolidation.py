@@ -28,7 +28,7 @@ from syncd.promotable import Ground
 from syncd.proposals import Proposals
 from syncd.repo import Repo
 from syncd.report import Entry, Sheet, board, report
-from syncd.ticks import Outcome, answers, settled
+from syncd.ticks import Outcome, answers, boxes, settled
 from syncd.uniting import added
 
 Progress = Callable[[int, int, str], object]
@@ -70,11 +70,13 @@ class Consolidation:
         *,
         workspace: str | None = None,
         dry: bool = False,
+        again: bool = False,
         progress: Progress = lambda *_: None,
     ) -> dict[str, Any]:
         """Carry out what was ticked, look through all workspaces, and report if there is something new.
 
-        With `dry`, and of one `workspace` alone, nothing is written, and the report is told as text."""
+        With `dry`, and of one `workspace` alone, nothing is written, and the report is told as text. With `again` what no
+        report asks any more is new too: its owner has taken the report away, and wants to see."""
         dry = dry or workspace is not None
         with self._lock, authored(AUTHOR):
             carried = {} if dry else self.tick(stopping)
@@ -93,7 +95,7 @@ class Consolidation:
             told: dict[str, Any] = {
                 "workspaces": [_counted(one) for one in found],
                 "proposals": len(keys),
-                "new": len(self._proposals.unplaced(keys)),
+                "new": len(set(keys) - self._standing() if again and not dry else self._proposals.unplaced(keys)),
                 "report": None,
                 "carried": [{"done": one.done, "said": one.said} for one in carried.values()],
             }
@@ -110,7 +112,9 @@ class Consolidation:
             if self._repo.busy() or not self._ground.vault.present():
                 return {}
             changed = self._changed(self._ground.settings.sync.adopt_s)
-            self._proposals.answered(answers(decode(raw) for raw, _ in changed.values()))
+            texts = [decode(raw) for raw, _ in changed.values()]
+            self._proposals.answered(answers(texts))
+            self._unticked({box.key for text in texts for box in boxes(text) if box.mark == " "})
             done = self._proposals.carry(stopping)
             if done:
                 self._seen.clear()  # a proposal may stand in several, and links in all may have been rewritten
@@ -120,6 +124,15 @@ class Consolidation:
                 self._settle(changed)
             return done
 
+    def _unticked(self, keys: set[str]) -> None:
+        """What waits to be carried out and of which a box is empty by now was taken back, if no other box says otherwise."""
+        if accepted := keys & self._proposals.accepted():
+            vault, texts = self._ground.vault, []
+            for path in vault.listing(self.folder).files:
+                with suppress(NotFound):
+                    texts.append(decode(vault.read(path)[0]))
+            self._proposals.reopened(accepted - answers(texts).keys())
+
     def facts(self) -> dict[str, Any]:
         """What its owner is told."""
         known, counts = self._facts(), self._proposals.counts()
@@ -127,9 +140,14 @@ class Consolidation:
             "at": known.get("at"),
             "waiting": counts["open"],
             "accepted": counts["accepted"],
-            "report": known.get("report", ""),
+            "report": self._there(known.get("report", "")),
             "problem": self._proposals.problem,
         }
+
+    def _there(self, path: str) -> str:
+        with suppress(MemexError):  # the vault is away, so nobody can tell
+            return path if path and self._ground.vault.stat(path) else ""
+        return path
 
     # Boxes
 
@@ -146,6 +164,14 @@ class Consolidation:
             with suppress(MemexError):  # gone, or being written: at the next look
                 found[path] = vault.read(path)
                 self._seen[path] = found[path][1]
+        return found
+
+    def _standing(self) -> set[str]:
+        """The proposals that a report asks just now."""
+        found: set[str] = set()
+        for path in self._ground.vault.listing(self.folder).files:
+            with suppress(MemexError):  # gone, or being written
+                found |= {box.key for box in boxes(decode(self._ground.vault.read(path)[0]))}
         return found
 
     def _settle(self, reports: Mapping[str, tuple[bytes, object]]) -> None:

@@ -110,8 +110,8 @@ class Dragged:
         if document.file is None:
             return None, None
         if ground.vault.stat(document.file) is not None:
-            folder = there_of(ground, ground.settings.promote.attachments or stray.new.rpartition("/")[0])
-            return stored_of(ground, document, folder, ()), None
+            folder = there_of(ground, ground.settings.promote.attachments or stray.new.rpartition("/")[0], {})
+            return stored_of(ground, document, folder, {}), None
         name, digest = document.file.rpartition("/")[2], document.metadata.get("file_sha256")
         found = [path for path in ground.vault.beside() if path.rpartition("/")[2] == name]
         same = [path for path in found if ground.vault.measured(path).digest == digest]

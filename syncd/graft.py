@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
+from syncd.overlooked import ignored
 from syncd.repo import Ran, Repo
 
 Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
@@ -32,11 +33,19 @@ _OWN: Final = {
     "core.fileMode": "false",
     "core.splitIndex": "false",
     "core.untrackedCache": "false",
+    "core.safecrlf": "false",  # it would refuse what has the line ends of another system
     "core.sparseCheckout": "false",
     "index.sparse": "false",
     "core.fsync": "committed",
     "i18n.commitEncoding": "UTF-8",
 }
+
+
+FILTER_S: Final = 120.0  # in which the person's filters are to be done with what a commit holds
+
+
+class Hanging(Unavailable):
+    """A filter of the repository does not come to an end."""
 
 
 class Moved(Conflict):
@@ -45,6 +54,14 @@ class Moved(Conflict):
 
 class Held(Conflict):
     """Another program holds a lock of Git."""
+
+
+class Refused(Unavailable):
+    """A filter of the person's fails on these files; the others can be put again."""
+
+    def __init__(self, paths: list[str], why: str) -> None:
+        super().__init__(f"git update-index failed: {why}", paths=paths)
+        self.paths = paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +133,9 @@ class Graft:
         """The digest of the file that a blob becomes when it is checked out."""
         with tempfile.TemporaryFile(dir=self._folder) as out:
             given, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
-            self._must("cat-file", "--batch", "--filters", given=given, env=env, out=out)
+            ran = self._filtering("cat-file", "--batch", "--filters", given=given, env=env, out=out)
+            if ran.status:
+                raise _failed("cat-file", ran)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
             _size(out.readline())  # of the blob, not of the file
@@ -124,13 +143,7 @@ class Graft:
 
     def ignored(self, paths: Iterable[str]) -> set[str]:
         """Those that a `.gitignore` leaves out, and that the commit has not."""
-        given = "".join(f"./{path}\0" for path in paths).encode()  # "./": a ":" at the beginning is part of the name
-        plain = {**self._index, "GIT_LITERAL_PATHSPECS": "0"}  # it knows no others
-        ran = self._repo.run("check-ignore", "-z", "--stdin", given=given, env=plain)
-        if ran.status not in (0, 1):
-            raise _failed("check-ignore", ran)
-        told = ran.out.decode("utf-8", "surrogateescape").split("\0")
-        return {path.removeprefix("./") for path in told if path}
+        return ignored(self._repo, paths, self._index)
 
     def staged(self) -> dict[str, str]:
         """What a person has staged: path → the blob, zeros = it is to go."""
@@ -155,14 +168,20 @@ class Graft:
     def put(self, changes: Mapping[str, Content], message: str, author: str) -> str:
         """Make a commit of these on top of the one before, through the person's filters; "" when it would hold nothing.
 
-        Nobody sees it until `land`."""
+        Nobody sees it until `land`. Refused when a filter fails on some of them."""
         for path, content in {**self._attributes(changes), **changes}.items():
             if content is not None:
                 _placed(self._tree / path, content)
         self._tree.mkdir(exist_ok=True)
         order = sorted(changes, key=lambda path: (changes[path] is not None, path))  # what goes is in no way then
-        given = "".join(f"{path}\0" for path in order).encode()
-        self._must("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=self._private)
+        ran = self._taken_in(order)
+        if ran.status and "filter" in ran.err:
+            refused = [path for path in order if self._taken_in([path]).status]
+            self._must("read-tree", self._last, env=self._index)
+            if refused:
+                raise Refused(refused, ran.err)
+        if ran.status:
+            raise _failed("update-index", ran)
         tree = self._must("write-tree", env=self._index).text
         shutil.rmtree(self._tree)
         if tree == self._last:
@@ -173,6 +192,11 @@ class Graft:
         self._tip = self._must("commit-tree", tree, *options, "-F", "-", given=message.encode(), env=who).text
         self._last = tree
         return self._tip
+
+    def _taken_in(self, paths: Iterable[str]) -> Ran:
+        """Have the private index hold what the private tree has at these paths, or has not."""
+        given = "".join(f"{path}\0" for path in paths).encode()
+        return self._filtering("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=self._private)
 
     def land(self) -> None:
         """Move HEAD to what was made, and have the person's index follow. Moved when HEAD or their stage is another now."""
@@ -208,6 +232,13 @@ class Graft:
         heads = ((path, head.split(" ")) for head, path in zip(words[::2], words[1::2], strict=False))
         return {path: (head[1], head[3]) for path, head in heads}
 
+    def _filtering(self, *words: str, given: bytes, env: Mapping[str, str], out: IO[bytes] | None = None) -> Ran:
+        """A command that runs filters, and that can be ended, as all that it writes is our own."""
+        done = self._repo.apart(*words, environ=env, given=given, limit_s=FILTER_S, out=out)
+        if done.late:
+            raise Hanging(f"a filter of the repository was not done after {FILTER_S:g} s")
+        return Ran(done.code, b"", done.said)
+
     def _must(
         self,
         command: str,
@@ -231,7 +262,8 @@ def above(path: str) -> list[str]:
 def _placed(target: Path, content: bytes | Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, Path):
-        content.rename(target)
+        if content.exists():  # else it is there from the time before, when another file was refused
+            content.rename(target)
     else:
         target.write_bytes(content)
 

@@ -11,10 +11,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from index.errors import Conflict, Unavailable
-from index.model import Scope
+from index.errors import Conflict, MemexError, Unavailable
+from index.model import Document, Record, Scope
 from syncd.coverage import coverage
 from syncd.dropped import MISSING
+from syncd.edits import said
 from syncd.hooks import HOOKS, find
 from syncd.oddities import Twins, oddities, tally
 from syncd.place import place
@@ -27,6 +28,7 @@ from syncd.watch import Hearing
 if TYPE_CHECKING:
     from syncd.app import App
 
+COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
 EXPIRING_MS = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 
@@ -46,6 +48,8 @@ class Health:
             inbox = self._app.settings.vault.inbox  # looked for first, as the whole vault may wait
             own = (path for path in waiting if path.startswith(f"{inbox}/"))
             waiting = {path for path in own if place(path, inbox).scope == "captures"}
+            if len(waiting) <= COMPARED:
+                waiting = {path for path in waiting if self._shows(path)}
         return {
             "ready": self._app.sync.ready.is_set()
             or (self._app.watch is None and all(one.listed for one in indexes.values())),
@@ -56,6 +60,20 @@ class Health:
             "defects": [{"path": path, "defect": defect} for path, defect in self._defects(workspaces)],
             "degraded": self.degraded(scopes),
         }
+
+    def _shows(self, path: str) -> bool:
+        """Whether agents could tell a capture as it is on the disk now from what is indexed of it."""
+        index = self._app.shelf.slots["captures"].index
+        with suppress(MemexError):
+            entry, stat, record = index.manifest.get(path), self._app.vault.stat(path), index.at(path)
+            if entry is None or stat is None or record is None:
+                return entry is not None or stat is not None
+            if entry.stat == stat:
+                return False  # it was looked at since
+            raw, stat = self._app.vault.read(path)
+            now = self._app.steward.ground.parsed(raw, path, stat)
+            return bool(_told(now) != _told(record))
+        return True
 
     def facts(self) -> dict[str, Any]:
         """What else the owner may want to know: where things are."""
@@ -244,3 +262,8 @@ class Health:
 
     def _paths(self) -> list[str]:
         return [path for slot in self._app.shelf.slots.values() for path in slot.index.manifest.copy()]
+
+
+def _told(note: Document | Record) -> tuple[object, ...]:
+    """What agents are told of a capture, as a value to compare."""
+    return said(note), note.type, note.defects, note.superseded_by, note.created_at, note.updated_at, note.version

@@ -8,20 +8,21 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Final
 
 from index.errors import MemexError, NotFound
-from index.identity import path_id
+from index.index import Index
 from index.model import Record
 from syncd.audit import Audit
 from syncd.chain import Entry
 from syncd.journal import Entry as Passage
 from syncd.journal import Journal
-from syncd.lineage import WRITES, in_force
+from syncd.lineage import WRITES, Strand, in_force, strands
+from syncd.meant import LEAST, Candidate, candidates, chosen
 from syncd.past import Past
 from syncd.repo import Repo
 from syncd.touched import Touch, touches
@@ -55,7 +56,7 @@ class Event:
 
 
 class History:
-    """What is known of the past of a vault's notes. `found` tells the document of an id or path that there is now."""
+    """What is known of the past of a vault's notes. `indexes` hold what there is now."""
 
     def __init__(
         self,
@@ -63,22 +64,54 @@ class History:
         vault: Vault,
         past: Past,
         repo: Repo,
-        found: Callable[[str], Record | None],
+        indexes: Callable[[], Sequence[Index]],
         *,
         journal: Journal,
     ) -> None:
         self.past = past
-        self._audit, self._vault, self._repo, self._found, self._journal = audit, vault, repo, found, journal
+        self._audit, self._vault, self._repo, self._indexes, self._journal = audit, vault, repo, indexes, journal
 
     def entries(self, name: str) -> tuple[list[Entry], str]:
-        """What the log says of the note of that id or path, in order, and where it lies, or lay last; "" when nobody knows."""
-        record = self._found(name)
-        if record is not None:
-            return self._audit.of(id=record.id), record.path
-        known = [entry for entry in self._audit.of(id=name, path=name) if entry.path]
-        if known and known[-1].id not in (name, path_id(known[-1].path)):
-            known = self._audit.of(id=known[-1].id)
-        return known, known[-1].path if known else ""
+        """What the log says of the note that is meant, in order, and where it lies, or lay last; "" when nobody knows."""
+        there = candidates(self._indexes(), name)
+        ids = {one.id for one in there} | {name} | set(self._audit.ids(name) if len(name) >= LEAST else ())
+        known: dict[str, list[Entry]] = {}  # by where the note is, or was last
+        gone: list[Candidate] = []
+        for id in ids:
+            claims = [one for one in candidates(self._indexes(), id) if one.id == id]
+            for strand, record in self._strands(id, [one.record for one in claims if one.record]):
+                if record is not None:
+                    known[record.path] = strand.entries
+                elif strand.home not in known:
+                    known[strand.home] = strand.entries
+                    gone.append(Candidate(id, strand.home, strand.entries[0].at, strand.entries[-1].workspace))
+        if (one := chosen(name, [*there, *gone])) is not None:
+            return known.get(one.path, []), one.path
+        ids = {entry.id for entry in self._audit.of(path=name)}
+        strands = [strand for id in ids for strand, _ in self._strands(id, ()) if name in strand.paths]
+        last = max(strands, key=lambda strand: strand.entries[-1].seq, default=None)
+        return (last.entries, last.home) if last else ([], "")
+
+    def home(self, entry: Entry) -> str:
+        """Where the file of an entry lies now, if anybody has moved it; else where it lay then."""
+        there = [one.record for one in candidates(self._indexes(), entry.id) if one.id == entry.id and one.record]
+        for strand, record in self._strands(entry.id, there):
+            if any(one.seq == entry.seq for one in strand.entries):
+                return record.path if record else entry.path
+        return entry.path
+
+    def _strands(self, id: str, there: Collection[Record]) -> list[tuple[Strand, Record | None]]:
+        """The notes that have had an id, as the log has them, each with the document that it is now, of those `there` are."""
+        moves = {(one.source, one.target) for one in self._journal.of(id) if one.state == "done"}
+        found = strands(self._audit.of(id=id), moves)
+        left = {record.path: record for record in there}
+        paired = {number: left.pop(strand.home) for number, strand in enumerate(found) if strand.home in left}
+        for number, strand in enumerate(found):  # what was moved by hand
+            if number not in paired and strand.live and self.current(strand.home) is None:
+                same = [one for one in left.values() if one.workspace == strand.entries[-1].workspace]
+                if moved := same or list(left.values()):
+                    paired[number] = left.pop(moved[0].path)
+        return [(strand, paired.get(number)) for number, strand in enumerate(found)]
 
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:
         """The newest `limit` events of a note, the newest last; with `patch`, each with its differences. NotFound for none."""
@@ -88,10 +121,8 @@ class History:
             raise NotFound(f"nothing is known of {name[:200]!r}: no note has that id or path; memex search finds notes")
         told = list(_told(entries, self._now(path), self._moves(entries)))
         within = {event.commit for event in told}
-        told += [_committed(touch) for touch in commits if touch.commit not in within]
-        events = sorted(
-            told, key=lambda event: event.at + 999 * (event.what == "commit")
-        )  # of which Git knows the second
+        others = [_committed(touch) for touch in reversed(commits) if touch.commit not in within]
+        events = ordered(told, others, self._held)
         more = max(0, len(events) - limit)
         shown = [asdict(event) for event in events[more:]]
         if patch:
@@ -143,6 +174,13 @@ class History:
         """What Git holds under that name."""
         return self._repo.blob(name)
 
+    def _held(self, name: str | None) -> str | None:
+        """The sha256 of what a blob of Git holds; "" = no file, None = nobody knows."""
+        if name == "":
+            return ""
+        raw = None if name is None else self._repo.blob(name)
+        return None if raw is None else hashlib.sha256(raw).hexdigest()
+
     def current(self, path: str) -> bytes | None:
         """What the note holds now."""
         with suppress(MemexError):
@@ -158,6 +196,30 @@ class History:
         except MemexError:
             return None
         return hashlib.sha256(raw).hexdigest(), stat.mtime_ns // 1_000_000
+
+
+def ordered(told: Sequence[Event], commits: Sequence[Event], held: Callable[[str | None], str | None]) -> list[Event]:
+    """What the log tells and the commits as one line of time, each in the order in which it is given.
+
+    Git knows the second alone. Within it a commit stands behind what it holds, or before what was made of that; `held`
+    tells the digest of a blob."""
+    lines: list[tuple[tuple[int, int, int], Event]] = []
+    at = 0
+    for number, event in enumerate(told):
+        at = max(at, event.at)  # whatever the clock was set to
+        lines.append(((at, 0, number), event))
+    logged, last = tuple(lines), (0, 0, 0)
+    for number, commit in enumerate(commits):
+        within = [(key[0], event) for key, event in logged if commit.at <= key[0] < commit.at + 1000]
+        digest = held(commit.after) if within else None
+        key = (commit.at + 999, 1, number)
+        if behind := [at for at, event in within if digest is not None and event.after == digest]:
+            key = (behind[-1], 1, number)
+        elif before := [at for at, event in within if digest is not None and event.before == digest]:
+            key = (before[0], -1, number)
+        last = max(key, last)
+        lines.append((last, commit))
+    return [event for _, event in sorted(lines, key=lambda line: line[0])]
 
 
 class _Texts:

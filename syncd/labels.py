@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Document, Record
 from index.tags import key_of
+from syncd import meant
 from syncd.enrich import Enricher, lacking
 from syncd.parse import parse
 from syncd.shelf import Slot
@@ -60,9 +61,8 @@ class Labels:
         """Fill what one note lacks; with `replace`, find both anew."""
         self._able()
         replace, dry = bool(given.get("replace")), bool(given.get("dry_run"))
-        record = self._captures.index.record(given["id"])
-        wanted = given.get("workspace")
-        if record is None or (wanted and record.workspace != wanted):
+        record = meant.found([self._captures.index], given["id"], workspace=given.get("workspace") or None)
+        if record is None:
             raise NotFound(f"no capture {given['id'][:64]!r}; memex recent lists them")
         if record.type == "entity":
             raise InvalidArgument("this is a node of the graph: its summary and tags are set, not found")

@@ -221,9 +221,10 @@ class Ledger:
         return cls(path, connection)
 
     def rows(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """What a query answers."""
-        with self._reading():
+        """What a query answers; nothing to one for a text that is no Unicode, as no row holds such a text."""
+        with self._reading(), contextlib.suppress(UnicodeEncodeError):
             return self._connection.execute(statement, parameters).fetchall()
+        return []
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

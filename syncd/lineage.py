@@ -6,8 +6,8 @@ person has changed in between, by hand or by a command, ends the way back."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from syncd.chain import Entry
@@ -26,6 +26,9 @@ EDITED: Final = "it was changed by hand since"
 GONE: Final = "it was removed by hand since"
 MOVED: Final = "it was moved by hand since; memex delete removes it"
 PROMOTED: Final = "it was promoted since; memex unpromote brings it back"
+ARCHIVED: Final = "it was set aside since; memex unarchive brings it back"
+# What takes a note out of its workspace, by its tool.
+_AWAY: Final = {"promote": PROMOTED, "drag": PROMOTED, "archive": ARCHIVED, "review.dismiss": ARCHIVED}
 THERE: Final = "another file has its name now"
 
 
@@ -47,6 +50,61 @@ class Writer:
     at: int | None = None  # epoch milliseconds; None = nobody knows
     key: str = ""  # its name
     tool: str = ""
+
+
+@dataclass(slots=True)
+class Strand:
+    """What the log says of one of several notes that have had the same id, as agents may choose ids."""
+
+    home: str  # where it lies, or lay last
+    live: bool = False
+    entries: list[Entry] = field(default_factory=list)
+    paths: dict[str, str] = field(default_factory=dict)  # path → the workspace that it lay in there
+
+    def add(self, entry: Entry) -> None:
+        """This was done to it."""
+        self.entries.append(entry)
+        self.paths[entry.path] = entry.workspace
+        if entry.after:
+            self.home, self.live = entry.path, True
+        elif entry.path == self.home:
+            self.live = False
+
+
+def strands(entries: Iterable[Entry], moves: Collection[tuple[str, str]] = ()) -> list[Strand]:
+    """The entries of one id as the histories of the notes that have had it, the one that was made first first.
+
+    `moves`: from where to where Memex has moved notes of that id."""
+    found: list[Strand] = []
+    for entry in entries:
+        if not entry.path:
+            continue
+        made = entry.kind in ("create", "kept") and not entry.undoes
+        own = next((_made if made else _changed)(entry, found[::-1], moves), None)
+        if own is None:
+            own = Strand(entry.path)
+            found.append(own)
+        own.add(entry)
+    return found
+
+
+def _made(entry: Entry, found: Sequence[Strand], moves: Collection[tuple[str, str]]) -> Iterator[Strand]:
+    """Which of them may be the one that a new file is: moved by Memex, there again, or another of its workspace."""
+    if entry.surface not in AGENTS:
+        yield from (one for one in found if any((path, entry.path) in moves for path in one.paths))
+    yield from (one for one in found if one.home == entry.path)
+    yield from (one for one in found if entry.workspace and one.paths[one.home] == entry.workspace)
+
+
+def _changed(entry: Entry, found: Sequence[Strand], moves: Collection[tuple[str, str]]) -> Iterator[Strand]:
+    """Which of them may be the one whose file was changed; one that was moved by hand is known by what it held."""
+    yield from (one for one in found if entry.undoes and any(it.seq == entry.undoes for it in one.entries))
+    yield from (one for one in found if one.home == entry.path)
+    yield from (one for one in found if entry.path in one.paths)
+    yield from (one for one in found if entry.before and one.entries[-1].after == entry.before)
+    yield from (one for one in found if any((path, entry.path) in moves for path in one.paths))
+    yield from (one for one in found if entry.workspace and one.paths[one.home] == entry.workspace)
+    yield from found
 
 
 def in_force(entries: Sequence[Entry], taken: Collection[int] = ()) -> list[Entry]:
@@ -153,7 +211,7 @@ def _told(entry: Entry) -> str:
     """Which write came after those that were to be taken back."""
     if entry.surface == "file":
         return EDITED
-    if entry.tool == "promote":
-        return PROMOTED
+    if entry.tool in _AWAY and not (entry.after and entry.workspace):  # else it wrote a link in it alone
+        return _AWAY[entry.tool]
     who = entry.name or entry.key or {"cli": "you"}.get(entry.surface, "memex")
     return f"{entry.tool or 'something'} by {who} came after it"

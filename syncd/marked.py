@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,14 +15,14 @@ from index.errors import MemexError
 from index.identity import fold
 from index.model import Record
 from syncd.audit import Author, authored
-from syncd.edits import LATEST_MS, LOCKED_S
+from syncd.edits import LATEST_MS
 from syncd.journal import sha256
 from syncd.marks import Marks, marks
 from syncd.merging import Merging
 from syncd.note import FrontmatterError, decode, edit, encode
-from syncd.promotable import Ground, Plan, Taken
+from syncd.promotable import Ground, Plan, Taken, fit, restless, speak
 from syncd.promote import Promotions
-from syncd.promotion import DEFECT, Problem
+from syncd.promotion import DEFECT, UNCLEAR, Problem
 from syncd.repo import Repo
 from syncd.waiting import Waiting
 
@@ -85,19 +84,17 @@ class Marked:
         problems: dict[str, str] = {}
         taken: list[tuple[Record, str]] = []
         plans: list[Plan] = []
-        spoken: set[str] = set()
+        spoken: dict[str, str] = {}
         unsure = False  # whether a capture may still be in the way of something
-        for record, said in self._waiting.look(lambda one: one.promote or one.promote_problem is not None):
+        for record, said in self._waiting.look(_concerned):
             try:
-                if self._restless(record):
+                if restless(self._ground, self._repo, record.path):
                     look.again = unsure = True
                     continue
-                if not said.promote:
+                if not said.meant:
                     self._say(record, None)
                     continue
-                plan = self._promotions.planned(
-                    record, tool="mark", at=written_at(self._ground, self._repo, record.path), spoken=spoken
-                )
+                plan = self._planned(record, said, spoken)
             except Taken as error:
                 if fold(error.target) in spoken:
                     look.again = unsure = True  # once the other one is there it can be asked about
@@ -114,15 +111,22 @@ class Marked:
                 problems[record.path], unsure = DEFECT, True
             else:
                 plans.append(plan)
-                spoken |= {fold(path) for path in plan.moves.values()}
+                speak(spoken, plan)
         look.again |= self._carried(plans, problems)
         for path, note in self._merging.ask(taken, whole=not unsure).items():
             problems[path] += f"; see [[{note}]]"
         self._tell(problems)
         look.problems = problems
 
+    def _planned(self, record: Record, said: Marks, spoken: Mapping[str, str]) -> Plan:
+        if not said.promote:
+            fit(self._ground, record)
+            raise Problem(UNCLEAR)
+        at = written_at(self._ground, self._repo, record.path)
+        return self._promotions.planned(record, tool="mark", at=at, spoken=spoken)
+
     def _tell(self, problems: Mapping[str, str]) -> None:
-        for record, said in self._waiting.look(lambda one: one.promote):
+        for record, said in self._waiting.look(_concerned):
             if why := problems.get(record.path):
                 self._say(record, why, said)
 
@@ -140,20 +144,6 @@ class Marked:
                 self._look.promoted += 1
         return left
 
-    def _restless(self, record: Record) -> bool:
-        """Whether somebody may still be at work on the note, or Git on the files."""
-        stat = self._ground.vault.stat(record.path)
-        if stat is None:
-            return False  # planning tells
-        age = time.time() - stat.mtime_ns / 1e9
-        if 0 <= age < self._ground.settings.sync.adopt_s:
-            return True
-        busy = self._repo.busy()
-        if busy and not (busy.endswith(".lock") and age > LOCKED_S):
-            return True
-        raw, stat = self._ground.vault.read(record.path)
-        return self._ground.sync.edits.pending(self._ground.parsed(raw, record.path, stat))
-
     def _say(self, record: Record, why: str | None, said: Marks | None = None) -> None:
         """Write into the capture why it is not promoted, if it does not say so yet; None: take that out."""
         if said is not None and said.promote_problem == why:
@@ -167,6 +157,11 @@ class Marked:
             log.info("why a capture is not promoted can't be written into it: %s", error)
         except Exception:  # as above
             log.exception("why a capture is not promoted can't be written into it")
+
+
+def _concerned(said: Marks) -> bool:
+    """Whether there is something to do, or to say, about a capture with these marks."""
+    return said.meant or said.promote_problem is not None
 
 
 def written_at(ground: Ground, repo: Repo, path: str) -> int:

@@ -1,22 +1,23 @@
 """What a person has said of a capture in its properties: that it is to be promoted, where to, or set aside.
 
 Law, tested: only a property that this person's editor reads as such counts, `promote: true` alone and never a text that
-looks like it; where two spellings of a key stand side by side, or the properties can't be read, nothing is marked."""
+looks like it; where a key stands there twice, or the properties can't be read, nothing is marked."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from index.errors import Conflict, InvalidArgument
+from index.errors import Conflict, InvalidArgument, ResourceExhausted
 from index.identity import fold
 from syncd.file_note import plain
 from syncd.note import FrontmatterError, read, split, unclosed
-from syncd.properties import PERSONS, as_text, as_time
+from syncd.properties import LARGEST_OWN, MOST_OWN, PERSONS, as_text, as_time, fences, filled
 
 EDITED: Final = "a person has just edited the note; read it again in a moment"
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # what a key says that is there, and left open
 # Without one of these words in it a front matter says nothing of all this, and need not be read.
 _WORDS: Final = ("promote", "review", "expires", "suggested_", "superseded_by")
 
@@ -34,7 +35,12 @@ class Marks:
     suggested_folder: str | None = None
     superseded_by: str | None = None
     twice: tuple[str, ...] = ()  # keys that stand there in two spellings: neither counts
-    shown: bool = False  # `promote` is there, so that a table has a box to tick
+    unclear: tuple[str, ...] = ()  # of `promote` and `promote_to`: what says something, but none of its kind
+
+    @property
+    def meant(self) -> bool:
+        """Whether it is to be promoted, or somebody may have meant so."""
+        return self.promote or "promote" in self.unclear
 
 
 def marks(text: str) -> Marks:
@@ -47,7 +53,11 @@ def marks(text: str) -> Marks:
         found = read(front)
     except FrontmatterError:
         return Marks()
-    return Marks() if found.repeated else of(found.values)
+    said = of(found.values)
+    if not found.repeated:
+        return said
+    wished = said.promote or said.unclear or any(key.casefold() == "promote" for key in found.repeated)
+    return Marks(unclear=("promote",) if wished else ())
 
 
 def of(values: Mapping[str, Any]) -> Marks:
@@ -73,8 +83,16 @@ def of(values: Mapping[str, Any]) -> Marks:
         suggested_folder=words("suggested_folder"),
         superseded_by=words("superseded_by"),
         twice=tuple(name for name, given in named.items() if len(given) > 1 and name in {*PERSONS, "expires"}),
-        shown="promote" in named,
+        unclear=tuple(_unclear(named)),
     )
+
+
+def _unclear(named: Mapping[str, list[Any]]) -> Iterator[str]:
+    ticks = named.get("promote", ())
+    if len(ticks) > 1 or any(value not in _NOTHING and not isinstance(value, bool) for value in ticks):
+        yield "promote"
+    if any(value and isinstance(value, (list, dict)) for value in named.get("promote_to", ())):
+        yield "promote_to"
 
 
 def persons(front: str) -> dict[str, list[Any]]:
@@ -86,11 +104,14 @@ def persons(front: str) -> dict[str, list[Any]]:
     return found
 
 
+LEAST_FILLED: Final = 4_000  # bytes, in which nothing is too much
+
+
 class Marked(Conflict):
     """A person has marked the note: it is theirs, and is about to move."""
 
 
-def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | InvalidArgument | None:
+def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | InvalidArgument | ResourceExhausted | None:
     """What an agent is told that would have a note say `now` what it did not (`was`); None = it may. None as text: no note.
 
     A `node` is never promoted, so that somebody has ticked it keeps nobody from writing to it."""
@@ -103,9 +124,25 @@ def overreach(was: str | None, now: str | None, *, node: bool) -> Marked | Inval
     except FrontmatterError:
         return Marked(EDITED, retryable=True)  # nobody can tell what it says of the person's keys
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-    return (
-        InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it") if changed else None
+    if changed:
+        return InvalidArgument(f"the property {changed[0]!r} is the owner's alone, and no agent sets it")
+    return too_large() if _filled(now) and not _filled(was) else None
+
+
+def too_large() -> ResourceExhausted:
+    """What an agent is told that gives a note more properties than there is room for, whatever its owner's keys take of it."""
+    return ResourceExhausted(
+        f"the note's properties would be too many or too large: {LARGEST_OWN:,} bytes and {MOST_OWN:,} parts have room",
+        limit=LARGEST_OWN,
     )
+
+
+def _filled(text: str | None) -> bool:
+    start, end, _ = fences(text or "")
+    try:
+        return filled((text or "")[start:end]) if end - start > LEAST_FILLED else False
+    except FrontmatterError:
+        return False  # that is told elsewhere
 
 
 def _persons(text: str | None) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -94,17 +94,23 @@ class Walk:
         self._vault, self._inbox, self._relative = vault, inbox, _relative(vault)
         self._before, self._after = Paths(files), Paths(files)
         leads, names = {lead(path) for path in (*moves, *moves.values())}, Names(moves)
-        self._concerned = {path for path in files if path in moves or self._concerns(path, leads, names)}
+        self._always: set[str] = set()  # files that any step may concern
+        self._led: dict[str, set[str]] = {}  # how a name begins → the files that may link to one
+        for path in files:
+            for one in self._concerns(path, leads, names):
+                self._led.setdefault(one, set()).add(path) if one else self._always.add(path)
 
-    def _concerns(self, path: str, leads: set[str], names: Names) -> bool:
-        """Whether a file may link to one that moves, or name one."""
+    def _concerns(self, path: str, leads: set[str], names: Names) -> Collection[str]:
+        """How the names begin of those that move to which a file may link; "" = it may link to any, or name one."""
         if not _linking(path) or self._vault.ignores(path):
-            return False
+            return ()
         try:
             text = decode(self._vault.read(path)[0])
         except MemexError:
-            return True  # which each step tells
-        return path.endswith(".canvas") or may_lead(text, leads) or any(mentioned(path, text, names))
+            return ("",)  # which each step tells
+        if path.endswith(".canvas") or any(mentioned(path, text, names)):
+            return ("",)
+        return set(_leads(text, leads))
 
     def step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> Relinking:
         """What changes with these moves, from where the files are now. Nothing has moved until it is `made`."""
@@ -113,7 +119,9 @@ class Walk:
         _move(self._after, moves)
         try:
             move = Move(moves, self._before, self._after, self._relative, _privacy(self._inbox))
-            return _relinking(self._vault, sorted(self._concerned), move, _Look(self._vault, texts, {}, moves))
+            led = (self._led.get(lead(path), ()) for path in (*moves, *moves.values()))
+            files = sorted({*self._always, *self._led.get("", ()), *moves}.union(*led))
+            return _relinking(self._vault, files, move, _Look(self._vault, texts, {}, moves))
         finally:
             _move(self._after, {new: old for old, new in moves.items()})
 
@@ -121,7 +129,10 @@ class Walk:
         """These files are where they were to be."""
         for paths in (self._before, self._after):
             _move(paths, moves)
-        self._concerned = {moves.get(path, path) for path in self._concerned}
+        for files in (self._always, *self._led.values()):
+            for old in files & moves.keys():
+                files.remove(old)
+                files.add(moves[old])
 
 
 def _move(paths: Paths, moves: Mapping[str, str]) -> None:
@@ -219,23 +230,26 @@ def _begins(name: str) -> str:
 
 
 def may_lead(text: str, leads: set[str]) -> bool:
-    """Whether a link of `text` may lead to a file whose name begins as one of `leads`. False is certain, True is not.
+    """Whether a link of `text` may lead to a file whose name begins as one of `leads`. False is certain, True is not."""
+    return any(True for _ in _leads(text, leads))
+
+
+def _leads(text: str, leads: set[str]) -> Iterator[str]:
+    """Those of `leads` that a link of `text` may lead to; "" = it may lead to any.
 
     In time linear in the text: the text between two marks of links is looked at once."""
     pieces = _MARK.split(text)
     if len(pieces) == 1:
-        return False
+        return
     if "" in leads:
-        return True
+        yield ""
     for mark, piece in zip(pieces[1::2], pieces[2::2], strict=True):
         wiki = mark == "[["
         ending = _WIKI_END if wiki else _POINTED_END if mark.endswith("<") else _BARE_END
         end = ending.search(piece)
         target = piece[: end.start()] if end else piece
         if wiki and "\\" in target.removesuffix("\\"):
-            return True  # in quotes of a property: what it says is for whoever reads those
+            yield ""  # in quotes of a property: what it says is for whoever reads those
         if not wiki:
             target = unquote(_ESCAPE.sub("", target))
-        if not leads.isdisjoint([_begins(part) for part in fold(target).split("/")]):
-            return True
-    return False
+        yield from leads.intersection(_begins(part) for part in fold(target).split("/"))

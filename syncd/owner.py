@@ -15,6 +15,7 @@ from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
 from index.rerank import reranked
 from syncd import (
+    meant,
     owner_audit,
     owner_commits,
     owner_consolidation,
@@ -169,10 +170,10 @@ class _Owner:
         return _record(self._app.desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
     def _capture(self, given: Arguments) -> Record:
-        """The capture of that id; NotFound for a note of the vault, and for one in another workspace than was named."""
-        record = self._app.shelf.slots["captures"].index.record(given["id"])
-        wanted = given.get("workspace")
-        if record is None or (wanted and record.workspace != wanted):
+        """The capture that is meant; NotFound for a note of the vault, and for one in another workspace than was named."""
+        index = self._app.shelf.slots["captures"].index
+        record = meant.found([index], given["id"], workspace=given.get("workspace") or None)
+        if record is None:
             raise NotFound(
                 f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
             )
@@ -255,13 +256,14 @@ class _Owner:
         return sync
 
     def _kept(self, id: str, workspace: str | None) -> Kept:
-        record = self._app.shelf.slots["captures"].index.record(id)
-        if record is not None and (not workspace or record.workspace == workspace):
-            return self._app.desk.workspace(record.workspace).get(id)
-        vault = self._app.shelf.slots["vault"].index
-        record = vault.record(id) or vault.at(id)
-        if record is None or workspace:
+        slots = self._app.shelf.slots
+        indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
+        record = meant.found(indexes, id, workspace=workspace or None)
+        if record is None:
             raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
+        if record.scope == "captures":
+            return self._app.desk.workspace(record.workspace).get(record.id)
+        vault = slots["vault"].index
         return Kept(record, self._app.text_of(record), tuple(vault.passages(record)))
 
 

@@ -23,12 +23,16 @@ def operations(
         if given.get("dry_run"):
             made, found = commits.look(due())
             return {"commits": [asdict(one) for one in made], "kept": _kept(found.kept), "edited": sorted(found.edited)}
-        done = commits.flushed()
+        done, edited = commits.flushed(), set(commits.edited)
         if not commits.hindrance() and (settled := settle()):
             done += settled + commits.flushed()  # what was left to those, and is not in them
         if not done and (why := commits.problem or commits.hindrance()):
             raise Conflict(why)
-        return {"commits": [asdict(one) for one in done], "kept": _kept(commits.kept), "edited": sorted(commits.edited)}
+        return {
+            "commits": [asdict(one) for one in done],
+            "kept": _kept(commits.kept),
+            "edited": sorted(edited | commits.edited),
+        }
 
     return {"commit": commit}
 

@@ -27,6 +27,7 @@ def operations(consolidation: Consolidation, desk: Desk, jobs: Callable[[], Jobs
             jobs().stopping,
             workspace=workspace,
             dry=dry,
+            again=True,
             progress=lambda done, total, stage: progress({"done": done, "total": total, "stage": stage}),
         )
         if not dry and workspace is None:

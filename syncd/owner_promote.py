@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from index.identity import fold
-from syncd.promotable import Ground, Plan, Taken
+from syncd.promotable import Ground, Plan, Taken, speak
 from syncd.promote import Promotions
 
 Progress = Callable[[dict[str, Any]], None]
@@ -67,7 +66,7 @@ def _planned(
     """What is to become of each, and what keeps the others from it."""
     plans: dict[str, Plan] = {}
     failed: list[dict[str, Any]] = []
-    spoken: set[str] = set()
+    spoken: dict[str, str] = {}
     for id in ids:
         try:
             plan = promotions.planned(ground.capture(id), to=to, spoken=spoken)
@@ -78,10 +77,10 @@ def _planned(
             failed.append({"id": id, "error": error.as_dict()})
         else:
             plans.setdefault(plan.source, plan)
-            spoken |= {fold(path) for path in plan.moves.values()}
+            speak(spoken, plan)
     return list(plans.values()), failed
 
 
 def _told(plan: Plan) -> dict[str, Any]:
-    told = {"id": plan.document.claimed_id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
+    told = {"id": plan.id, "source": plan.source, "target": plan.target, "chosen": plan.chosen}
     return told | {"file": plan.stored.new if plan.stored else None}

@@ -9,10 +9,12 @@ from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
+from syncd import meant
 from syncd.archive import Archive
 from syncd.marks import Marks
 from syncd.note import FrontmatterError, decode, properties, split
 from syncd.promotable import Ground
+from syncd.promotion import Problem, goal
 from syncd.review import Review
 
 Progress = Callable[[dict[str, Any]], None]
@@ -36,22 +38,29 @@ def operations(review: Review, archive: Archive, ground: Ground) -> dict[str, Op
         return {"total": len(found), "waiting": [_told(ground, record, said) for record, said in found[:limit]]}
 
     def shown(given: Mapping[str, Any], _: Progress) -> dict[str, Any]:
-        found = next(((one, said) for one, said in review.waiting() if given["id"] in (one.id, one.path)), None)
-        if found is None:
+        waiting = {one.path: (one, said) for one, said in review.waiting()}
+        one = meant.found([ground.captures.index], given["id"], lambda it: it.path in waiting)
+        if one is None:
             raise NotFound(f"no capture {given['id'][:200]!r} waits; memex review --json lists those that do")
-        record, said = found
+        record, said = waiting[one.path]
         may = review.suggestions(record)
-        return _told(ground, record, said) | {
-            "file": str(ground.vault.root / record.path),
-            "content": split(decode(ground.vault.read(record.path)[0]))[1].encode("utf-8", "replace").decode()[:TEXT],
-            "folders": [
-                {"folder": one.what, "score": one.score, "reason": one.reason} for one in may.folders[:CANDIDATES]
-            ],
-            "similar": [
-                {"path": one.path, "kind": one.kind, "score": one.score, "excerpt": _excerpt(ground, one.path)}
-                for one in may.similar[:CANDIDATES]
-            ],
-        }
+        return (
+            _told(ground, record, said)
+            | _goal(ground, record, said)
+            | {
+                "file": str(ground.vault.root / record.path),
+                "content": split(decode(ground.vault.read(record.path)[0]))[1]
+                .encode("utf-8", "replace")
+                .decode()[:TEXT],
+                "folders": [
+                    {"folder": one.what, "score": one.score, "reason": one.reason} for one in may.folders[:CANDIDATES]
+                ],
+                "similar": [
+                    {"path": one.path, "kind": one.kind, "score": one.score, "excerpt": _excerpt(ground, one.path)}
+                    for one in may.similar[:CANDIDATES]
+                ],
+            }
+        )
 
     def dismiss(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         done, failed = _each(given, archive.dismiss, progress, "setting aside")
@@ -113,6 +122,18 @@ def _told(ground: Ground, record: Record, said: Marks) -> dict[str, Any]:
         "problem": said.promote_problem,
         **{name: own.get(name) for name in SUGGESTED},
     }
+
+
+def _goal(ground: Ground, record: Record, said: Marks) -> dict[str, Any]:
+    """Where it goes if it is promoted, and what chose that; what is wrong with that, if something is."""
+    own = ground.settings.promote
+    raw, stat = ground.vault.read(record.path)
+    document = ground.parsed(raw, record.path, stat)
+    try:
+        where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=ground.inbox)
+    except Problem as error:
+        return {"goal": None, "by": "", "problem": error.message}
+    return {"goal": where.folder, "by": where.by}
 
 
 def _excerpt(ground: Ground, path: str) -> str:

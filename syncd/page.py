@@ -297,7 +297,7 @@ def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:
     told = now.get("consolidation") or {}
     words = [f"consolidation ran {span(at - told['at'])} ago"] if told.get("at") else []
     if waiting := told.get("waiting"):
-        where = f" in {line(str(told['report']), 200)}" if told.get("report") else ""
+        where = f" in {line(str(told['report']), 200)}" if told.get("report") else ": `memex consolidate` lists them"
         words.append(f"{_many(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
     if told.get("accepted"):
         words.append(

@@ -5,14 +5,17 @@ Law, tested: nothing is written here, and nothing that is there already is a des
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.identity import fold
 from index.model import Document, Record, Stat
+from syncd import meant
 from syncd.config import Settings
+from syncd.edits import LOCKED_S
 from syncd.file_names import ending, numbered
 from syncd.journal import Way, sha256, written
 from syncd.kinds import KNOWN
@@ -21,7 +24,9 @@ from syncd.moving import Relinking, relinking
 from syncd.names import join, objection
 from syncd.note import FrontmatterError, decode, encode, split
 from syncd.parse import parse
-from syncd.promotion import Problem, goal, names, promoted, refusal, spelled
+from syncd.place import ARCHIVE, place
+from syncd.promotion import Problem, another, goal, identified, names, promoted, refusal, spelled
+from syncd.repo import Repo
 from syncd.shelf import Slot
 from syncd.sync import Sync
 from syncd.vault import Vault
@@ -57,6 +62,7 @@ class Plan:
     at: int  # epoch ms: when it was marked
     tool: str  # promote, mark
     chosen: str  # what chose the folder: you, rule, suggestion, setting
+    id: str  # that it has in the vault proper: its own, unless a note there has it
     stored: Stored | None = None
 
     @property
@@ -91,13 +97,30 @@ class Ground:
         mtime_ms = stat.mtime_ns // 1_000_000
         return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.known)
 
+    def workspace(self, path: str) -> str:
+        """The workspace that a path lies in; "" = none."""
+        return place(path, self.inbox).workspace
+
+    def archived(self, path: str) -> bool:
+        """Whether a path is that of a capture that was set aside."""
+        return path.startswith(f"{self.inbox}/{ARCHIVE}/")
+
     def capture(self, given: str) -> Record:
-        """The capture of that id, or at that path. Raises NotFound."""
-        index = self.captures.index
-        record = index.record(given) or index.at(given)
+        """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
+        record = meant.found([self.captures.index], given)
         if record is None:
             raise NotFound(f"no capture {given[:200]!r}; memex recent lists them")
         return record
+
+
+def restless(ground: Ground, repo: Repo, path: str) -> bool:
+    """Whether somebody may still be at work on a note, or Git on the files. Raises what keeps it from being read."""
+    raw, stat = ground.vault.read(path)
+    age, busy = time.time() - stat.mtime_ns / 1e9, repo.busy()
+    if 0 <= age < ground.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
+        return True
+    document = ground.parsed(raw, path, stat)
+    return document.writable and ground.sync.edits.pending(document)  # what can't be written to stays so
 
 
 def fit(ground: Ground, record: Record) -> tuple[Document, bytes]:
@@ -119,26 +142,55 @@ def planned(
     at: int,
     to: str | None = None,
     called: str | None = None,
-    spoken: Collection[str] = (),
+    spoken: Mapping[str, str] | None = None,
 ) -> Plan:
     """What is to become of this capture, in the folder `to` and `called` so, if that is said.
 
-    `spoken` for are paths, folded. Raises Problem, Taken, or Conflict when it has just changed."""
+    `spoken` for is what `speak` has noted. Raises Problem, Taken, or Conflict when it has just changed."""
     document, raw = fit(ground, record)
-    said = marks(decode(raw))
+    said, spoken = marks(decode(raw)), spoken or {}
     own, name = ground.settings.promote, record.path.rpartition("/")[2][:-3]
     where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=ground.inbox, to=to)
-    folder = there_of(ground, where.folder)
+    folder = there_of(ground, where.folder, spoken)
     target = join(folder, f"{_named(ground, folder, called or where.stem, name, spoken)}.md")
-    stored = stored_of(ground, document, there_of(ground, own.attachments or folder), spoken)
+    stored = stored_of(ground, document, there_of(ground, own.attachments or folder, spoken), spoken)
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
+    id = own_id(ground, document, raw)
     try:
-        text = encode(promoted(decode(raw), at))
+        text = encode(promoted(decode(raw), at, id=id))
     except FrontmatterError as error:
         raise Problem(f"its properties can't be changed line by line: {error}") from error
-    return Plan(document, raw, target, text, at, tool, where.by, stored)
+    return Plan(document, raw, target, text, at, tool, where.by, id, stored)
+
+
+def own_id(ground: Ground, document: Document, raw: bytes, given: Collection[str] = ()) -> str:
+    """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `given`."""
+    assert document.claimed_id is not None, "it is fit"
+    there = (path for path in ground.notes.index.claiming(document.claimed_id) if not ground.archived(path))
+    taken = document.claimed_id in given or any(there)
+    return another(document.claimed_id, raw) if taken else document.claimed_id
+
+
+def freed(
+    ground: Ground, text: bytes, target: str, changed: Mapping[str, tuple[bytes, bytes]]
+) -> dict[str, tuple[bytes, bytes]]:
+    """What changes so that a note which comes back to `target` has its id: another there that took it since has its own.
+
+    `changed` is what changes anyway. Raises Problem."""
+    workspace, freed = ground.workspace(target), dict(changed)
+    id = ground.parsed(text, target, Stat(0, 0, 0)).claimed_id
+    for path in ground.captures.index.claiming(id) if id else ():
+        if ground.workspace(path) == workspace:
+            before, now = freed[path] if path in freed else (ground.vault.read(path)[0],) * 2
+            try:
+                freed[path] = before, encode(identified(decode(now), another(id or "", before)))
+            except FrontmatterError as error:
+                raise Problem(
+                    f"{path} has the same `id` by now, and its properties can't be changed: mend them"
+                ) from error
+    return freed
 
 
 def _double(ground: Ground, document: Document) -> str:
@@ -147,19 +199,30 @@ def _double(ground: Ground, document: Document) -> str:
         raise Conflict(
             "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
         )
-    captures, notes = (slot.index.claiming(document.claimed_id) for slot in (ground.captures, ground.notes))
-    others = [path for path in (*captures, *notes) if path != document.path]
+    captures = ground.captures.index.claiming(document.claimed_id)
+    others = [path for path in captures if path != document.path and ground.workspace(path) == document.workspace]
     return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
 
 
-def there_of(ground: Ground, folder: str) -> str:
-    """The folder as it is spelled on the disk, as far as it is there. Raises Problem when no note can be put there."""
+def speak(spoken: dict[str, str], plan: Plan) -> None:
+    """Note for plans that follow which paths this one is to make, each folded and as it is spelled; folders too."""
+    for path in plan.moves.values():
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            made = "/".join(parts[:depth])
+            spoken.setdefault(fold(made), made)
+
+
+def there_of(ground: Ground, folder: str, spoken: Mapping[str, str]) -> str:
+    """The folder as it is spelled on the disk, or where it is spoken for, as far as it is. Raises Problem when no note can be put there."""
     done = ""
     for part in folder.split("/") if folder else ():
         try:
             there = spelled(part, known := ground.vault.folders(done))
         except MemexError as error:
             raise Problem(f"the folder {folder!r} can't be used: {error.message}") from error
+        if there not in known:
+            there = spoken.get(fold(join(done, part)), part).rpartition("/")[2]
         if there not in known and (wrong := _UNLINKED.search(part)):
             raise Problem(
                 f"the new folder {part!r} can't have {wrong[0]} in its name: links or other systems would break"
@@ -174,7 +237,7 @@ def there_of(ground: Ground, folder: str) -> str:
     return done
 
 
-def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Collection[str]) -> str:
+def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Mapping[str, str]) -> str:
     """The base name of the note: one that no other note of the vault has. Raises Taken when the destination has it."""
     there = {fold(name): name for name in ground.vault.names(folder)}
     for name in names(wanted, own):
@@ -187,7 +250,7 @@ def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Collectio
     raise AssertionError
 
 
-def stored_of(ground: Ground, document: Document, folder: str, spoken: Collection[str]) -> Stored | None:
+def stored_of(ground: Ground, document: Document, folder: str, spoken: Mapping[str, str]) -> Stored | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
     if old is None or {one.path for one in ground.captures.index.of_file(old)} - {document.path}:

@@ -10,8 +10,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,10 +23,10 @@ from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, moved, sha256, w
 from syncd.message import message
 from syncd.moving import Relinking, Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
-from syncd.promotable import Ground, Plan, merged, planned, told
+from syncd.promotable import Ground, Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
 from syncd.repo import Repo
-from syncd.returning import return_of
+from syncd.returning import STANDING, return_of
 from syncd.writing import still
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ WAYS: Final = ("promote", "unpromote", "merge")  # in the journal
 TRIES: Final = 5  # each is lost to somebody who changes a note at the very moment
 NOTHING: Final = "-"  # in place of a commit, where nothing was to be committed
 NO_HISTORY: Final = frozenset({"no-git", "no-repo", "bare"})
+KNOWN_S: Final = 1.0  # after which the index is told of what was promoted meanwhile, where many are at once
 AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
@@ -67,12 +68,7 @@ class Promotions:
 
     def merge(self, given: str, target: str, *, by: str = "") -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
-        with self.lock:
-            self.tend()
-            for _ in range(TRIES):
-                with suppress(_Moving):
-                    return self._gone(merged(self._ground, self._ground.capture(given), target), by or self.owner())
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+        return self.go(lambda: merged(self._ground, self._ground.capture(given), target), by=by or None)
 
     def carry(
         self,
@@ -86,15 +82,20 @@ class Promotions:
         by = by or self.owner()
         done: list[dict[str, Any] | MemexError] = []
         relinked: set[str] = set()
-        with self.lock:
+        ids: set[str] = set()
+        steps: list[Step] = []  # of which the index does not know yet
+        with self.lock, ExitStack() as ending:
             self.tend()
-            walk = self._walk(plans)
+            walk, told = self._walk(plans), time.monotonic()
+            ending.callback(lambda: self._known(steps))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
                 try:
-                    made = self._gone(self.way(self._renewed(plan) if plan.source in relinked else plan, walk), by)
+                    again = plan.source in relinked or plan.id in ids
+                    way = self.way(self._renewed(plan, ids) if again else plan, walk)
+                    made = self._gone(way, by, known=walk is None)
                 except MemexError as error:
                     done.append(error)
                 except Exception:  # a mistake of ours in one must not keep the others from being promoted
@@ -103,16 +104,23 @@ class Promotions:
                 else:
                     done.append(made)
                     relinked.update(made["relinked"])
+                    ids.add(made["id"])
                     if walk is not None:
                         walk.made(plan.moves)
+                        steps += way.steps
+                if steps and time.monotonic() - told > KNOWN_S:
+                    self._known(steps)
+                    steps.clear()
+                    told = time.monotonic()
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
 
-    def _renewed(self, plan: Plan) -> Plan:
-        """The plan for a capture in which a promotion before this one has rewritten links."""
+    def _renewed(self, plan: Plan, ids: Collection[str]) -> Plan:
+        """The plan for a capture in which a promotion before this one has rewritten links, or that gave away its id."""
         raw, _ = self._ground.vault.read(plan.source)
-        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at)))
+        id = own_id(self._ground, plan.document, raw, ids)
+        return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at, id=id)), id=id)
 
     def _walk(self, plans: Sequence[Plan]) -> Walk | None:
         """One look for many; for one alone its own is enough."""
@@ -123,12 +131,7 @@ class Promotions:
 
     def unpromote(self, given: str, *, by: str = "") -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        with self.lock:
-            self.tend()
-            for _ in range(TRIES):
-                with suppress(_Moving):
-                    return self._gone(return_of(self._ground, self._journal, given), by or self.owner())
-        raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
+        return self.go(lambda: return_of(self._ground, self._journal, given), by=by or None)
 
     def go(self, decide: Callable[[], Way], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
@@ -172,8 +175,8 @@ class Promotions:
                     break
                 if commit:
                     subject = _message(entry, json.loads(entry.about)).partition("\n")[0]
-                    paths = dict.fromkeys(step.path for step in steps)
-                    made.append(Made(commit, subject, tuple(path for path in paths if path not in left_out)))
+                    paths = dict.fromkeys(step.path for step in steps if step.path not in left_out)
+                    made.append(Made(commit, subject, tuple(paths)))
         return made
 
     def due(self) -> Iterator[Due]:
@@ -193,7 +196,7 @@ class Promotions:
         over: set[str] = set()
         found = []
         for one in reversed(self._journal.latest(2 * limit)):
-            if one.state == "done" and one.document_id not in over:
+            if one.state == "done" and one.kind in STANDING and one.document_id not in over:
                 over.add(one.document_id)
                 if one.kind == "promote":
                     told = {"id": one.document_id, "source": one.source, "target": one.target, "by": one.by}
@@ -231,11 +234,10 @@ class Promotions:
             "chosen": plan.chosen,
             **told(found, [path for path in found.changes if path != plan.source]),
         }
-        assert document.claimed_id is not None, "it was planned"
-        return Way("promote", document.claimed_id, plan.source, plan.target, steps, about)
+        return Way("promote", plan.id, plan.source, plan.target, steps, about)
 
-    def _gone(self, way: Way, by: str) -> dict[str, Any]:
-        """Go this way, and make it known."""
+    def _gone(self, way: Way, by: str, *, known: bool = True) -> dict[str, Any]:
+        """Go this way, and make it known, unless whoever asks does so."""
         self._owed, steps = True, way.steps  # until it has ended well
         entry = self._journal.begin(way, by=by, at=_now())
         try:
@@ -248,7 +250,8 @@ class Promotions:
             raise
         self._journal.note(entry.seq, "done")
         log.info("%s: one more note", way.kind)
-        self._known(steps)
+        if known:
+            self._known(steps)
         commit, left_out = self._commit(entry, steps)
         links = {key: way.about[key] for key in ("relinked", "lost", "mentions", "unread")}
         own = {"id": way.document_id, "source": way.source, "target": way.target}
@@ -307,6 +310,8 @@ class Promotions:
 
     def _known(self, steps: Sequence[Step]) -> None:
         """Have the index say what the files say."""
+        if not steps:
+            return
         gone = [step.path for step in steps if not step.now]
         try:
             for slot in (self._ground.captures, self._ground.notes):
@@ -334,10 +339,8 @@ class Promotions:
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
         if not made:
             return "", []
-        listed = self._repo.answer(
-            "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made
-        )
-        there = set((listed or "").split("\0"))
+        asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
+        there = set((self._repo.answer("diff-tree", *asked) or "").split("\0"))
         return made, [path for path in due.changes if path not in due.approved and path not in there]
 
     def _due(self, entry: Entry, steps: Sequence[Step]) -> Due | None:

@@ -5,6 +5,7 @@ byte. A folder that a note or a setting names is data: it never leads out of the
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from index.errors import InvalidArgument
-from index.identity import fold
+from index.identity import fold, path_id
 from index.model import Document
 from syncd.capture import file_name, iso
 from syncd.marks import Marks
@@ -36,6 +37,7 @@ INBOX_ONLY: Final = (
     "expires",
 )
 PROMOTED_AT: Final = "promoted_at"
+UNCLEAR: Final = "its `promote` is neither true nor false: tick its box, or write `promote: true`"
 DEFECT: Final = "a mistake of Memex keeps it from being promoted; the daemon's log says more"
 # Defects with which a capture stays where it is, and what its owner does about each.
 HINDERING: Final[Mapping[str, str]] = {
@@ -121,6 +123,8 @@ def goal(
     to: str | None = None,
 ) -> Goal:
     """Where this capture goes. `to` is what a command says, before all others. Raises Problem for a folder that can't be."""
+    if to is None and "promote_to" in marks.unclear:
+        raise Problem("its `promote_to` is no folder: write the path of one, such as Projects/Ideas")
     rule = next((one for one in rules if one.fits(document)), None)
     chosen = (
         (to, "you"),
@@ -138,7 +142,7 @@ def checked_folder(folder: str, inbox: str) -> str:
     path = folder.strip().rstrip("/")
     if not path and not folder.startswith("/"):
         return ""  # the root
-    if wrong := objection(path, new=True):
+    if wrong := objection(path or folder.strip(), new=True):
         raise Problem(f"the folder {folder!r} {wrong}", folder=folder[:200])
     if "[[" in path or "]]" in path:
         raise Problem(f"the folder {folder!r} is a link; write its path instead, such as Projects/Ideas")
@@ -196,9 +200,22 @@ def names(wanted: str, own: str) -> Iterator[str]:
 # The text
 
 
-def promoted(text: str, at: int) -> str:
-    """The text of a capture as a note of the vault, promoted at that time (epoch ms). Raises FrontmatterError."""
-    return _edited(text, {PROMOTED_AT: iso(at)}, without=INBOX_ONLY)
+def promoted(text: str, at: int, *, id: str | None = None) -> str:
+    """The text of a capture as a note of the vault, promoted at that time (epoch ms). Raises FrontmatterError.
+
+    `id` is what it has instead of its own, which a note of the vault has."""
+    renamed = text if id is None else identified(text, id)
+    return _edited(renamed, {PROMOTED_AT: iso(at)}, without=INBOX_ONLY)
+
+
+def identified(text: str, id: str) -> str:
+    """`text` with another id in place of the one that it has. Raises FrontmatterError."""
+    return edit(text, {key: id for key in properties(split(text)[0]) if key.casefold() == "id"})
+
+
+def another(id: str, raw: bytes) -> str:
+    """An id for a note that says it has this one, which another has; the same one on every machine."""
+    return path_id(f"{id} {hashlib.sha256(raw).hexdigest()}")
 
 
 def unmarked(text: str) -> str:
@@ -217,9 +234,15 @@ def returned(now: str, before: str, after: str) -> str:
     was = properties(split(back)[0])
     lost = {key: value for key, value in was.items() if key.casefold() in INBOX_ONLY}
     stamp = next((value for key, value in was.items() if key.casefold() == PROMOTED_AT), None)
+    if (own := _id(back)) and own != _id(after) == _id(now):
+        now = identified(now, own)
     there = {key.casefold() for key in properties(split(now)[0])}
     missing = {key: value for key, value in lost.items() if key.casefold() not in there}
     return _edited(now, {**missing, **({PROMOTED_AT: stamp} if stamp is not None else {})}, without=(PROMOTED_AT,))
+
+
+def _id(text: str) -> str | None:
+    return next((str(value) for key, value in properties(split(text)[0]).items() if key.casefold() == "id"), None)
 
 
 def _edited(text: str, wanted: Mapping[str, PropertyValue], *, without: Iterable[str]) -> str:

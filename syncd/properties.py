@@ -50,6 +50,8 @@ OWNED = PERSONS | frozenset(
 LARGEST = 65_536  # bytes between the fences
 DEEPEST = 20
 MOST_NODES = 5_000  # keys count too
+# Of these an agent's own part: the rest is room for the person's keys, whose size no agent is to learn.
+LARGEST_OWN, MOST_OWN = 49_152, 4_000
 
 _OPEN = re.compile(r"\ufeff?---[ \t]*(\r\n|\n|\r)")
 _CLOSE = re.compile(r"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")
@@ -135,6 +137,24 @@ def scan(inner: str) -> Properties:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not valid YAML"
         raise FrontmatterError(f"line {mark.line + 2}: {problem}" if mark else problem) from error
+
+
+def filled(inner: str) -> bool:
+    """Whether what stands between the fences, the person's keys aside, is more than agents may write. Raises FrontmatterError."""
+    found = scan(inner)
+    begins = sorted((inner.rfind("\n", 0, key.start) + 1, name) for name, key in (found.keys or {}).items())
+    ends = [at for at, _ in begins[1:]] + [len(inner)]
+    own = len(inner.encode()) - sum(
+        len(inner[at:end].encode()) for (at, name), end in zip(begins, ends, strict=True) if name.casefold() in PERSONS
+    )
+    parts = sum(1 + _parts(value) for name, value in found.values.items() if name.casefold() not in PERSONS)
+    return own > LARGEST_OWN or parts > MOST_OWN
+
+
+def _parts(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(1 + _parts(one) for one in value.values())
+    return 1 + sum(map(_parts, value)) if isinstance(value, list) else 1
 
 
 def scalars(inner: str) -> list[tuple[int, int, str | None, str]] | None:

@@ -118,6 +118,14 @@ class Proposals:
         self._note("UPDATE proposals SET state = ? WHERE key = ? AND state = 'open'", [(s, k) for k, s in new.items()])
         return list(new)
 
+    def accepted(self) -> set[str]:
+        """Those that wait to be carried out."""
+        return {key for key, _ in self._keyed("accepted")}
+
+    def reopened(self, keys: Iterable[str]) -> None:
+        """A person has taken these ticks back, before anything was done."""
+        self._note("UPDATE proposals SET state = 'open' WHERE key = ? AND state = 'accepted'", [(key,) for key in keys])
+
     def carry(self, stopping: threading.Event | None = None) -> dict[str, Outcome]:
         """Carry out what was accepted; what became of each. What can't be done just now is left for the next call."""
         done: dict[str, Outcome] = {}

@@ -20,10 +20,11 @@ from index.errors import Conflict, MemexError, Unavailable
 from syncd.duties import GitSettings
 from syncd.forward import JOURNAL, Blocked, Crossed, Step, finish, forward, mended
 from syncd.leaks import leaks
+from syncd.overlooked import freed, named
 from syncd.repo import Repo
 from syncd.stale import held
-from syncd.standing import UNWELL
-from syncd.upstream import Tie, fetch, may_push, own, push, tie
+from syncd.standing import REWRITTEN, UNWELL, Standing
+from syncd.upstream import Tie, fetch, gone, may_push, own, push, tie
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +34,8 @@ LOCKED_S: Final = 30.0  # another program's lock is waited for so long
 WATCHED_S: Final = 20.0  # what another Git was at work beside is looked at again for so long
 BACKOFF_S: Final = 60.0, 3600.0  # seconds after a failure: the first time, and at most
 PARKED: Final = "refs/memex/conflict"  # what can't be merged without a person is kept there
-REWRITTEN: Final = "refs/memex/rewritten"  # what took the place of a history that we had already
 UNREACHED: Final = "git: the vault and its remote could not be brought together; memex sync tries it and says why"
-_READY: Final = ("ok", "ahead", "behind", "diverged", "shallow")
-_FEW: Final = 5  # names in a sentence
+_READY: Final = ("ok", "ahead", "behind", "rewritten", "diverged", "shallow")
 Tell = Callable[[str], None]
 
 
@@ -51,7 +50,11 @@ class Outcome:
 
 
 class Parked(Conflict):
-    """Both have moved on, and it takes a person to bring them together."""
+    """Both have moved on, and it takes a person to bring them together; `state` is that of the repository."""
+
+    def __init__(self, message: str, state: str) -> None:
+        super().__init__(message, state=state)
+        self.state = state
 
 
 class Remote:
@@ -159,7 +162,7 @@ class Remote:
         self._due, self._failed_at = time.monotonic() + self._pause, self._repo.head() or ""
         self._times["failed_at"] = _now()
         self.problem = error.message
-        self.unwell = UNWELL["diverged"] if isinstance(error, Parked) else UNREACHED
+        self.unwell = UNWELL[error.state] if isinstance(error, Parked) else UNREACHED
 
     def _synced(self, pull: bool, push: bool, tell: Tell) -> Outcome:
         self._ready()
@@ -203,7 +206,7 @@ class Remote:
         self._ready()
         if left:
             raise Conflict(
-                f"a pull that a crash had torn is finished, but for {_named(left)}, edited since and left as it is: "
+                f"a pull that a crash had torn is finished, but for {named(left)}, edited since and left as it is: "
                 f"`{self._git()} diff HEAD` shows how that differs from what was pulled",
                 paths=left,
             )
@@ -218,7 +221,7 @@ class Remote:
         self._times["pulled_at"] = _now()
         theirs = self._commit(tied.tracking)
         if theirs is None:
-            raise Conflict(f"{tied.remote} has no branch {tied.theirs.removeprefix('refs/heads/')} any more")
+            raise gone(self._repo, tied)
         if before and not self._has(theirs, before):
             self._park(REWRITTEN, theirs)
         for last in (*(False,) * (TRIES - 1), True):
@@ -227,8 +230,8 @@ class Remote:
             except Blocked as blocked:
                 if last or not self._flush():  # what an agent wrote in this very moment can be committed
                     raise Conflict(
-                        f"nothing was taken from {tied.remote}, as it changes what is not committed: {_named(blocked.paths)}; "
-                        f"commit it, with `{self._git()} add -A && {self._git()} commit -m Edits` say",
+                        f"nothing was taken from {tied.remote}, as it changes what is not committed: "
+                        + freed(self._repo, blocked.paths),
                         paths=list(blocked.paths),
                     ) from None
             except Crossed:
@@ -272,11 +275,8 @@ class Remote:
     def _merged(self, tied: Tie, ours: str, theirs: str, tell: Tell) -> str:
         """A commit that has both. Parked when that takes a person."""
         if self._refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
-            upstream = shlex.quote(tied.tracking.removeprefix("refs/remotes/"))
-            raise Parked(
-                f"{tied.remote} has another history than before: `{self._git()} reset --keep {upstream}` takes it in the "
-                f"place of this one, and leaves what was never pushed behind; `{self._git()} pull --no-rebase` merges both"
-            )
+            upstream = tied.tracking.removeprefix("refs/remotes/")
+            raise Parked(self._repo.advice(Standing("rewritten", upstream=upstream)), "rewritten")
         tell("merging")
         options = ("--write-tree", "--name-only", "-z", "--no-messages")
         done = self._repo.apart("merge-tree", *options, "--end-of-options", ours, theirs)
@@ -284,9 +284,10 @@ class Remote:
         if done.code == 1 and tree:
             kept = self._park(PARKED, theirs)
             raise Parked(
-                f"the vault and {tied.remote} have both changed {_named(list(filter(None, conflicts)))}; no file was "
+                f"the vault and {tied.remote} have both changed {named(list(filter(None, conflicts)))}; no file was "
                 f"touched, and what {tied.remote} has is kept as {kept}: run `{self._git()} pull --no-rebase`, mend what Git names, "
-                "add and commit it; then this goes on by itself"
+                "add and commit it; then this goes on by itself",
+                "diverged",
             )
         if done.code:
             raise Conflict(f"Git (2.38 or later is needed) can't merge this: {done.said.strip()[:300]}")
@@ -360,11 +361,6 @@ class Remote:
 
     def _git(self) -> str:
         return f"git -C {shlex.quote(self._repo.vault)}"
-
-
-def _named(paths: Collection[str]) -> str:
-    shown = ", ".join(list(paths)[:_FEW])
-    return f"{shown} and {len(paths) - _FEW} more" if len(paths) > _FEW else shown or "what they have"
 
 
 def _now() -> int:

@@ -24,7 +24,7 @@ from syncd.apart import Done, apart
 from syncd.dotgit import common, looks, own, stat
 from syncd.moves import Marks
 from syncd.stale import stale
-from syncd.standing import Standing, advice, tied
+from syncd.standing import REWRITTEN, Standing, advice, tied
 
 if TYPE_CHECKING:
     import git
@@ -132,9 +132,13 @@ class Repo:
         upstream = self.answer("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
         counts = self.answer("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
         ahead, behind = map(int, (counts or "0 0").split())
+        found = replace(found, upstream=upstream, ahead=ahead, behind=behind)
+        if behind:
+            anew = ("--merged=@{upstream}", "--no-merged=HEAD", REWRITTEN)
+            found = replace(found, rewritten=bool(self.answer("for-each-ref", "--format=%(refname)", *anew)))
         remote = (self.answer("remote") or "").partition("\n")[0]
         shallow = (common(self._folder() or Path(self.vault)) / "shallow").exists()
-        return replace(found, upstream=upstream, ahead=ahead, behind=behind, remote=remote, shallow=shallow)
+        return replace(found, remote=remote, shallow=shallow)
 
     def _operation(self, folder: Path) -> str:
         return next((what for name, what in _MIDST.items() if os.path.lexists(folder / name)), "")
@@ -197,7 +201,7 @@ class Repo:
         with ExitStack() as opened:
             stdin = opened.enter_context(tempfile.TemporaryFile()) if given else None
             if stdin is not None:
-                stdin.write(given.encode())
+                stdin.write(given.encode("utf-8", "surrogateescape"))
                 stdin.seek(0)
             try:
                 ask = getattr(self._open().git, command.replace("-", "_"))

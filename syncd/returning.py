@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from index.errors import Conflict, NotFound
 from index.identity import fold
+from index.model import Record
 from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
+from syncd.meant import candidates, chosen
 from syncd.moving import relinking
 from syncd.names import join
 from syncd.note import FrontmatterError, decode, encode
-from syncd.promotable import Ground, told
+from syncd.promotable import Ground, freed, told
 from syncd.promotion import Problem, names, returned
+
+STANDING: Final = ("promote", "unpromote")  # kinds in the journal, of which the last one tells where a note belongs
 
 
 def return_of(ground: Ground, journal: Journal, given: str) -> Way:
     """The way back of the promoted note of this id, or at this path. Raises NotFound, Problem or Conflict."""
     entry, path = _promoted(ground, journal, given)
-    if twins := ground.captures.index.claiming(entry.document_id):
-        raise Problem(f"{twins[0]} has the same `id` by now: delete one of the two")
     raw, _ = ground.vault.read(path)
     steps = {step.path: step for step in journal.steps(entry.seq)}
     was, made = steps[entry.source].before, steps[entry.target].after
@@ -43,6 +45,7 @@ def return_of(ground: Ground, journal: Journal, given: str) -> Way:
     changed = {other: pair for other, pair in found.changes.items() if other != path}
     if exact:
         changed |= _as_before(ground, steps.values(), {entry.source, entry.target})
+    changed = freed(ground, text, target, changed)
     order = [written(target, None, text)]
     order += [written(other, *pair) for other, pair in sorted(changed.items())]
     order.append(written(path, raw, None))
@@ -60,18 +63,29 @@ def return_of(ground: Ground, journal: Journal, given: str) -> Way:
 def _promoted(ground: Ground, journal: Journal, given: str) -> tuple[Entry, str]:
     """The promotion that is to be taken back, and where the note is now."""
     index = ground.notes.index
-    record = index.record(given) or index.at(given)
-    id = record.id if record else given
-    last = next((one for one in reversed(journal.of(id)) if one.state in ("done", "torn")), None)
-    if last is None or last.kind != "promote":
+
+    def fits(record: Record) -> bool:
+        return not ground.archived(record.path) and _standing(journal, index.manifest[record.path].id) is not None
+
+    one = chosen(given, candidates([index], given, fits))
+    id = index.manifest[one.path].id if one else given
+    last = _standing(journal, id)
+    if last is None:
         raise NotFound(f"{given[:200]!r} is no note that was promoted here; memex log tells what became of a note")
-    paths = index.claiming(id)
+    paths = [path for path in index.claiming(id) if not ground.archived(path)]
     if len(paths) > 1 and last.target not in paths:
         raise Problem(f"{len(paths)} notes have the `id` {id}: take it out of all but one", paths=paths[:10])
     path = last.target if last.target in paths or not paths else paths[0]
     if ground.vault.stat(path) is None:
         raise NotFound(f"the promoted note is not at {path} any more; put it back, or give it its `id` again")
     return last, path
+
+
+def _standing(journal: Journal, id: str) -> Entry | None:
+    """The promotion of that id that was not taken back; what another note of that id went through is none."""
+    found = (one for one in reversed(journal.of(id)) if one.state in ("done", "torn") and one.kind in STANDING)
+    last = next(found, None)
+    return last if last is not None and last.kind == "promote" else None
 
 
 def _home(ground: Ground, entry: Entry, path: str) -> str:

@@ -24,7 +24,7 @@ from syncd.ours import led
 
 FRESH_MS: Final = 60_000  # an entry so young may still be about to be carried out
 # Why a path stays as it is, in words that follow "kept local:".
-SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD = (
+SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED = (
     "it seems to hold a secret",
     "it holds the marks of an unfinished merge",
     "a .gitignore leaves it out",
@@ -32,6 +32,7 @@ SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD = (
     "it lies in a repository of its own",
     "it can't be read just now",
     "Git has something else at its place",
+    "a filter of Git's fails on it, perhaps as its program is not on the daemon's PATH",
 )
 _MARKS: Final = ("<<<<<<<", "=======", ">>>>>>>")
 

@@ -24,6 +24,7 @@ STATES: Mapping[str, str] = {
     "mid-operation": "a {operation} is not finished: run `{finish}`",
     "unborn": "nothing is committed yet: run `{git} add -A && {git} commit -m Begin`",
     "detached": "no branch is checked out: run `{git} switch {branch}`",
+    "rewritten": "{upstream} has another history than before: run `{git} pull --rebase --autostash`, which takes it and puts what was never pushed on top",
     "diverged": "the vault and {upstream} have both moved on: run `{git} pull --no-rebase`, which merges them",
     "behind": "{upstream} has commits that the vault has not: run `{git} pull --ff-only`",
     "ahead": "the vault has commits that {upstream} has not: run `{git} push`",
@@ -31,6 +32,7 @@ STATES: Mapping[str, str] = {
     "shallow": "the clone holds the newest part of the history only: run `{git} fetch --unshallow`",
     "no-remote": "",  # a history of its own is all that a vault needs
 }
+REWRITTEN = "refs/memex/rewritten"  # below it: what took the place of a history that the vault had already
 # What keeps the history from being written or the notes from being whole: told wherever health is told.
 UNWELL: Mapping[str, str] = {
     "broken": "git: the repository can't be read; memex status has the way out",
@@ -38,6 +40,7 @@ UNWELL: Mapping[str, str] = {
     "dubious": "git: the vault belongs to another user, so Git refuses it; memex status has the way out",
     "conflict": "git: conflicts are left to mend, and notes may hold conflict markers; memex status has the way out",
     "stale-lock": "git: a lock that nobody holds keeps Git from working; memex status has the way out",
+    "rewritten": "git: the remote has another history than before; memex status has the way out",
     "diverged": "git: the vault and its remote have both moved on; memex status has the way out",
 }
 _FINISH = {
@@ -65,12 +68,14 @@ class Standing:
     ahead: int = 0
     behind: int = 0
     shallow: bool = False
+    rewritten: bool = False  # the upstream's history, so that a merge would bring back what was purged
 
 
 def tied(found: Standing) -> Standing:
     """`found`, in which nothing is amiss, with its state by how it is tied to others."""
     for state, true in (
         ("no-remote", not found.remote),
+        ("rewritten", found.rewritten),
         ("diverged", found.ahead and found.behind),
         ("behind", found.behind),
         ("ahead", found.ahead),

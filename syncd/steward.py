@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from index.errors import MemexError
-from index.model import Record
 from syncd import consolidating
 from syncd.archive import WAYS, Archive
 from syncd.carrying import KINDS, Carrying
@@ -69,13 +68,19 @@ def steward(app: App) -> Steward:
     """The steward of what `app` has opened."""
     own = app.settings
     journal = Journal(app.ledger, app.vault, (*PROMOTIONS, *WAYS))
-    history = History(app.audit, app.vault, app.past, app.repo, lambda name: _found(app, name), journal=journal)
+    history = History(
+        app.audit,
+        app.vault,
+        app.past,
+        app.repo,
+        lambda: [slot.index for slot in app.shelf.slots.values()],
+        journal=journal,
+    )
     undo = Undo(
         app.audit,
         app.vault,
         history,
         inbox=own.vault.inbox,
-        found=lambda name: _found(app, name),
         workspaces=app.desk.workspaces,
         indexed=lambda paths: _indexed(app, paths),
     )
@@ -145,13 +150,6 @@ def steward(app: App) -> Steward:
             united=Journal(app.ledger, app.vault, ("merge-duplicates",)),
         ),
     )
-
-
-def _found(app: App, name: str) -> Record | None:
-    """The document at that path, or of that id, wherever in the vault it lies; agents may choose ids, not paths."""
-    indexes = [slot.index for slot in app.shelf.slots.values()]
-    there = next(filter(None, (index.at(name) for index in indexes)), None)
-    return there or next(filter(None, (index.record(name) for index in indexes)), None)
 
 
 def _indexed(app: App, paths: Collection[str]) -> None:

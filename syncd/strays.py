@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from index.errors import MemexError, Unavailable
@@ -68,10 +69,13 @@ class Strays:
     def __init__(self, ground: Ground, ledger: Ledger, audit: Audit) -> None:
         self._ground, self._ledger, self._audit = ground, ledger, audit
         self._first = True
-        self._where: dict[str, str] = {}
-        self._where = self._now()  # id → where its note was at the last look
+        # path → the id of the note that was there at the last look, in the order in which they came there
+        self._where = self._now()
         rows = ledger.rows("SELECT name, value FROM tended WHERE name LIKE ?", (f"{_NAME}%",))
-        self._left: dict[str, tuple[str, int]] = {name[len(_NAME) :]: tuple(json.loads(value)) for name, value in rows}
+        # id → where its note was, when it was noticed that it is not, and where agents had given others its id by then
+        self._left: dict[str, tuple[str, int, list[str]]] = {
+            name[len(_NAME) :]: (*json.loads(value), [])[:3] for name, value in rows
+        }
         self._bells = (_Bell(), _Bell())
         for slot, bell in zip((ground.captures, ground.notes), self._bells, strict=True):
             slot.told.append(bell.told)
@@ -86,10 +90,9 @@ class Strays:
             self._first = False
             self._recall()
         now, strays, gone = time.time_ns() // 1_000_000, [], []
-        for id, (old, since) in self._left.items():
-            if id not in self._where:
-                gone += [id] if now - since > KEPT_MS else []
-            elif (new := self._found(id)) == old or self._there(old):
+        for id, (old, since, others) in self._left.items():
+            new = self._found(id, others)
+            if new == old or self._there(old) or (new is None and now - since > KEPT_MS):
                 gone.append(id)
             elif new is not None:
                 strays.append(Stray(id, old, new, since))
@@ -107,42 +110,43 @@ class Strays:
 
     # How
 
-    def _now(self, paths: Collection[str] | None = None) -> dict[str, str]:
-        """Where each note is that says its id, of those at `paths`; of a note and a capture the one that was there first.
+    def _now(self) -> dict[str, str]:
+        """The notes that say their id, by path.
 
-        Which one that was at the start nobody knows; the note counts then, as agents may give a capture any id."""
-        notes, captures = (_claimed(slot.index, paths) for slot in (self._ground.notes, self._ground.captures))
-        return captures | {
-            id: path for id, path in notes.items() if id not in captures or self._where.get(id, path) == path
-        }
+        Which of a note and a capture with one id was there first nobody knows; the note, as agents may give a capture any."""
+        return {path: id for slot in (self._ground.notes, self._ground.captures) for path, id in _claimed(slot.index)}
 
-    def _compare(self, changed: Collection[str] | None) -> None:
+    def _compare(self, changed: set[str] | None) -> None:
         """Notice what is no longer where it was at the last look."""
-        now, gone = self._now(changed), []
-        if changed is not None:
-            affected = now.keys() | {id for id, path in self._where.items() if path in changed}
-            claimed = {id: self._claimant(id) for id in affected}
-            now = {id: path for id, path in {**self._where, **claimed}.items() if path is not None}
-        for id, path in self._where.items():
-            if now.get(id) == path or id in self._left or not self._inbox(path, now.get(id)):
+        was, gone = self._where, []
+        slots = (self._ground.captures, self._ground.notes)
+        if changed is None:
+            there, left = self._now(), set(was)
+        else:
+            there, left = (
+                {path: id for slot in slots for path, id in _claimed(slot.index, changed)},
+                changed & was.keys(),
+            )
+        left -= there.keys()
+        now = {path: id for path, id in was.items() if path not in left} | there
+        for path in left:
+            id = was[path]
+            claims = [other for slot in slots for other in slot.index.claiming(id)]
+            before = set(takewhile(path.__ne__, was)) if claims else set()
+            others = [other for other in claims if other in before or (other in was and self._made(id, other))]
+            if id in self._left or not self._inbox(path, *(other for other in claims if other not in others)):
                 continue
             try:
                 if self._there(path):
-                    continue  # a copy elsewhere, or it has another id by now
+                    continue  # it can't be read just now
             except Unavailable:
-                now[id] = path  # nobody knows: it is looked at again
+                now[path] = id  # nobody knows: it is looked at again
                 self._bells[0].told([path])
                 continue
             if not self._ours(path):
-                gone.append((id, path))
+                gone.append((id, path, others))
         self._where = now
         self._keep(gone)
-
-    def _claimant(self, id: str) -> str | None:
-        """Where the note of this id is, as the index has it: where it was, if one of several is there still."""
-        found = [path for slot in (self._ground.captures, self._ground.notes) for path in slot.index.claiming(id)]
-        was = self._where.get(id)
-        return was if was in found else next(iter(found), None)
 
     def _inbox(self, *paths: str | None) -> bool:
         return any(path is not None and self._capture(path) for path in paths)
@@ -158,13 +162,24 @@ class Strays:
         last = self._audit.last(path)
         return last is not None and not last.after and last.surface != "file"
 
-    def _found(self, id: str) -> str | None:
-        """Where the note of this id is; None when it is nowhere, or nobody can tell which one it is."""
+    def _found(self, id: str, others: Collection[str]) -> str | None:
+        """Where the note of this id is, `others` aside; None when it is nowhere, or nobody can tell which one it is."""
         for slot in (self._ground.captures, self._ground.notes):
-            paths = [path for path in slot.index.claiming(id) if self._there(path)]
+            paths = [path for path in slot.index.claiming(id) if path not in others and self._there(path)]
+            if len(paths) > 1 or self._elsewhere(id, paths):
+                paths = [path for path in paths if not self._made(id, path)]
             if paths:
                 return paths[0] if len(paths) == 1 else None
         return None
+
+    def _elsewhere(self, id: str, paths: Collection[str]) -> bool:
+        """Whether a note of the vault has the id of these captures."""
+        return any(self._there(path) for path in self._ground.notes.index.claiming(id) if path not in paths)
+
+    def _made(self, id: str, path: str) -> bool:
+        """Whether an agent has made the note at `path` with that id, so that nobody has moved it there."""
+        entries = self._audit.of(path=path)
+        return any(one.kind == "create" and one.surface in AGENTS and one.id == id for one in entries)
 
     def _recall(self) -> None:
         """Notes of the vault proper that the audit log knows as captures: the index may have been made anew meanwhile."""
@@ -172,9 +187,9 @@ class Strays:
             "SELECT id, path, after, surface, max(seq) FROM audit WHERE workspace != '' AND type != 'file'"
             " AND id NOT IN (SELECT document_id FROM promotions) GROUP BY id"
         )
-        notes = {id: path for id, path in self._now().items() if not self._capture(path)}
+        notes = {id: path for path, id in self._now().items() if not self._capture(path)}
         self._keep(
-            (id, path)
+            (id, path, [])
             for id, path, after, surface, _ in rows
             if id in notes and id not in self._left and (after or surface == "file") and not self._there(path)
             if self._same(id, notes[id])
@@ -189,9 +204,9 @@ class Strays:
             return not made or (at is not None and any(0 <= one - at <= MADE_MS for one in made))
         return not made
 
-    def _keep(self, found: Iterable[tuple[str, str]]) -> None:
+    def _keep(self, found: Iterable[tuple[str, str, list[str]]]) -> None:
         now = time.time_ns() // 1_000_000
-        kept = {id: (path, now) for id, path in found}
+        kept = {id: (path, now, others) for id, path, others in found}
         if kept:
             self._left |= kept
             with self._ledger.writing():
@@ -199,9 +214,10 @@ class Strays:
                     self._ledger.run("INSERT OR REPLACE INTO tended VALUES (?, ?)", (_NAME + id, json.dumps(value)))
 
 
-def _claimed(index: Index, paths: Collection[str] | None) -> dict[str, str]:
+def _claimed(index: Index, paths: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
+    """Path and id of the notes that say theirs: of all, or of those at `paths`."""
     if paths is None:
         entries = list(index.manifest.copy().items())
     else:
         entries = [(path, entry) for path in paths if (entry := index.manifest.get(path))]
-    return {entry.id: path for path, entry in entries if entry.id != path_id(path)}
+    return ((path, entry.id) for path, entry in entries if entry.id != path_id(path))

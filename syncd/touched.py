@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 MOST: Final = 1_000  # commits that are looked at for one note
 # A commit, and behind it the files that it touched, each told by `--raw`; a NUL ends everything.
 _FORMAT: Final = "--format=%x01%H%x00%ct%x00%an%x00%s%x00"
-_ASKED: Final = ("-z", "--raw", "--no-abbrev", "--no-show-signature", f"--max-count={MOST}", _FORMAT, "--stdin")
+_ASKED: Final = (
+    "--topo-order",
+    "-z",
+    "--raw",
+    "--no-abbrev",
+    "--no-show-signature",
+    f"--max-count={MOST}",
+    _FORMAT,
+    "--stdin",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from index.model import Record
 from syncd.audit import AUTHOR, Audit, authored
 from syncd.chain import Entry
 from syncd.history import History
@@ -65,7 +64,7 @@ class Undone:
 
 
 class Undo:
-    """Takes back, on the files of one vault. `found` tells where the document of an id lies; `indexed` is called with what changed."""
+    """Takes back, on the files of one vault. `indexed` is called with what changed."""
 
     def __init__(
         self,
@@ -74,12 +73,11 @@ class Undo:
         history: History,
         *,
         inbox: str,
-        found: Callable[[str], Record | None],
         workspaces: Callable[[], Collection[str]],
         indexed: Callable[[Collection[str]], object],
     ) -> None:
         self._audit, self._vault, self._history, self._inbox = audit, vault, history, inbox
-        self._found, self._workspaces, self._indexed = found, workspaces, indexed
+        self._workspaces, self._indexed = workspaces, indexed
 
     # What is meant
 
@@ -182,8 +180,7 @@ class Undo:
         """Where the file that was at `path` lies now."""
         chain = in_force(self._audit.of(path=path), wanted)
         if chain and chain[-1].after and not self._there(path):
-            record = self._found(chain[-1].id)
-            return record.path if record else path
+            return self._history.home(chain[-1])
         return path
 
     def _there(self, path: str) -> bool:

@@ -17,10 +17,9 @@ from syncd.batch import UNDATED, Change, Drafts, carried_out
 from syncd.capture import checked, iso
 from syncd.collections import filed, names_one, retagged, texts
 from syncd.edits import said
-from syncd.marks import EDITED
+from syncd.marks import EDITED, too_large
 from syncd.newnode import checked_tags
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
-from syncd.properties import LARGEST
 from syncd.writing import alone, known
 
 if TYPE_CHECKING:
@@ -168,5 +167,5 @@ def unread(tools: Tools, document: Document, record: Record, *, whole: bool, con
 def refused(error: FrontmatterError) -> Conflict | ResourceExhausted | InvalidArgument:
     """Why properties could not be written, for whoever wanted it."""
     if error.defect == "frontmatter-too-large":
-        return ResourceExhausted(f"the note's properties would be too many or too large: {error}", limit=LARGEST)
+        return too_large()
     return InvalidArgument(f"the note's properties can't be written so: {error}")

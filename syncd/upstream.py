@@ -22,7 +22,9 @@ _SILENT: Final = ("http.lowSpeedLimit=1", "http.lowSpeedTime=30", "credential.in
 _OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
 # Empty, not absent: then no window opens on somebody's screen either.
 _UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
-_CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push arrived while ours was taken
+_CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push or fetch came in between
+_UNKNOWN: Final = "couldn't find remote ref"
+_TRIES: Final = 3  # of a fetch that another one has come in between of
 _SAID: Final = 400  # characters of what Git said
 
 
@@ -47,11 +49,26 @@ def tie(repo: Repo) -> Tie | None:
 
 
 def fetch(repo: Repo, tied: Tie, *, limit_s: float, stop: threading.Event) -> None:
-    """Fetch what the remote has. Unavailable when it does not answer, in time or at all."""
-    options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules")
-    done = repo.apart(*_OPTIONS, "fetch", *options, "--", tied.remote, environ=_quiet(repo), limit_s=limit_s, stop=stop)
-    if done.late or done.code:
-        raise _unreached(done, limit_s)
+    """Fetch the branch that ours follows. Unavailable when the remote does not answer, Conflict when it has no such branch."""
+    options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tied.remote, tied.theirs)
+    for _ in range(_TRIES):
+        done = repo.apart(*_OPTIONS, "fetch", *options, environ=_quiet(repo), limit_s=limit_s, stop=stop)
+        if not done.late and not done.code:
+            return
+        if done.late or not _crossing(done):
+            break
+    if _UNKNOWN in done.said:
+        raise gone(repo, tied)
+    raise _unreached(done, limit_s)
+
+
+def gone(repo: Repo, tied: Tie) -> Conflict:
+    """That the remote has no branch which ours could follow."""
+    remote, theirs = shlex.quote(tied.remote), shlex.quote(f"HEAD:{tied.theirs}")
+    return Conflict(
+        f"{tied.remote} has no branch {tied.theirs.removeprefix('refs/heads/')}: unless yours is to follow another one, "
+        f"make it there, with `git -C {shlex.quote(repo.vault)} push {remote} {theirs}`"
+    )
 
 
 def push(repo: Repo, tied: Tie, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
@@ -64,8 +81,7 @@ def push(repo: Repo, tied: Tie, tip: str, *, limit_s: float, stop: threading.Eve
     if not done.late and not done.code:
         return True
     refused = [line for line in done.out.decode("utf-8", "replace").splitlines() if line.startswith("!\t")]
-    crossed = any(words in done.said for words in _CROSSED)
-    if not done.late and (crossed or any("\t[rejected]" in line for line in refused)):
+    if not done.late and (_crossing(done) or any("\t[rejected]" in line for line in refused)):
         return False
     if refused:
         why = redacted(refused[0].rpartition("\t")[2])
@@ -96,6 +112,10 @@ def _quiet(repo: Repo) -> Mapping[str, str]:
     if ssh.split()[0].rpartition("/")[2] != "ssh":
         return _UNASKED  # another program, which has options of its own; it has no terminal either
     return {**_UNASKED, "GIT_SSH_COMMAND": f"{ssh} {_SSH}"}
+
+
+def _crossing(done: Done) -> bool:
+    return any(words in done.said for words in _CROSSED)
 
 
 def _unreached(done: Done, limit_s: float) -> Unavailable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -25,6 +26,7 @@ from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
 from syncd.desk import Desk
 from syncd.doors import AccessSettings, KbSettings, LimitsSettings
+from syncd.duties import ReviewSettings
 from syncd.keys import Keys
 from syncd.telemetry import TelemetrySettings
 from syncd.workspace import Workspace
@@ -34,6 +36,8 @@ from tests.world import World
 T = TypeVar("T")
 STATIC_MCP, STATIC_REST = "kb-mcp-secret", "kb-rest-secret"
 UNLIMITED = LimitsSettings(rate=0, failures=0)  # a test asks faster than any agent
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here is encrypted, and the default takes 25 ms to make
+UNSUGGESTED = ReviewSettings(suggest=False, table=False)  # files change when a test changes them, not when a job is due
 SLOW, CRASH = "slowpoke", "crashpad"  # words that make the encoder wait, or fail as a bug would
 
 
@@ -92,7 +96,7 @@ class Rim:
 
     def rest(self, method: str, path: str, *, key: str | None = "full", **options: Any) -> httpx2.Response:
         headers = (self.headers(key) if key else {}) | options.pop("headers", {})
-        return httpx2.request(method, self.url + path, headers=headers, timeout=30, **options)
+        return httpx2.request(method, self.url + path, headers=headers, timeout=30, verify=PLAIN, **options)
 
     def files(self) -> dict[str, bytes]:
         """Every file of the vault."""
@@ -150,6 +154,7 @@ def running(
     limits: LimitsSettings = UNLIMITED,
     access: AccessSettings | None = None,
     kb: KbSettings | None = None,
+    review: ReviewSettings = UNSUGGESTED,
     encoder: Encoder | None = None,
     fill: Callable[[World], object] | None = None,
     **server: Any,
@@ -166,6 +171,7 @@ def running(
             limits=limits,
             access=access or AccessSettings(),
             kb=kb or KbSettings(),
+            review=review,
             telemetry=telemetry or TelemetrySettings(),
             embedder=encoder and fake_embedder(encoder),
         )
@@ -293,7 +299,7 @@ async def client(
             yield made
     else:
         async with (
-            httpx2.AsyncClient(headers=sent, timeout=30) as http,
+            httpx2.AsyncClient(headers=sent, timeout=30, verify=PLAIN) as http,
             Client(streamable_http_client(rim.url + path, http_client=http), **options) as made,
         ):
             yield made

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from index.identity import fold
 from syncd.cli import code
+from syncd.duties import PromoteSettings
+from syncd.promotion import Rule
 from tests.world import World, answering, until
 
 ROOT = Path(__file__).parent.parent
@@ -72,48 +75,103 @@ def test_scripts_decide_by_ids(world, capfd):
     assert "2 captures wait for your decision" in said(capfd, "status")
 
 
+class Terminal:
+    """A person at `memex review`."""
+
+    def __init__(self, editor: str) -> None:
+        environ = os.environ | {"PYTHONPATH": str(ROOT), "EDITOR": editor, "TERM": "xterm", "NO_COLOR": "1"}
+        self._end, follower = pty.openpty()
+        command = [sys.executable, "-m", "syncd.cli", "review"]
+        self._running = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environ)
+        os.close(follower)
+        self._heard = ""
+
+    def prompted(self, words: str = "uit: ") -> str:
+        """What is told until these words."""
+        while not re.search(words, self._heard):
+            self._heard += os.read(self._end, 65_536).decode()
+        told, self._heard = self._heard, ""
+        return told
+
+    def typed(self, line: str, words: str = "uit: ") -> str:
+        """What is told once this line was typed."""
+        os.write(self._end, f"{line}\n".encode())
+        return self.prompted(words)
+
+    def ended(self) -> int:
+        """The exit code, after `q`."""
+        with suppress(OSError):  # the terminal has ended
+            self.typed("q", "nothing")
+        os.close(self._end)
+        return self._running.wait(30)
+
+
 def test_a_person_goes_through_them_at_a_terminal(world, tmp_path):
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho Edited. >> "$1"\n')
     editor.chmod(0o755)
-    environ = os.environ | {"PYTHONPATH": str(ROOT), "EDITOR": str(editor), "TERM": "xterm", "NO_COLOR": "1"}
-    leader, follower = pty.openpty()
-    running = subprocess.Popen(
-        [sys.executable, "-m", "syncd.cli", "review"], stdin=follower, stdout=follower, stderr=follower, env=environ
-    )
-    os.close(follower)
-    heard = ""
-
-    def prompted(words):
-        nonlocal heard
-        while not re.search(words, heard):
-            heard += os.read(leader, 65_536).decode()
-        told, heard = heard, ""
-        return told
-
-    def typed(line):
-        os.write(leader, f"{line}\n".encode())
-
-    told = prompted("uit: ")
+    terminal = Terminal(str(editor))
+    told = terminal.prompted()
     assert "1 of 4: First" in told
     assert "folder: Recipes" in told
     assert "Leek soup.md" in told
-    typed("a")
-    assert "→ Recipes/First.md" in (told := prompted("uit: "))
+    assert "→ Recipes/First.md" in (told := terminal.typed("a"))
     assert "2 of 4: Second" in told
-    typed("e")
-    assert "Edited." in prompted("uit: ")
-    typed("f")
-    prompted(r"number.*: ")
-    typed("Kitchen")
-    assert "→ Kitchen/Second.md" in prompted("uit: ")
-    typed("d")
-    assert "→ Captures/Archive/default/Third.md" in prompted("uit: ")
-    typed("q")
-    with suppress(OSError):  # the terminal has ended
-        prompted("nothing")
-    os.close(leader)
-    assert running.wait(30) == 0
+    assert "Edited." in terminal.typed("e")
+    terminal.typed("f", r"number.*: ")
+    assert "→ Kitchen/Second.md" in terminal.typed("Kitchen")
+    assert "→ Captures/Archive/default/Third.md" in terminal.typed("d")
+    assert terminal.ended() == 0
     until(lambda: (world.vault / "Kitchen/Second.md").is_file())
     assert "Edited." in (world.vault / "Kitchen/Second.md").read_text()
     assert (world.vault / "Captures/default/Fourth.md").is_file()
+
+
+def test_a_slip_neither_ends_the_round_nor_makes_a_folder(world):
+    terminal = Terminal("false")
+    terminal.prompted()
+    assert "1 of 4: First" in (told := terminal.typed("e"))
+    assert "EDITOR" in told
+    terminal.typed("f", r"number.*: ")
+    terminal.typed("7", r"y/N.*: ")
+    terminal.typed("n", r"number.*: ")
+    assert "→ Recipes/First.md" in terminal.typed("1")
+    assert terminal.ended() == 0
+    assert not (world.vault / "7").exists()
+
+
+def test_where_answers_go_elsewhere_nothing_is_asked(world):
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "syncd.cli", "review"]
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    found = subprocess.run(command, check=True, stdin=follower, capture_output=True, text=True, env=environ, timeout=60)
+    os.close(leader)
+    os.close(follower)
+    assert "Fourth" in found.stdout
+    assert "[q]uit" not in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("front", "goal", "by"),
+    [
+        ("promote_to: kitchen/", "Kitchen", "you"),
+        ("promote_to: ../x", None, ""),
+        ("tags: [soup/clear]", "Soups", "rule"),
+        ("suggested_folder: Recipes", "Recipes", "suggestion"),
+        ("x: 1", "Notes", "setting"),
+    ],
+)
+def test_the_folder_that_is_shown_is_the_one_it_goes_to(tmp_path, front, goal, by):
+    world = World(tmp_path, promote=PromoteSettings(rules=(Rule("Soups", tag="soup"),)))
+    (world.vault / "Kitchen").mkdir()
+    world.write("Captures/default/X.md", f"---\nid: x\n{front}\n---\nwords\n")
+    world.run()
+    shown = world.app.operations["review.show"]({"id": "x"}, lambda _: None)
+    planned = world.app.operations["promote"]({"ids": ["x"], "dry_run": True}, lambda _: None)
+    world.close()
+    assert shown["by"] == by
+    assert fold(str(shown["goal"])) == fold(str(goal))
+    if goal is None:
+        assert shown["problem"] == planned["failed"][0]["error"]["message"]
+    else:
+        assert [(one["target"], one["chosen"]) for one in planned["planned"]] == [(f"{goal}/X.md", by)]

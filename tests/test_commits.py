@@ -15,8 +15,11 @@ import time
 import pytest
 
 from index.errors import Conflict
+from syncd import commits, graft
 from syncd.audit import Author, taken_back
-from syncd.sift import IGNORED, MARKERS, NESTED, SECRET, STAGED
+from syncd.commits import Made
+from syncd.owner_commits import operations
+from syncd.sift import IGNORED, MARKERS, NESTED, REFUSED, SECRET, STAGED
 from tests.committing import CHAT, DAEMON, Rig, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -422,6 +425,34 @@ def test_line_ends_are_as_git_keeps_them(rig, value):
     assert rig.held(B) == b"two\n"
 
 
+def test_a_filter_that_hangs_is_ended_and_told_and_not_run_again_at_once(rig, tmp_path, monkeypatch):
+    monkeypatch.setattr(graft, "FILTER_S", 0.5)
+    rig.git("config", "filter.slow.clean", f"echo >> {tmp_path / 'ran'}; sleep 60")
+    rig.person(".gitattributes", "Captures/** filter=slow\n")
+    rig.agent(A, "one\n")
+    begun = time.monotonic()
+    assert rig.commits.flush() == 0
+    assert time.monotonic() - begun < 30, "it was not waited for"
+    assert "filter" in rig.commits.problem
+    assert (rig.vault / A).read_text() == "one\n"
+    assert not list((rig.vault / ".git").glob("*.lock"))
+    assert rig.commits.flush() == 0
+    assert "filter" in rig.commits.problem
+    assert (tmp_path / "ran").read_text().count("\n") == 1
+    rig.git("config", "--unset", "filter.slow.clean")
+    monkeypatch.setattr(commits, "HUNG_S", 0.0)
+    assert rig.commits.flush() == 1
+    assert rig.commits.problem == ""
+
+
+def test_line_ends_that_git_is_told_to_refuse_are_committed_as_they_are_kept(rig):
+    rig.git("config", "core.autocrlf", "true")
+    rig.git("config", "core.safecrlf", "true")
+    rig.agent(A, "one\ntwo\n")
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.status()) == (b"one\ntwo\n", [])
+
+
 def test_filters_are_run_and_their_files_known_again(rig, tmp_path):
     rig.git("config", "filter.turn.clean", "tr a-z b-za")
     rig.git("config", "filter.turn.smudge", "tr b-za a-z")
@@ -437,9 +468,17 @@ def test_filters_are_run_and_their_files_known_again(rig, tmp_path):
     assert rig.status() == ["?? .gitattributes"]
     rig.git("config", "filter.turn.clean", "/bin/false")
     rig.git("config", "filter.turn.required", "true")
+    large = "Captures/x.bin"
+    rig.person(".gitattributes", "Captures/default/** filter=turn\n")
     rig.agent(A, "no\n")
-    assert rig.commits.flush() == 0
-    assert "Git failed" in rig.commits.problem
+    rig.agent(B, "new\n")
+    rig.agent(large, b"\0" * (rig.files.max_bytes + 1))
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.held(B), rig.held(large) is not None) == (b"yza\n", None, True)
+    assert (rig.commits.kept, rig.commits.problem) == ({A: REFUSED, B: REFUSED}, "")
+    rig.git("config", "filter.turn.clean", "tr a-z b-za")
+    assert rig.commits.flush() == 1
+    assert (rig.held(A), rig.commits.kept) == (b"op\n", {})
 
 
 def test_pointers_to_large_files_are_known_again(rig):
@@ -660,3 +699,27 @@ def test_a_key_may_have_any_name(rig):
     assert rig.commits.flush() == len(names)
     shown = rig.git("log", "-5", "--format=%an|%ae|%(trailers:key=Memex-Key,valueonly,separator=)").splitlines()
     assert sorted(shown) == sorted(f"{author}|memex@localhost|{name}" for name, author in names.items())
+
+
+def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
+    rig.agent(A, "one\n")
+    rig.person("mine.md", "a person's\n")
+    rig.git("stash", "-q", "--include-untracked")
+    rig.commits.tick()
+    assert rig.commits.facts()["waiting"] == 0
+    rig.close()
+    rig.open()
+    rig.commits.tick()
+    rig.git("stash", "pop", "-q")
+    rig.commits.tick()
+    assert (rig.subjects()[1:], rig.status()) == (["Capture 1 note (claude-code)"], ["?? mine.md"])
+    assert rig.commits.edited == set()
+    assert rig.commits.facts()["kept"] == []
+
+
+def test_what_is_left_to_a_person_is_told_though_a_promotion_is_committed_too(rig, monkeypatch):
+    monkeypatch.setattr("syncd.sift.FRESH_MS", 0)
+    rig.agent(A, "one\n")
+    rig.person(A, "edited\n")
+    commit = operations(rig.commits, lambda: [Made("c", "Promote B", ("B.md",))], list)["commit"]
+    assert commit({}, None)["edited"] == [A]

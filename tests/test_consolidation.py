@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from index.errors import Unavailable
 from syncd.carrying import KINDS
 from syncd.journal import Journal, Way, written
 from syncd.newnode import NewNode
@@ -63,6 +66,21 @@ def test_a_report_that_a_person_has_touched_stays_and_a_second_one_is_written(in
     assert inbox.read(path) == mine
     assert len(inbox.reports()) == 2
     assert inbox.run()["report"] is None
+
+
+def test_a_report_that_was_deleted_comes_back_only_when_it_is_asked_for(inbox):
+    one = inbox.capture("one")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    text = inbox.read(path)
+    (inbox.world.vault / path).unlink()
+    consolidation = inbox.app.steward.consolidation
+    assert consolidation.run(threading.Event())["report"] is None, "each night it would be in the way again"
+    assert consolidation.facts()["report"] == "", "nobody is sent to what is not there"
+    assert inbox.run()["report"] == path
+    assert inbox.read(path) == text
+    (inbox.world.vault / path).rename(inbox.world.vault / "Captures/Reports/Mine.md")
+    assert inbox.run()["report"] is None, "it is asked there"
 
 
 def test_a_dry_run_and_one_of_a_workspace_write_nothing(inbox):
@@ -324,6 +342,38 @@ def test_what_is_ticked_while_git_is_at_work_is_done_afterwards(inbox):
     assert len(inbox.look()) == 1
 
 
+def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
+    one = inbox.capture("wait for it")
+    inbox.say(inbox.finding("archive", one.id))
+    (path,) = [inbox.run()["report"]]
+    proposals, busy = inbox.app.steward.proposals, []
+    carrier = proposals._carriers["archive"]
+
+    def waiting(about):
+        if busy:
+            raise Unavailable("Git is at work", retryable=True)
+        return carrier(about)
+
+    proposals.on("archive", waiting)
+    busy.append(True)
+    inbox.tick(path, "into the archive")
+    assert inbox.look() == {}
+    assert proposals.counts()["accepted"] == 1
+    twin = path.replace("Consolidation", "Copy of it")
+    inbox.world.write(twin, inbox.read(path))
+    ticked = inbox.read(path)
+    inbox.world.write(path, ticked.replace("- [x]", "- [ ]"))
+    assert inbox.look() == {}
+    assert proposals.counts()["accepted"] == 1, "it is ticked in the copy still"
+    inbox.world.write(twin, ticked.replace("- [x]", "- [ ]"))
+    busy.clear()
+    assert inbox.look() == {}
+    assert (proposals.counts()["accepted"], proposals.counts()["open"]) == (0, 1)
+    assert (inbox.world.vault / one.path).exists()
+    inbox.tick(path, "into the archive")
+    assert len(inbox.look()) == 1
+
+
 def test_one_report_tells_of_all_workspaces_and_status_says_where_it_lies(inbox):
     one, two = inbox.capture("mine"), inbox.capture("theirs", "work")
     inbox.say(inbox.finding("archive", one.id))
@@ -405,6 +455,24 @@ def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out
         assert f'superseded_by: "[[{stem}]]"' in (world.vault / older.path).read_text()
     finally:
         world.close()
+
+
+def test_the_report_in_the_readme_is_what_is_written(tmp_path):
+    world = World(tmp_path)
+    try:
+        workspace = world.app.desk.workspace("default")
+        workspace.capture("# Staging\n\nThe staging server listens on port 8080.", metadata={"tags": ["kubernetes"]})
+        workspace.capture("# Pods\n\nA pod holds containers.", metadata={"tags": ["kubernetes"]})
+        text = "# Staging has moved\n\nThe staging server listens on port 9090 since March."
+        workspace.capture(text, metadata={"tags": ["k8s"]})
+        written = (world.vault / world.app.operations["consolidate"]({}, lambda _: None)["report"]).read_text()
+    finally:
+        world.close()
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    (told,) = (block for block in re.findall(r"```markdown\n(.*?)```", readme, re.DOTALL) if "# Consolidation" in block)
+    told, written = (re.sub(r"\^p-[0-9a-f]{16}|\d{4}-\d\d-\d\d", "", text) for text in (told, written))
+    at = [written.index(f"{line}\n") for line in told.splitlines() if line]
+    assert at == sorted(at)
 
 
 @pytest.mark.faults

@@ -10,6 +10,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.cli import code
+from syncd.history import Event, ordered
 from syncd.lineage import PROMOTED
 from syncd.touched import touches
 from tests.test_undo import capture, delete, space, undo, update
@@ -185,6 +186,16 @@ def test_the_commands_tell_and_take_back(world, memex):
     )
 
 
+def test_a_path_that_is_no_unicode_is_known_to_git_alone(world, memex):
+    path = "caf\udce9.md"
+    for command in ("log", "undo", "unpromote"):
+        assert memex(command, path)[0] == 4
+    (world.vault / path).write_text("Latin 1\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "by hand")
+    assert "by hand" in memex("log", path)[1]
+
+
 def test_it_asks_before_it_takes_many_back(world, memex, monkeypatch):
     for text in ("one", "two"):
         capture(world, text)
@@ -247,3 +258,36 @@ def test_a_promotion_is_one_event_that_says_who_wanted_it(world, memex):
     told = log(world, kept.id)
     assert {("edit", "file"), ("dismiss", "Ann")} <= set(whats(told))
     assert told["path"] == made["target"]
+
+
+def event(at, what, name, before="", after=""):
+    return Event(at, what, "Note.md", commit=name if what == "commit" else "", before=before, after=after)
+
+
+def test_what_happened_within_a_second_of_git_is_told_in_its_order():
+    made = event(1_100, "create", "", "", "one")
+    changed = event(1_400, "update", "", "one", "two")
+    again = event(1_700, "update", "", "two", "three")
+    first, second = event(1_000, "commit", "c1", "", "blob1"), event(1_000, "commit", "c2", "blob1", "blob2")
+    third = event(1_000, "commit", "c3", "blob2", "blobX")  # of a text that nobody logged
+    held = {"blob1": "one", "blob2": "two", "blobX": "other", "": ""}
+    told = ordered([made, changed, again], [first, second, third], held.get)
+    assert told == [made, first, changed, second, again, third]
+    assert ordered([], [first, second, third], held.get) == [first, second, third]
+
+
+def test_a_commit_of_what_was_there_before_stands_before_the_change():
+    changed = event(1_400, "update", "", "one", "two")
+    kept = event(1_000, "commit", "c1", "", "blob1")
+    assert ordered([changed], [kept], {"blob1": "one"}.get) == [kept, changed]
+
+
+def test_commits_of_one_second_are_told_in_the_order_of_git(world):
+    (world.vault / "Note.md").write_text("a\n")
+    at = 1_700_000_000_000
+    commit(world, "first", at)
+    (world.vault / "Note.md").write_text("a\nb\n")
+    commit(world, "second", at)
+    (world.vault / "Note.md").write_text("a\nb\nc\n")
+    commit(world, "third", at)
+    assert [one["subject"] for one in log(world, "Note.md")["events"]] == ["first", "second", "third"]

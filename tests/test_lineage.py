@@ -6,6 +6,7 @@ import pytest
 
 from syncd.chain import Entry
 from syncd.lineage import (
+    ARCHIVED,
     EDITED,
     GONE,
     PROMOTED,
@@ -34,7 +35,9 @@ def entry(seq, who, before, after):
         "d": ("daemon", "adoption", ""),
         "p": ("daemon", "consolidation", ""),
         "q": ("daemon", "promote", ""),
-        "r": ("daemon", "review", ""),
+        "r": ("daemon", "archive", ""),
+        "s": ("cli", "review.dismiss", ""),
+        "t": ("daemon", "drag", ""),
         "h": ("file", "", ""),
         "u": ("cli", "undo", ""),
         "x": ("mcp", "update", "ann"),
@@ -51,7 +54,7 @@ def entry(seq, who, before, after):
         f"r{seq}",
         name,
         name,
-        "default",
+        "" if who == "t" else "default",
         "note",
         "i",
         "p",
@@ -97,7 +100,10 @@ def test_what_stands(given, taken, stands):
             ["a,,1", "p,1,2"], "2", {1}, None, [], [1], "consolidation by memex came after it", id="a decision"
         ),
         pytest.param(["h,,1", "a,1,2", "q,2,"], "", {2}, None, [], [2], PROMOTED, id="promoted"),
-        pytest.param(["h,,1", "a,1,2", "r,2,"], "", {2}, None, [], [2], "review by memex came after it", id="archived"),
+        pytest.param(["h,,1", "a,1,2", "r,2,"], "", {2}, None, [], [2], ARCHIVED, id="archived"),
+        pytest.param(["h,,1", "a,1,2", "s,2,"], "", {2}, None, [], [2], ARCHIVED, id="dismissed"),
+        pytest.param(["a,,1", "t,1,2"], "2", {1}, None, [], [1], PROMOTED, id="dragged out"),
+        pytest.param(["a,,1", "q,1,2"], "2", {1}, None, [], [1], "promote by memex came after it", id="relinked"),
         pytest.param(["a,,1", "c,1,2"], "2", {1}, None, [], [1], "updatenote by you came after it", id="a command"),
         pytest.param(["a,,1", "h,1,2"], "2", {1}, None, [], [1], EDITED, id="an edit that was seen"),
         pytest.param(["a,,1", "a,9,2"], "2", {1, 2}, 2, [2], [1], EDITED, id="an edit between"),

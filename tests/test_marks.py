@@ -74,11 +74,33 @@ def test_all_that_a_person_says_is_told():
         suggested_folder="Notes",
         superseded_by="[[New]]",
         promote_problem="no",
-        shown=True,
     )
     assert marks("---\npromote_to: 2026\n---\n").promote_to == "2026"
-    assert marks("---\npromote_to: [a]\n---\n").promote_to is None
+    assert marks("---\npromote_to: [a]\n---\n") == Marks(unclear=("promote_to",))
     assert marks("---\nreview: a\nREVIEW: b\n---\n") == Marks(twice=("review",))
+
+
+@pytest.mark.parametrize(
+    ("front", "unclear"),
+    [
+        ("promote: yes", True),
+        ("promote: True", True),
+        ('promote: "true"', True),
+        ("promote: 0", True),
+        ("promote: [true]", True),
+        ("promote: true\nPromote: true", True),
+        ("promote: true\npromote: false", True),
+        ("tags: a\ntags: b\npromote: true", True),
+        ("tags: a\ntags: b\npromote: false", False),
+        ("promote: true", False),
+        ("promote: false", False),
+        ("promote:", False),
+        ("promote: ''", False),
+        ("review: yes", False),
+    ],
+)
+def test_what_may_be_meant_as_a_mark_and_is_none_is_told(front, unclear):
+    assert ("promote" in marks(f"---\nid: a\n{front}\n---\nbody\n").unclear) is unclear
 
 
 def test_the_persons_keys_are_memex_s_own():

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from index.errors import Conflict, NotFound
+from syncd import marked as marked_job
 from syncd.duties import PromoteSettings
-from syncd.marked import Marked
 from syncd.marks import marks
 from syncd.note import properties, split
 from syncd.promotable import Taken
@@ -171,7 +171,7 @@ def test_a_name_that_another_note_has_elsewhere_is_not_given_twice(world):
 
 
 REFUSED = {
-    "Captures/default/1.md": ("---\nid: pond\n---\nx\n", "same `id`"),
+    "Captures/default/1.md": ("---\nid: c1\n---\nx\n", "same `id`"),
     "Captures/default/2.md": ("---\nid: x2\na: [\n---\nx\n", "can't be read"),
     "Captures/default/3 (conflicted copy 2026-11-20).md": ("---\nid: x3\n---\nx\n", "sync program"),
     "Captures/default/Entities/4.md": ("---\nid: x4\ntype: entity\n---\n", "node"),
@@ -181,6 +181,7 @@ REFUSED = {
     "Captures/default/8.md": ("---\nid: x8\npromote_to: Captures/work\n---\nx\n", "inbox"),
     "Captures/default/9.md": ("---\nid: x9\npromote_to: Areas/Pond.md\n---\nx\n", "name of a note"),
     "Captures/default/10.md": ("---\nid: x10\npromote_to: Link\n---\nx\n", "link or a file"),
+    "Captures/default/12.md": ("---\nid: x12\npromote_to: [[Areas]]\n---\nx\n", "no folder"),
     "Captures/default/11.md": ("---\nid: x11\npromote_to: Link/in\n---\nx\n", "can't be used"),
 }
 
@@ -331,6 +332,44 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     assert world.app.steward.marked.facts()["problems"] == []
 
 
+@pytest.mark.parametrize(
+    ("front", "told"),
+    [
+        ("promote: yes\n", "neither true nor false"),
+        ("promote: True\n", "neither true nor false"),
+        ("promote: true\nPromote: false\n", "two spellings"),
+    ],
+)
+def test_what_a_person_meant_as_a_mark_is_answered(world, front, told):
+    file = world.write("Captures/default/Heron.md", capture(front))
+    world.run()
+    marked(world)
+    assert told in (marks(file.read_text()).promote_problem or "")
+    assert [told in one["problem"] for one in world.app.steward.marked.facts()["problems"]] == [True]
+    file.write_text(file.read_text().replace(front, "promote: true\n"))
+    world.run()
+    marked(world)
+    assert "promote_problem" not in (world.vault / "Notes/Heron.md").read_text()
+
+
+def test_a_mark_that_is_there_twice_is_told_although_nothing_can_be_written(world):
+    file = world.write("Captures/default/Heron.md", capture("promote: true\npromote: false\n"))
+    world.run()
+    marked(world)
+    assert file.read_text() == capture("promote: true\npromote: false\n")
+    assert "twice" in world.app.steward.marked.facts()["problems"][0]["problem"]
+
+
+def test_new_folders_that_differ_in_letter_case_or_unicode_are_one(world):
+    for name, folder in {"A": "Über/Ideas", "B": "u\u0308ber/ideas", "C": "ÜBER"}.items():
+        text = f"---\nid: {name}1\npromote: true\npromote_to: {folder}\n---\n{name}\n"
+        world.write(f"Captures/default/{name}.md", text)
+    world.run()
+    marked(world)
+    made = {path for path in files(world) if path.endswith(("/A.md", "/B.md", "/C.md"))}
+    assert made == {"Über/Ideas/A.md", "Über/Ideas/B.md", "Über/C.md"}
+
+
 def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(world, tmp_path):
     world.close()
     world = World(tmp_path, promote=PromoteSettings(name="{date} {title}"))
@@ -421,10 +460,11 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
 def test_a_capture_that_was_just_written_is_not_asked_about_again(world, monkeypatch):
     taken(world)
     text = asked(world).read_text()
-    restless = Marked._restless
-    monkeypatch.setattr(Marked, "_restless", lambda *_: True)  # what is wrong with it was written into it a moment ago
+    monkeypatch.setattr(
+        marked_job, "restless", lambda *_: True
+    )  # what is wrong with it was written into it a moment ago
     marked(world)
-    monkeypatch.setattr(Marked, "_restless", restless)
+    monkeypatch.undo()
     world.run()
     marked(world)
     assert asked(world).read_text() == text, "asked once"
@@ -500,17 +540,6 @@ def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monke
     assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()
     assert not (world.vault / "Captures/default/Heron.md").exists()
     assert world.app.steward.promotions.facts() == {"torn": [], "begun": 0, "uncommitted": 0}
-
-
-def test_a_note_whose_id_a_capture_has_taken_meanwhile_does_not_come_back(world):
-    done = promotions(world).promote("c1")
-    world.write("Captures/default/Other.md", "---\nid: c1\n---\nnot that one\n")
-    world.run()
-    before = files(world)
-    with pytest.raises(Problem, match="the same `id`"):
-        promotions(world).unpromote("c1")
-    assert files(world) == before
-    assert (world.vault / done["target"]).is_file()
 
 
 def test_ticking_leave_takes_the_mark_off(world):

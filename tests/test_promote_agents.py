@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from index.errors import Conflict, InvalidArgument
+from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.audit import Author, authored
 from syncd.marks import EDITED, marks
 from syncd.newnode import NewNode
@@ -199,3 +199,35 @@ def test_a_mark_and_agents_at_the_same_note_at_once(world):
         (note,) = [one for one in (world.vault / "Notes").glob("*.md") if f"id: {id}" in one.read_text()]
         assert note.read_text().split("---\n", 2)[2] == marked
         assert marked in told
+
+
+def filled(world, memo, **given):
+    """What an agent is told that gives a memo that much metadata; None = it may."""
+    try:
+        with authored(Author("mcp", "memory.save", "k", "claude")):
+            world.app.desk.workspace("default").memos.save("text", memo_id=memo, metadata=given)
+    except MemexError as error:
+        return error.as_dict()
+    return None
+
+
+def test_how_much_an_agent_may_write_does_not_tell_what_is_suggested_to_its_owner(tmp_path):
+    world = World(tmp_path)
+    told = "suggested_folder: Birds\nsuggested_links: [" + ", ".join(f'"[[Note {n}]]"' for n in range(8)) + "]\n"
+    for memo, more in (("bare", ""), ("said", f"{told}promote_to: Birds of the north\n")):
+        text = f"---\nid: {memo}\ncreated_at: 2026-11-20T14:32:05.120Z\ncollection: memory\n{more}---\ntext"
+        world.write(f"Captures/default/{memo}.md", text)
+    world.run()
+
+    def alike(**given):
+        one, other = filled(world, "bare", **given), filled(world, "said", **given)
+        assert one == other, "it tells"
+        return one
+
+    assert alike(note="x" * 40_000) is None
+    for size in (49_200, 65_536 - 400, 65_536 - 150, 70_000):  # in between the one fitted and the other not
+        assert alike(note="x" * size)["code"] == "RESOURCE_EXHAUSTED", size
+    assert alike(note=None, many=[0] * 3_000) is None
+    for count in (4_500, 4_985, 5_100):
+        assert alike(many=[0] * count)["code"] == "RESOURCE_EXHAUSTED", count
+    world.close()

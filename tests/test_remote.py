@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import itertools
 import os
+import shlex
 import shutil
 import subprocess
 import threading
@@ -24,9 +25,10 @@ from syncd.duties import GitSettings
 from syncd.ledger import Ledger
 from syncd.remote import PARKED, UNREACHED, Outcome, Remote
 from syncd.repo import Repo
+from syncd.standing import UNWELL
 from syncd.upstream import fetch
 from tests.test_repo import run
-from tests.test_standing import CASES, with_remote
+from tests.test_standing import CASES, only_command, with_remote
 from tests.world import until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -178,9 +180,7 @@ def test_a_conflict_is_parked_touches_no_byte_and_goes_on_once_a_person_has_merg
     assert desk.head() == desk.head(desk.bare, "main")
 
 
-@pytest.mark.parametrize(
-    ("path", "text"), [("n.md", "edited\n"), ("new.md", "not committed\n"), ("ignored.md", "a person's\n")]
-)
+@pytest.mark.parametrize(("path", "text"), [("n.md", "edited\n"), ("new.md", "not committed\n")])
 def test_what_is_not_committed_is_never_overwritten_and_is_named(desk, path, text):
     desk.here(".gitignore", "ignored.md\n")
     desk.remote.sync()
@@ -196,6 +196,33 @@ def test_what_is_not_committed_is_never_overwritten_and_is_named(desk, path, tex
     assert told.value.details == {"paths": [path]}
     assert (desk.files(), desk.head()) == (before, head)
     assert not (desk.vault / ".git/index.lock").exists()
+
+
+@pytest.mark.parametrize("kind", ["assume-unchanged", "skip-worktree", "ignored", "ignored folder"])
+def test_what_git_overlooks_is_never_overwritten_and_the_command_that_is_told_ends_it(desk, kind):
+    path = "ignored it's.md" if "ignored" in kind else "n.md"
+    if kind == "ignored folder":
+        desk.here(f"{path}/deep.md", "a person's\n", commit=False)
+    else:
+        desk.here(path, "a person's\n", commit=False)
+    if "ignored" in kind:
+        (desk.vault / ".git/info/exclude").write_text("ignored*\n")
+    else:
+        run(desk.vault, "update-index", f"--{kind}", "n.md")
+    desk.there(path, "theirs\n")
+    before = desk.files()
+    for _ in range(2 if "ignored" in kind else 3):  # Git sees it again, it is committed, and a person merges both
+        with pytest.raises(Conflict) as told:
+            desk.remote.sync()
+        assert desk.files() == before
+        if "refs/memex" in told.value.message:
+            break
+        subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+        if "ignored" in kind:
+            assert desk.remote.sync().took == 1
+            assert desk.text(path) == "theirs\n"
+            break
+    assert "a person's\n" in {raw.decode() for raw in desk.files().values()}
 
 
 def test_edits_that_are_not_in_the_way_stay_uncommitted_and_staged_as_they_are(desk):
@@ -276,6 +303,45 @@ def test_what_a_person_has_done_meanwhile_is_not_taken_for_another_git_s_failure
     assert desk.files() == before
 
 
+def test_a_fetch_of_another_program_at_the_same_moment_is_no_failure(desk):
+    desk.there("theirs.md", "theirs\n")
+    once, script = desk.state / "once", desk.state / "pack"
+    ref, first, git = "refs/remotes/origin/main", desk.head(), shlex.quote(str(desk.vault / ".git"))
+    script.write_text(
+        f'#!/bin/sh\n[ -e {once} ] || git --git-dir={git} update-ref {ref} "$(cat {once}.to)"\n: > {once}\nexec "$@"\n'
+    )
+    script.chmod(0o755)
+    with Path("~/.gitconfig").expanduser().open("a") as config:
+        config.write(f"[uploadpack]\npackObjectsHook = {script}\n")
+    run(desk.vault, "commit", "-q", "--allow-empty", "-m", "elsewhere")
+    Path(f"{once}.to").write_text(desk.head())
+    run(desk.vault, "reset", "-q", "--hard", first)
+    assert desk.remote.sync().took == 1
+    assert once.exists()
+
+
+@pytest.mark.parametrize("prune", ["true", "false"])
+def test_a_branch_that_the_remote_has_no_more_is_told_and_not_made_again(desk, prune):
+    run(desk.vault, "config", "fetch.prune", prune)
+    run(desk.bare, "branch", "-m", "main", "trunk")
+    desk.here("ours.md", "ours\n")
+    with pytest.raises(Conflict, match="origin has no branch main") as told:
+        desk.remote.sync()
+    assert run(desk.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/trunk"
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert desk.head(desk.bare, "main") == desk.head()
+    assert desk.remote.sync() == Outcome()
+
+
+def test_an_empty_remote_is_told_with_the_command_that_begins_it(desk):
+    run(desk.bare, "update-ref", "-d", "refs/heads/main")
+    run(desk.vault, "update-ref", "-d", "refs/remotes/origin/main")
+    with pytest.raises(Conflict) as told:
+        desk.remote.sync()
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert desk.remote.sync() == Outcome()
+
+
 def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk):
     desk.here("ours.md", "ours\n")
     desk.there("theirs.md", "theirs\n")
@@ -346,16 +412,34 @@ def test_a_history_that_was_rewritten_is_not_merged_back(desk):
     run(desk.clone, "reset", "-q", "--hard", "HEAD~1")
     run(desk.clone, "commit", "-q", "--allow-empty", "-m", "clean")
     run(desk.clone, "push", "-q", "--force")
+    run(desk.vault, "update-index", "--cacheinfo", "100644", run(desk.vault, "rev-parse", "HEAD:ours.md"), "ours.md")
+    desk.here("n.md", "not committed\n", commit=False)
     before = desk.files()
     for _ in range(3):
-        with pytest.raises(Conflict, match="another history than before"):
+        with pytest.raises(Conflict, match="another history than before") as told:
             desk.remote.sync()
     assert desk.files() == before
     assert run(desk.bare, "rev-list", "--count", "main") == "2"
-    run(desk.vault, "reset", "-q", "--keep", "origin/main")
+    assert desk.repo.advice(desk.repo.standing()) == told.value.message
+    assert desk.remote.unwell == UNWELL["rewritten"]
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert desk.files() == {path: raw for path, raw in before.items() if path != "secret.md"}
     desk.there("theirs.md", "theirs\n")
-    assert desk.remote.sync().took == 1
+    assert desk.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert run(desk.bare, "log", "--format=%s", "--", "secret.md") == ""
     assert run(desk.vault, "for-each-ref", "refs/memex") == ""
+
+
+def test_a_remote_that_was_made_anew_is_taken_by_the_command_that_is_told(desk):
+    shutil.rmtree(desk.clone / ".git")
+    for words in (["init", "-qb", "main"], ["add", "-A"], ["commit", "-qm", "anew"]):
+        run(desk.clone, *words)
+    run(desk.clone, "push", "-qf", str(desk.bare), "main")
+    desk.here("ours.md", "ours\n")
+    with pytest.raises(Conflict, match="another history than before") as told:
+        desk.remote.sync()
+    subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
+    assert (desk.text("ours.md"), desk.remote.sync().sent) == ("ours\n", 1)
 
 
 WORKS = ("ok", "ahead", "behind", "diverged", "shallow")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from index.errors import Conflict
 from syncd import hooks
-from syncd.cli import memex
+from syncd.cli import code, memex
 from syncd.duties import GitSettings
 from syncd.standing import UNWELL
 from tests.test_repo import run
@@ -160,6 +160,20 @@ def test_the_command_tells_what_came_of_it(tmp_path, monkeypatch):
         run(world.vault, "checkout", "-q", "--detach")
         with pytest.raises(Conflict, match="no branch is checked out: run `git"):
             said()
+
+
+def test_what_hinders_a_sync_is_told_and_steers_no_terminal(tmp_path, capsys):
+    shared = Shared(tmp_path)
+    world, path = shared.world, "evil \x1b[2J\x9b\u202edm.md"
+    shared.there(path, "theirs\n")
+    world.write(path, "ours\n")
+    run(world.vault, "add", "-A")
+    run(world.vault, "commit", "-qm", "ours")
+    with answering(world):
+        assert code(["sync", "--vault", str(world.vault), "--state", str(world.state)]) == 5
+    told = capsys.readouterr().err
+    assert "have both changed evil [2Jdm.md" in told
+    assert not set(told) & {"\x1b", "\x9b", "\u202e"}
 
 
 def test_two_devices_that_adopt_the_same_note_write_the_same_bytes(tmp_path):

@@ -15,6 +15,7 @@ import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.identity import path_id
+from syncd.duties import ReviewSettings
 from syncd.marks import persons
 from syncd.note import split
 from syncd.properties import PERSONS
@@ -395,7 +396,7 @@ def probed(folder: Path, key: str, *, secrets: bool):
         (world.vault / "Captures/work/Link.md").symlink_to(f"../../Diary/{TITLE}.md")
         (world.vault / "Captures/work/Linked").symlink_to("../../Diary")
 
-    with running(folder, fill=fill) as rim:
+    with running(folder, fill=fill, review=ReviewSettings()) as rim:
         probe = Probe(rim)
         if secrets:
             told = rim.world.found("the safe is opened with", scope="all", limit=50)

@@ -34,7 +34,7 @@ def test_captures_are_told_with_their_marks(world):
     waits = waiting(world)
     told = {record.path: marks for record, marks in waits.look()}
     assert told == {
-        "Captures/default/A.md": Marks(promote=True, promote_to="Ideas", shown=True),
+        "Captures/default/A.md": Marks(promote=True, promote_to="Ideas"),
         "Captures/default/B.md": Marks(),
         "Captures/default/Entities/C.md": Marks(review="later"),
     }

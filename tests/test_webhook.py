@@ -15,7 +15,7 @@ from index.errors import InvalidArgument
 from mcp_server.webhook import LARGEST
 from syncd.ledger import Ledger
 from syncd.pushes import KEPT_MS, Pushes, drop_secret, make_secret
-from tests.rim import running
+from tests.rim import PLAIN, running
 
 PAYLOAD = json.dumps(
     {"ref": "refs/heads/--upload-pack=x", "repository": {"clone_url": "https://evil.example/"}}
@@ -34,7 +34,7 @@ def headers(secret, body=PAYLOAD, *, forge="github", event="push", delivery="d-1
 
 
 def post(rim, sent, body=PAYLOAD, **options):
-    return httpx2.post(rim.url + "/hooks/git", content=body, headers=sent, timeout=30, **options)
+    return httpx2.post(rim.url + "/hooks/git", content=body, headers=sent, timeout=30, verify=PLAIN, **options)
 
 
 class Told:

@@ -1,0 +1,56 @@
+"""What Git is told to overlook in the work tree: ignored files, and those whose changes it is not to look at.
+
+Law: nothing is changed here; paths go to Git by its standard input, and into a command for a person in quotes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from index.errors import Unavailable
+
+if TYPE_CHECKING:
+    from syncd.repo import Repo
+
+_FEW: Final = 5  # names in a sentence
+
+
+def ignored(repo: Repo, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:
+    """Those that a `.gitignore` or the like leaves out, and that the index has not."""
+    given = "".join(f"./{path}\0" for path in paths)  # "./": a ":" at the beginning is part of the name
+    plain = {**(environ or {}), "GIT_LITERAL_PATHSPECS": "0"}  # it knows no others
+    ran = repo.run("check-ignore", "-z", "--stdin", given=given.encode("utf-8", "surrogateescape"), env=plain)
+    if ran.status not in (0, 1):
+        raise Unavailable(f"git check-ignore failed: {ran.err or ran.status}")
+    told = ran.out.decode("utf-8", "surrogateescape").split("\0")
+    return {path.removeprefix("./") for path in told if path}
+
+
+def unseen(repo: Repo) -> set[str]:
+    """The files of the index that are assumed unchanged or left out of the work tree."""
+    told = repo.run("ls-files", "-v", "-z").out.decode("utf-8", "surrogateescape").split("\0")
+    return {line[2:] for line in told if line[:1] == "S" or line[:1].islower()}
+
+
+def freed(repo: Repo, paths: Sequence[str]) -> str:
+    """What of these is in the way of a pull, and how a person gets it out of there."""
+    git = f"git -C {shlex.quote(repo.vault)}"
+    if left := _among(paths, ignored(repo, paths)):
+        one = shlex.quote(f"{repo.vault}/{left[0]}")
+        aside = shlex.quote(f"{repo.vault}/{left[0]}.mine")
+        return f"{named(left)}, which Git is told to ignore: move it away, with `mv {one} {aside}` say"
+    if left := _among(paths, unseen(repo)):
+        again = f"{git} update-index --no-assume-unchanged --no-skip-worktree -- {' '.join(map(shlex.quote, left))}"
+        return f"{named(left)}, which Git is told not to look at: run `{again}`, and sync again"
+    return f"{named(paths)}; commit it, with `{git} add -A && {git} commit -m Edits` say"
+
+
+def named(paths: Collection[str]) -> str:
+    """Some of these, for a sentence."""
+    shown = ", ".join(list(paths)[:_FEW])
+    return f"{shown} and {len(paths) - _FEW} more" if len(paths) > _FEW else shown or "what they have"
+
+
+def _among(paths: Sequence[str], some: Collection[str]) -> list[str]:
+    return [path for path in paths if path in some]

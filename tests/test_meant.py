@@ -1,0 +1,117 @@
+"""Which note its owner means by a path, an id, the beginning of one, or a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from index.errors import InvalidArgument
+from index.model import Record
+from syncd.cli import code
+from syncd.meant import Candidate, chosen
+from tests.world import World, answering
+
+ONE, TWO, THREE = (f"{head}-0000-4000-8000-000000000000" for head in ("6f1c1c52", "6f1c9999", "dead0000"))
+
+
+def note(id, path, made=0, home="default"):
+    blank = dict.fromkeys(Record.__dataclass_fields__)
+    return Candidate(id, path, made, home, Record(**blank | {"id": id, "path": path}))
+
+
+NOTES = [
+    note(ONE, "Captures/default/Heron.md"),
+    note(TWO, "Captures/default/Reed.md"),
+    note(THREE, "Captures/work/Pond.md", home="work"),
+    note("todo", "Captures/work/Todo.md", home="work"),
+    note("todo-2", "Captures/work/Other.md", home="work"),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        pytest.param(ONE, "Captures/default/Heron.md", id="a whole id"),
+        pytest.param("6f1c1", "Captures/default/Heron.md", id="the beginning of one"),
+        pytest.param("dead", "Captures/work/Pond.md", id="four characters"),
+        pytest.param("Captures/work/Pond.md", "Captures/work/Pond.md", id="a path"),
+        pytest.param("Captures/work/Pond", "Captures/work/Pond.md", id="a path without its ending"),
+        pytest.param("todo", "Captures/work/Todo.md", id="a whole id that is the beginning of another"),
+    ],
+)
+def test_a_note_is_meant_by(given, path):
+    assert chosen(given, NOTES).path == path
+
+
+def test_several_are_named_and_none_is_taken():
+    with pytest.raises(InvalidArgument, match=r"may be 2 notes: .*Heron\.md.*Reed\.md.*more of its id") as told:
+        chosen("6f1c", NOTES[:2])
+    assert told.value.details == {"candidates": ["Captures/default/Heron.md", "Captures/default/Reed.md"]}
+
+
+def test_an_id_that_an_agent_chose_is_no_abbreviation_of_one_that_it_did_not():
+    with pytest.raises(InvalidArgument, match="may be 2 notes"):
+        chosen("6f1c", [NOTES[0], note("6f1c", "Captures/default/Squatter.md")])
+
+
+def test_an_id_that_memex_made_means_the_note_that_had_it_first():
+    later = note(ONE, "Captures/a/S.md", made=5, home="a")
+    assert chosen(ONE, [later, NOTES[0]]).path == "Captures/default/Heron.md"
+    assert chosen("6f1c", [later, NOTES[0]]).path == "Captures/default/Heron.md"
+    gone = Candidate(ONE, "Captures/default/Gone.md", -1, "default")
+    assert chosen(ONE, [later, gone]) is gone
+
+
+def test_of_two_copies_in_a_workspace_the_shortest_path_has_the_id():
+    assert chosen("x1", [note("x1", "Captures/a/Note copy.md"), note("x1", "Captures/a/Note.md")]).path.endswith(
+        "Note.md"
+    )
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    for number, id in enumerate((ONE, TWO, THREE)):
+        world.write(
+            f"Captures/default/Note {number}.md",
+            f"---\nid: {id}\ncreated_at: 2026-11-20T14:32:05.120Z\n---\nThe text of {number}.\n",
+        )
+    world.run()
+    with answering(world):
+        yield world
+
+
+def ask(world, *words):
+    return code([*words, "--vault", str(world.vault), "--state", str(world.state)])
+
+
+def test_every_command_takes_the_beginning_of_an_id_a_name_and_a_path(world, capsys):
+    def told(*words):
+        assert ask(world, *words) == 0, words
+        return capsys.readouterr().out
+
+    path = "Captures/default/Note 0.md"
+    for name in ("6f1c1", "Note 0", "note 0", path):
+        assert told("get", name) == "The text of 0.\n"
+    assert told("updatenote", "6f1c1", "text, again").startswith(ONE)
+    assert told("get", "6f1c1") == "text, again"
+    assert told("promote", "6f1c1", "--to", "Notes").startswith(f"{path} → Notes/Note 0.md")
+    assert "promoted" in told("log", "6f1c1")
+    assert "promoted" in told("log", "Note 0")
+    assert told("unpromote", "6f1c1").startswith(f"Notes/Note 0.md → {path}")
+    assert told("review", "dismiss", "6f1c1").startswith(f"{path} → Captures/Archive")
+    assert told("unarchive", "6f1c1").startswith("Captures/Archive")
+    assert told("review", "approve", "6f1c1").startswith(path)
+    assert told("updatenote", "6f1c9", "--title", "Other").startswith(TWO)
+    assert told("undo", "6f1c9").startswith("restored  Captures/default/Note 1.md")
+    assert "deleted" in told("delete", "6f1c9", "--yes")
+    capsys.readouterr()
+    assert ask(world, "promote", "6f1") == 4
+    assert ask(world, "get", "dea") == 4
+    assert told("enrich", "dead").strip()
+
+
+def test_what_is_ambiguous_changes_nothing_and_exits_with_2(world, capsys):
+    for words in (("promote",), ("get",), ("delete", "--yes"), ("log",), ("undo",), ("review", "dismiss")):
+        assert ask(world, *words, "6f1c") == 2, words
+        assert "Captures/default/Note 0.md" in capsys.readouterr().err
+    assert (world.vault / "Captures/default/Note 0.md").exists()
