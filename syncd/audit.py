@@ -291,9 +291,8 @@ class Audit:
     def trail(self, path: str) -> Iterator[Entry]:
         """All entries about the file at `path`, the newest first, read a page at a time."""
         last = self.head.seq + 1
-        while rows := self._ledger.rows(
-            "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20", (path, last)
-        ):
+        asked = "SELECT * FROM audit WHERE path = ? AND seq < ? ORDER BY seq DESC LIMIT 20"
+        while rows := self._ledger.rows(asked, (path, last)):
             yield from (Entry(*row) for row in rows)
             last = rows[-1][0]
 
@@ -377,9 +376,8 @@ class Audit:
             rows = self._ledger.rows("SELECT seal FROM audit WHERE seq = ?", (gone,))
             if not rows:
                 return 0
-            ended = Head(gone, rows[0][0])
             states = self._ledger.rows(_OLD, (gone,))
-            now = self._of(AUTHOR.get(), kind="pruned", outcome=str(ended))
+            now = self._of(AUTHOR.get(), kind="pruned", outcome=str(Head(gone, rows[0][0])))
             kept = (replace(Entry(*row), at=now.at, kind="kept", outcome="done", undoes=0) for row in states)
             before = self.base().seq
             self._put([now, *(one for one in kept if one.after)], gone)

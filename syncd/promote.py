@@ -164,8 +164,8 @@ class Promotions:
                     break
                 if commit:
                     subject = _message(entry, json.loads(entry.about)).partition("\n")[0]
-                    paths = dict.fromkeys(step.path for step in steps)
-                    made.append(Made(commit, subject, tuple(path for path in paths if path not in left_out)))
+                    paths = dict.fromkeys(step.path for step in steps if step.path not in left_out)
+                    made.append(Made(commit, subject, tuple(paths)))
         return made
 
     def due(self) -> Iterator[Due]:
@@ -328,10 +328,8 @@ class Promotions:
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
         if not made:
             return "", []
-        listed = self._repo.answer(
-            "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made
-        )
-        there = set((listed or "").split("\0"))
+        asked = ("-r", "-z", "--name-only", "--no-commit-id", "--root", "--end-of-options", made)
+        there = set((self._repo.answer("diff-tree", *asked) or "").split("\0"))
         return made, [path for path in due.changes if path not in due.approved and path not in there]
 
     def _due(self, entry: Entry, steps: Sequence[Step]) -> Due | None:
