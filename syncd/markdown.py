@@ -76,6 +76,11 @@ def outline(body: str, hidden: Sequence[tuple[int, int]] = ()) -> Outline:
     return reader.read(tokens)
 
 
+def open_ended(body: str) -> bool:
+    """Whether what is added behind the body would be part of code or a comment that is not closed."""
+    return any(defect.name in ("unclosed-fence", "unclosed-comment") for defect in outline(body).defects)
+
+
 def _paragraphs(body: str) -> list[Token]:
     """The tokens of a body read as nothing but paragraphs."""
     tokens, first = [], 0

@@ -19,6 +19,7 @@ from syncd.edits import LOCKED_S
 from syncd.file_names import ending, numbered
 from syncd.journal import Step, Way, moved, sha256, written
 from syncd.kinds import KNOWN
+from syncd.markdown import open_ended
 from syncd.marks import marks
 from syncd.moving import Relinking, relinking
 from syncd.names import join, objection
@@ -304,6 +305,8 @@ def merged(ground: Ground, record: Record, target: str) -> Way:
     text = decode(found.changes[target][1] if target in found.changes else there)
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith(end * 2) else end if text.endswith(end) else end * 2
+    if body and open_ended(split(text)[1]):
+        raise Problem(f"{target} ends in code or a comment that is not closed: close it, and tick again")
     steps = [written(target, there, encode(f"{text}{gap}{body}"))]
     steps += [written(path, *pair) for path, pair in sorted(changed.items())]
     steps.append(written(record.path, raw, None))

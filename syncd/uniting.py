@@ -13,12 +13,11 @@ from index.model import Document
 from syncd.capture import iso
 from syncd.collections import names_one, texts
 from syncd.items import revised
-from syncd.markdown import outline
+from syncd.markdown import open_ended, outline
 from syncd.note import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
 
 _EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which a sign is as much as a word
 _WORD = re.compile(r"\w+")
-_LEFT = frozenset({"unclosed-fence", "unclosed-comment"})  # defects of a text behind which nothing can be added
 
 
 def added(kept: str, other: str) -> str:
@@ -58,7 +57,7 @@ def merged(kept: str, other: str, documents: tuple[Document, Document]) -> str:
             kept = _with(kept, name, lacking)
     text = added(kept, other)
     if text:
-        if any(defect.name in _LEFT for defect in outline(body).defects):
+        if open_ended(body):
             raise FrontmatterError("its text ends in code or a comment that is not closed")
         newline = "\r\n" if "\r\n" in body else "\n"
         body = body.rstrip("\r\n") + newline * 2 + text.replace("\r\n", "\n").replace("\n", newline) + newline

@@ -419,8 +419,8 @@ def asked(world):
     return note
 
 
-def taken(world):
-    world.write("Notes/Heron.md", "An old note, ```` and all.\r\n")
+def taken(world, text="An old note, ```` and all.\r\n"):
+    world.write("Notes/Heron.md", text)
     world.write("Captures/default/Heron.md", capture("promote: true\n"))
     world.run()
     marked(world)
@@ -508,6 +508,16 @@ def test_ticking_append_puts_the_text_behind_the_note_that_is_there(world, tmp_p
     assert not (world.vault / "Captures/default/Heron.md").exists()
     assert (world.vault / "Daily/Today.md").read_text() == "Saw [[Notes/Heron|one]] and [[Heron]].\n"
     consistent(world, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["```\ncode", "<!-- aside", "%%\naside"])
+def test_nothing_is_appended_where_it_would_be_code_or_a_comment(world, text):
+    taken(world, text)
+    done = tick(world, "Append")
+    assert not done.done
+    assert "not closed" in done.said
+    assert (world.vault / "Notes/Heron.md").read_text() == text
+    assert (world.vault / "Captures/default/Heron.md").exists()
 
 
 @pytest.mark.parametrize("last", ["remove", "note"])
