@@ -157,7 +157,7 @@ def test_an_archive_that_can_t_be_written_leaves_the_old_one(archive, state, tmp
 
 def test_a_cut_archive_is_refused_wherever_it_is_cut(archive, tmp_path):
     raw = archive.read_bytes()
-    for length in [*range(0, len(raw), max(1, len(raw) // 60)), len(raw) - 9]:
+    for length in {*range(0, len(raw), max(1, len(raw) // 60)), len(raw) - 9}:
         (tmp_path / "cut.tar.gz").write_bytes(raw[:length])
         folder = tmp_path / f"cut{length}"
         folder.mkdir()
