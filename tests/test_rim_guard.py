@@ -20,6 +20,7 @@ from mcp_server.operation import READERS
 from mcp_server.server import now_ms
 from syncd.config import ServerSettings
 from tests.rim import SLOW, running
+from tests.world import until
 
 ROUTES = [
     *(("POST", "/capture"), ("POST", "/search"), ("GET", "/thought/x"), ("DELETE", "/thought/x"), ("GET", "/thoughts")),
