@@ -22,6 +22,7 @@ from syncd.ticks import Answer, Outcome
 Carrier: TypeAlias = Callable[[Mapping[str, Any]], str]
 
 OPEN: Final = ("open", "accepted")
+LATE: Final = ("merge-duplicates", "tag-merge")  # done last, in this order: they change the texts that others are about
 STATES: Final = (*OPEN, "carried", "dismissed", "stale")
 GONE: Final = "it is no longer so"
 OTHER: Final = "another answer was carried out"
@@ -132,7 +133,7 @@ class Proposals:
         with self._carrying:
             self.problem = ""
             rows = self._ledger.rows("SELECT key, kind, about FROM proposals WHERE state = 'accepted' ORDER BY at, key")
-            for key, kind, about in rows:
+            for key, kind, about in sorted(rows, key=lambda row: LATE.index(row[1]) if row[1] in LATE else -1):
                 if stopping is not None and stopping.is_set():
                     break
                 if outcome := self._carried(key, kind, json.loads(about)):

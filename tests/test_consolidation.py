@@ -280,6 +280,24 @@ def test_one_tag_is_written_in_place_of_another_in_all_captures_of_the_workspace
     assert inbox.read("Mine.md") == "my own #k8s\n"
 
 
+def test_of_boxes_that_are_ticked_together_none_keeps_another_from_being_carried_out(inbox):
+    older, newer = inbox.capture("two approvals #k8s"), inbox.capture("one approval #k8s")
+    copy = inbox.capture("one approval, #k8s", tags=["k8s"])
+    inbox.say(
+        inbox.finding("tag-merge", would=("kubernetes", "k8s")),
+        inbox.finding("merge-duplicates", newer.id, copy.id),
+        inbox.finding("supersede", newer.id, older.id),
+    )
+    (path,) = [inbox.run()["report"]]
+    for words in ("in place of “k8s”", "Keep [[", "as superseded by"):
+        inbox.tick(path, words)
+    said = list(inbox.look().values())
+    assert len(said) == 3
+    assert not [one for one in said if "changed since" in one]
+    assert "superseded_by" in inbox.read(older.path)
+    assert "#k8s" not in inbox.read(older.path) + inbox.read(newer.path)
+
+
 def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):
     one = inbox.capture("nobody reads this")
     inbox.say(inbox.finding("archive", one.id))
