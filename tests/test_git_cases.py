@@ -17,7 +17,7 @@ from tests.committing import Rig
 from tests.test_remote import Desk
 from tests.test_repo import diverge, run
 from tests.test_standing import with_remote
-from tests.world import World
+from tests.world import World, promote
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")]
 
@@ -176,7 +176,7 @@ def test_where_git_can_t_help_captures_and_searches_work_and_the_way_out_is_told
     assert world.app.steward.commits.flush(0.0) == 0
     with pytest.raises(Conflict, match="`"):
         world.app.steward.remote.sync()
-    done = world.app.steward.promotions.promote(kept.id, to="Birds")
+    done = promote(world, kept.id, to="Birds")
     assert (done["commit"], (world.vault / done["target"]).exists()) == ("", True)
     for _ in range(2):
         jobs(world)
@@ -221,17 +221,16 @@ def test_what_is_not_downloaded_is_not_taken_for_gone_by_a_promotion(tmp_path):
     links = world.write("Notes/Pond.md", "see [[Captures/default/Heron]]\n")
     world.run()
     world.app.sync.ready.set()
-    own = world.app.steward.promotions
     evict(file)
     with pytest.raises(MemexError):
-        own.promote("c1")
+        promote(world, "c1")
     assert files(world.vault) == {
         "Captures/default/.Heron.md.icloud": note("c1").encode(),
         "Notes/Pond.md": links.read_bytes(),
     }
     fetched(file)
     evict(links)
-    done = own.promote("c1", to="Birds")
+    done = promote(world, "c1", to="Birds")
     assert done["unread"] == ["Notes/Pond.md"], "its link is broken, and that is told"
     assert (world.vault / "Notes/.Pond.md.icloud").exists()
     world.close()
