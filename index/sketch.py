@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ PAIRS: Final = 2_000_000  # that are brought together by one kind of evidence; r
 
 Words: TypeAlias = NDArray[np.uint32]
 Runs: TypeAlias = NDArray[np.uint64]
+AnyArray = TypeVar("AnyArray", Words, Runs)
 Pairs: TypeAlias = NDArray[np.int64]  # [n, 2], the lower number first, in order
 
 _WORD = re.compile(r"[^\W_]+")
@@ -103,7 +104,7 @@ def _mixed(values: Runs) -> Runs:
 def sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
     """The texts of which one has at least this part of the other's sampled runs."""
     sizes = np.array([len(one.runs) for one in sketches], np.int64)
-    owners = np.repeat(np.arange(len(sketches)), sizes)
+    owners = np.repeat(np.arange(len(sketches), dtype=np.int32), sizes)
     values = np.concatenate([one.runs for one in sketches]) if sketches else np.empty(0, np.uint64)
     pairs, counts = _together(values, owners, CROWD, np.ones(CROWD + 1, np.float32))
     if not len(pairs):
@@ -114,7 +115,7 @@ def sharing_runs(sketches: Sequence[Sketch], least: float) -> Pairs:
 
 def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
     """The texts that share rare words; `least`: how many, one that only two texts have counting 1."""
-    owners = np.repeat(np.arange(len(sketches)), [len(one.words) for one in sketches])
+    owners = np.repeat(np.arange(len(sketches), dtype=np.int32), [len(one.words) for one in sketches])
     values = np.concatenate([one.words for one in sketches]) if sketches else np.empty(0, np.uint32)
     worth = 1 / np.log2(np.maximum(2, np.arange(RARE + 1)))
     pairs, weights = _together(values, owners, RARE, worth.astype(np.float32))
@@ -123,7 +124,7 @@ def sharing_words(sketches: Sequence[Sketch], least: float) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """How many texts have each word and each sampled run, of all that are looked at."""
+    """How many texts have a word or a sampled run, where it is so many that it matters, of all that are looked at."""
 
     words: tuple[Words, NDArray[np.int64]]  # in order, and the count of each
     runs: tuple[Runs, NDArray[np.int64]]
@@ -131,7 +132,7 @@ class Common:
     def telling(self, word: str) -> float:
         """1 for a word that few texts have, less for one that many have."""
         counts = [_count(self.words, np.uint32(zlib.crc32(piece.encode("utf-8", "replace")))) for piece in pieces(word)]
-        return float(min(1.0, (KNOWN / max(1, min(counts, default=1))) ** 0.5))
+        return float((KNOWN / max(KNOWN, min(counts, default=0))) ** 0.5)
 
     def form(self, one: str, other: str) -> bool:
         """Whether most of the runs that two texts share are in several more: a form, of which each says something else."""
@@ -144,10 +145,17 @@ def common(sketches: Sequence[Sketch]) -> Common:
     """Counts what texts have in common."""
     words = np.concatenate([np.empty(0, np.uint32), *(one.words for one in sketches)])
     runs = np.concatenate([np.empty(0, np.uint64), *(one.runs for one in sketches)])
-    return Common(np.unique(words, return_counts=True), np.unique(runs, return_counts=True))
+    return Common(_often(words, KNOWN), _often(runs, FORM))
+
+
+def _often(values: AnyArray, least: int) -> tuple[AnyArray, NDArray[np.int64]]:
+    """The values that occur so often, in order, and how often: nearly all are rare, and would fill the memory."""
+    found, counts = np.unique(values, return_counts=True)
+    return found[counts >= least], counts[counts >= least]
 
 
 def _count(counted: tuple[Words | Runs, NDArray[np.int64]], value: np.uint32 | np.uint64) -> int:
+    """How often a value occurs; 0 = too rarely to matter."""
     values, counts = counted
     at = int(np.searchsorted(values, value))
     return int(counts[at]) if at < len(values) and values[at] == value else 0
@@ -180,7 +188,7 @@ def union(parts: Iterable[Pairs]) -> Pairs:
 
 
 def _together(
-    values: NDArray[np.uint32] | Runs, owners: NDArray[np.int64], most: int, worth: NDArray[np.float32]
+    values: NDArray[np.uint32] | Runs, owners: NDArray[np.int32], most: int, worth: NDArray[np.float32]
 ) -> tuple[Pairs, NDArray[np.float32]]:
     """The pairs of owners that have a value in common that at most `most` have, and the worth of all these values.
 

@@ -112,7 +112,7 @@ def test_what_a_newer_note_says_otherwise_is_quoted_from_both(pair):
     assert against
 
 
-@pytest.mark.parametrize("pair", [*pairs("apart")[::3], *pairs("unseen-apart")[::2]], ids=lambda pair: pair.newer[0])
+@pytest.mark.parametrize("pair", [*pairs("apart")[::3], *pairs("last-apart")[::2]], ids=lambda pair: pair.newer[0])
 def test_notes_about_two_things_of_a_kind_are_neither_contrary_nor_the_same(pair):
     older, newer = said(*pair.older), said(*pair.newer)
     assert contrary(older, newer) == ()
