@@ -115,10 +115,13 @@ def test_what_agents_write_is_committed_first_and_sent_with_the_setting(tmp_path
     with world.serving():
         captured = world.app.desk.workspace("default").capture("zqcapturedx was thought of")
         world.app.steward.commits.tick()
-        world.app.steward.remote.tick()
+        world.app.steward.remote.tick()  # unless the daemon is at it
+        until(
+            lambda: captured.record.path in run(shared.bare, "ls-tree", "-r", "-z", "--name-only", "main").split("\0")
+        )
         assert "zqcapturedx" in run(shared.bare, "show", f"main:{captured.record.path}")
-        told = world.app.health.facts()["git"]["exchange"]
-        assert (told["problem"], told["pushed_at"] is not None) == ("", True)
+        until(lambda: world.app.health.facts()["git"]["exchange"]["pushed_at"] is not None)
+        assert world.app.health.facts()["git"]["exchange"]["problem"] == ""
     world.close()
 
 
