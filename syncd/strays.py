@@ -11,7 +11,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Final
 
 from index.errors import MemexError, Unavailable
@@ -129,11 +128,13 @@ class Strays:
             )
         left -= there.keys()
         now = {path: id for path, id in was.items() if path not in left} | there
+        came = {path: number for number, path in enumerate(was)}
         for path in left:
             id = was[path]
             claims = [other for slot in slots for other in slot.index.claiming(id)]
-            before = set(takewhile(path.__ne__, was)) if claims else set()
-            others = [other for other in claims if other in before or (other in was and self._made(id, other))]
+            others = [
+                other for other in claims if other in came and (came[other] < came[path] or self._made(id, other))
+            ]
             if id in self._left or not self._inbox(path, *(other for other in claims if other not in others)):
                 continue
             try:

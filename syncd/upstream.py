@@ -59,7 +59,7 @@ def fetch(repo: Repo, tied: Tie, *, limit_s: float, stop: threading.Event) -> No
             break
     if _UNKNOWN in done.said:
         raise gone(repo, tied)
-    raise _unreached(done, limit_s)
+    raise _unreached(done, limit_s, stop)
 
 
 def gone(repo: Repo, tied: Tie) -> Conflict:
@@ -86,7 +86,7 @@ def push(repo: Repo, tied: Tie, tip: str, *, limit_s: float, stop: threading.Eve
     if refused:
         why = redacted(refused[0].rpartition("\t")[2])
         raise Unavailable(f"the remote does not take the commits: {why}; {_words(done)}")
-    raise _unreached(done, limit_s)
+    raise _unreached(done, limit_s, stop)
 
 
 def may_push(repo: Repo, tied: Tie) -> None:
@@ -118,7 +118,9 @@ def _crossing(done: Done) -> bool:
     return any(words in done.said for words in _CROSSED)
 
 
-def _unreached(done: Done, limit_s: float) -> Unavailable:
+def _unreached(done: Done, limit_s: float, stop: threading.Event) -> Unavailable:
+    if stop.is_set():
+        return Unavailable("the daemon is stopping, so the remote was not waited for")
     if done.late:
         return Unavailable(f"the remote did not answer within {limit_s:g} s (git.timeout_s)")
     return Unavailable(f"the remote can't be reached: {_words(done)}")

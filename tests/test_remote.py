@@ -649,7 +649,7 @@ def test_what_waits_for_the_network_ends_with_the_daemon(tmp_path):
     failed = []
 
     def work():
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="is stopping"):
             desk.remote.sync()
         failed.append(True)
 
