@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from index.errors import InvalidArgument
 from syncd.doors import AccessSettings, KbSettings, LimitsSettings
 from syncd.duties import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
-from syncd.log import LogSettings
+from syncd.reporting_settings import LogSettings, TelemetrySettings
 from syncd.state import default_state, remembered
-from syncd.telemetry import TelemetrySettings
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:

@@ -9,25 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from syncd.typed import setting
-
 if TYPE_CHECKING:
     from syncd.app import App
 
 ENCODER: Final = ("loading", "ready", "broken")
 WATCH: Final = ("ok", "degraded", "poll", "off")
-
-
-@dataclass(frozen=True, slots=True)
-class TelemetrySettings:
-    """What others are told of how the daemon does; nothing is sent until it is said where to."""
-
-    traces: str = setting(
-        "", "Where requests' traces go, by OTLP over HTTP: `http://127.0.0.1:4318`. Also OTEL_EXPORTER_OTLP_ENDPOINT."
-    )
-    sample: float = setting(
-        1.0, "Share of the requests that are traced, unless who asks has decided.", least=0.0, most=1.0
-    )
 
 
 @dataclass(frozen=True, slots=True)

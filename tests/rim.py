@@ -28,7 +28,7 @@ from syncd.desk import Desk
 from syncd.doors import AccessSettings, KbSettings, LimitsSettings
 from syncd.duties import ReviewSettings
 from syncd.keys import Keys
-from syncd.telemetry import TelemetrySettings
+from syncd.reporting_settings import TelemetrySettings
 from syncd.workspace import Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World

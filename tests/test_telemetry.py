@@ -17,7 +17,7 @@ from index.errors import InvalidArgument
 from index.trace import span
 from mcp_server.server import now_ms
 from syncd import telemetry, traces
-from syncd.telemetry import TelemetrySettings
+from syncd.reporting_settings import TelemetrySettings
 from tests.rim import CRASH, client, run, running
 from tests.world import until
 
