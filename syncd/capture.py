@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
@@ -16,6 +15,7 @@ from syncd.names import DEVICE
 from syncd.note import OWNED, FrontmatterError, compose, properties, split
 from syncd.place import RESERVED
 from syncd.secrets import redacted
+from syncd.timestamps import iso
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
@@ -37,12 +37,6 @@ CONFLICT_COPY = re.compile(
     |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
     re.IGNORECASE | re.VERBOSE,
 )
-
-
-def iso(epoch_ms: int) -> str:
-    """A time as it is written in a note: UTC with milliseconds, which also sorts as text."""
-    moment = datetime.fromtimestamp(epoch_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{epoch_ms % 1000:03d}Z"
 
 
 def file_name(title: str) -> str:

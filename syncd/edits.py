@@ -21,11 +21,11 @@ from index.identity import path_id
 from index.index import Index
 from index.model import Document, Record, Stat
 from syncd.audit import Audit
-from syncd.capture import iso
 from syncd.collections import contested
 from syncd.ledger import Ledger
 from syncd.note import PropertyValue
 from syncd.repo import Repo
+from syncd.timestamps import iso
 from syncd.touched import origin
 from syncd.vault import Vault
 

@@ -12,9 +12,10 @@ from typing import Final
 from index.errors import InvalidArgument
 from index.identity import fold
 from index.vertex import Vertex, name_key
-from syncd.capture import iso, tag_of
+from syncd.capture import tag_of
 from syncd.entity import checked_content, checked_kind, checked_name, link
 from syncd.note import PropertyValue
+from syncd.timestamps import iso
 
 FACTS: Final = 1_000  # observations that one call may write
 SUMMARY: Final = 2_000  # characters

@@ -15,10 +15,11 @@ from typing import Any, Final
 from index.errors import InvalidArgument
 from index.identity import fold, path_id
 from index.model import Document
-from syncd.capture import file_name, iso
+from syncd.capture import file_name
 from syncd.marks import Marks
 from syncd.names import HOLE, objection, unnamable
 from syncd.note import PropertyValue, edit, properties, split
+from syncd.timestamps import iso
 
 # What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
 INBOX_ONLY: Final = (

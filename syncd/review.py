@@ -21,7 +21,6 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.identity import fold, stem
 from index.model import Document, Record, Stat
 from syncd.adoption import UNADOPTED
-from syncd.capture import iso
 from syncd.edits import said
 from syncd.ledger import Ledger
 from syncd.marks import Marks
@@ -32,6 +31,7 @@ from syncd.repo import Repo
 from syncd.resolve import Paths
 from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
+from syncd.timestamps import iso
 from syncd.waiting import Waiting
 from syncd.writing import still
 
