@@ -15,6 +15,7 @@ from syncd.names import DEVICE
 from syncd.note import OWNED, FrontmatterError, compose, properties, split
 from syncd.place import RESERVED
 from syncd.secrets import redacted
+from syncd.tag_names import tag_of
 from syncd.timestamps import iso
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
@@ -125,11 +126,6 @@ def metadata_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, t
                 f"metadata key {key!r} belongs to Memex and can't be set; choose another name", key=key
             )
     return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
-
-
-def tag_of(text: str) -> str:
-    """`text` as a tag that Obsidian accepts: no "#", blanks as "-"."""
-    return re.sub(r"[\s#,]+", "-", text.strip().lstrip("#").strip()).strip("-")[:100]
 
 
 def workspace_name(name: str) -> str:

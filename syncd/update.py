@@ -18,8 +18,8 @@ from syncd.capture import checked
 from syncd.collections import filed, names_one, retagged, texts
 from syncd.edits import said
 from syncd.marks import EDITED, too_large
-from syncd.newnode import checked_tags
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
+from syncd.tag_names import checked_tags
 from syncd.timestamps import iso
 from syncd.writing import alone, known
 

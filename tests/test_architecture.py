@@ -37,7 +37,7 @@ PURE = (
     "syncd/markdown.py", "syncd/marks.py", "syncd/memo_relations.py", "syncd/mentions.py", "syncd/message.py", "syncd/names.py", "syncd/naming.py",
     "syncd/newnode.py", "syncd/note.py", "syncd/ours.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/promotion.py",
     "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/review_table.py", "syncd/secrets.py", "syncd/spots.py",
-    "syncd/standing.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/ticks.py", "syncd/timestamps.py", "syncd/twins.py",
+    "syncd/standing.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/tag_names.py", "syncd/ticks.py", "syncd/timestamps.py", "syncd/twins.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
