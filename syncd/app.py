@@ -25,7 +25,6 @@ from index.model import Record
 from index.reader import Looks
 from index.rerank import Reranker
 from syncd import roster, traces
-from syncd.adopt import KEY_FILE, LEDGER
 from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.check import DeepCheck
@@ -53,7 +52,7 @@ from syncd.queue import Queue
 from syncd.repo import Repo
 from syncd.roster import REMOTE
 from syncd.shelf import Shelf, ShelfSettings
-from syncd.state import claim, private
+from syncd.state import KEY_FILE, LEDGER, claim, private
 from syncd.steward import steward
 from syncd.sync import Sync
 from syncd.telemetry import samples

@@ -31,10 +31,9 @@ from syncd import (
     owner_review,
     owner_uploads,
 )
-from syncd.adopt import KEY_FILE
 from syncd.audit import Author, authored
 from syncd.shelf import SCOPES
-from syncd.state import private
+from syncd.state import KEY_FILE, private
 from syncd.workspace import Kept
 
 if TYPE_CHECKING:

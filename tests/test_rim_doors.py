@@ -27,10 +27,10 @@ from mcp_server.guard import OPEN
 from mcp_server.operation import READERS
 from mcp_server.server import app, now_ms
 from mcp_server.tools import FAMILIES
-from syncd.adopt import LEDGER
 from syncd.doors import AccessSettings, LimitsSettings
 from syncd.keys import Keys
 from syncd.ledger import Ledger
+from syncd.state import LEDGER
 from tests.jwks import AUDIENCE, Team
 from tests.rim import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
 from tests.world import until
