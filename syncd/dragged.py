@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from index.errors import MemexError
 from index.model import Document
+from syncd import moves
 from syncd.audit import Author, authored
 from syncd.edits import TORN
 from syncd.journal import Step, Way, moved, sha256, written
@@ -144,7 +145,7 @@ class Dragged:
     def _by(self, drag: Drag) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
         path, at = drag.stray.new, self._ground.vault.stat(drag.stray.new)
-        if at is None or not self._repo.brought(path, drag.raw, at.mtime_ns // 1_000_000_000):
+        if at is None or not moves.brought(self._repo, path, drag.raw, at.mtime_ns // 1_000_000_000):
             return ""
         told = self._repo.answer("log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n")
         return (told or "").strip()

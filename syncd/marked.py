@@ -14,6 +14,7 @@ from typing import Any, Final
 from index.errors import MemexError
 from index.identity import fold
 from index.model import Record
+from syncd import moves
 from syncd.audit import Author, authored
 from syncd.edits import LATEST_MS
 from syncd.journal import sha256
@@ -168,7 +169,7 @@ def written_at(ground: Ground, repo: Repo, path: str) -> int:
     """When a note was written, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
     raw, stat = ground.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
-    if repo.brought(path, raw, written):
+    if moves.brought(repo, path, raw, written):
         told = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=f"--\n{path}\n")
         first = (told or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written
