@@ -12,7 +12,7 @@ from typing import Any
 from index.errors import InvalidArgument, ResourceExhausted
 from index.identity import fold
 from syncd.names import DEVICE
-from syncd.note import OWNED, FrontmatterError, compose, properties, split
+from syncd.note import OWNED, FrontmatterError, comparable_key, compose, properties, split
 from syncd.place import RESERVED
 from syncd.secrets import redacted
 from syncd.tag_names import tag_of
@@ -120,8 +120,7 @@ def metadata_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, t
             or any(ord(c) < 32 or c == "\x7f" for c in key)
         ):
             raise InvalidArgument(f"metadata key {key!r} must be 1 to 128 printable characters", key=str(key)[:128])
-        plain = fold(unicodedata.normalize("NFKC", key)).strip()
-        if plain in OWNED:
+        if comparable_key(key) in OWNED:
             raise InvalidArgument(
                 f"metadata key {key!r} belongs to Memex and can't be set; choose another name", key=key
             )
