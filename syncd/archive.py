@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
-from index.identity import fold
 from index.model import Document, Record
+from index.names import fold
 from syncd import meant
 from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit

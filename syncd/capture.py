@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
-from index.identity import fold
+from index.names import fold
 from syncd.names import DEVICE
 from syncd.note import OWNED, FrontmatterError, comparable_key, compose, properties, split
 from syncd.place import RESERVED

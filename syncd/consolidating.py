@@ -12,8 +12,8 @@ import index.sketch as sketches
 from index import similar
 from index.encoders.familiar import places
 from index.errors import Unavailable
-from index.identity import stem
 from index.model import Noted
+from index.names import stem
 from index.sketch import Sketch
 from syncd import alike, attention, consolidate
 from syncd.audit import Events

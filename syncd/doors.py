@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.errors import InvalidArgument
-from index.identity import fold
 from index.model import COLLECTIONS
+from index.names import fold
 from syncd.typed import setting
 
 _COLLECTION: Final = re.compile(r"[^\W\d_][\w-]{0,63}")

@@ -16,7 +16,8 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError
-from index.identity import ID, fold
+from index.identity import ID
+from index.names import fold
 from index.vertex import Edge
 from syncd.capture import MAX_CONTENT, composed, metadata_of
 from syncd.entity import checked_content, checked_kind, checked_name, checked_type

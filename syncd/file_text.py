@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from index.identity import fold
 from index.model import Document, Record
+from index.names import fold
 from syncd.capture import composed, namespace_path, properties_of
 from syncd.collections import filed, names_one
 from syncd.convert import HEAD, Converted

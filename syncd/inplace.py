@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from index.errors import Conflict, NotFound, Unavailable
-from index.identity import fold
 from index.model import Record
+from index.names import fold
 from syncd.batch import Change, Drafts, carried_out
 from syncd.beside import Beside
 from syncd.file_names import ending, home, linked, numbered

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from index.errors import MemexError
-from index.identity import fold
 from index.model import Record
+from index.names import fold
 from syncd import moves
 from syncd.audit import Author, authored
 from syncd.edits import LATEST_MS

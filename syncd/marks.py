@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, ResourceExhausted
-from index.identity import fold
+from index.names import fold
 from syncd.note import FrontmatterError, comparable_key, read, split, unclosed
 from syncd.properties import LARGEST_OWN, MOST_OWN, PERSONS, as_text, as_time, fences, filled
 

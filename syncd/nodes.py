@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 from index.errors import Conflict, NotFound
 from index.gaps import Gap
 from index.graph import Graph
-from index.identity import fold
 from index.index import Index
 from index.model import Observation, ObservationAnswer, ObservationMode
+from index.names import fold
 from index.query import collection_of
 from index.vertex import Edge, Neighbourhood, Vertex, name_key
 from syncd import consolidate, entity, insight, redraft

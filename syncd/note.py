@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from index.identity import fold
+from index.names import fold
 from syncd.properties import OWNED, FrontmatterError, Key, Properties, fences, read, reserved, scan
 
 __all__ = [

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
-from index.identity import fold
 from index.model import Document, Record, Stat
+from index.names import fold
 from syncd import meant
 from syncd.config import Settings
 from syncd.edits import LOCKED_S

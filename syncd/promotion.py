@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from index.errors import InvalidArgument
-from index.identity import fold, path_id
+from index.identity import path_id
 from index.model import Document
+from index.names import fold
 from syncd.capture import file_name
 from syncd.marks import Marks
 from syncd.names import HOLE, objection, unnamable

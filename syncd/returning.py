@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound
-from index.identity import fold
 from index.model import Record
+from index.names import fold
 from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.meant import candidates, chosen
 from syncd.moving import relinking

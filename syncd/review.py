@@ -18,8 +18,8 @@ from typing import Final
 
 from index.encoders.familiar import places
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from index.identity import fold, stem
 from index.model import Document, Record, Stat
+from index.names import fold, stem
 from syncd.adoption import UNADOPTED
 from syncd.edits import said
 from syncd.ledger import Ledger

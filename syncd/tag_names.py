@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from index.errors import InvalidArgument
-from index.identity import fold
+from index.names import fold
 
 TAGS: Final = 50
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from index.identity import fold
 from index.model import Document
+from index.names import fold
 from syncd.collections import names_one, texts
 from syncd.items import revised
 from syncd.markdown import open_ended, outline

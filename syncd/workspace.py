@@ -14,9 +14,10 @@ from typing import Any
 
 from index.enrich import Enrichment
 from index.errors import NotFound, Unavailable
-from index.identity import fold, owner, stem
+from index.identity import owner
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Query, Record
+from index.names import fold, stem
 from index.query import restriction
 from index.rerank import reranked
 from syncd.capture import checked, checked_source, metadata_of, namespace_path, properties_of

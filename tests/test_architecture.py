@@ -26,7 +26,7 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
     "index/chunk.py", "index/draft.py", "index/enrich.py", "index/errors.py", "index/facets.py", "index/gaps.py", "index/identity.py",
-    "index/metadata.py", "index/model.py", "index/perspectives.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
+    "index/metadata.py", "index/model.py", "index/names.py", "index/perspectives.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
     "index/rows.py", "index/similar.py", "index/sketch.py", "index/stops.py", "index/tags.py", "index/terms.py", "index/tokens.py", "index/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
     "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",

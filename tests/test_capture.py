@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
-from index.identity import fold
+from index.names import fold
 from syncd.capture import file_name, free_name, metadata_of, namespace_path, title_of, workspace_name
 from syncd.names import objection
 from syncd.note import OWNED
