@@ -21,10 +21,11 @@ from syncd.journal import sha256
 from syncd.marks import Marks, marks
 from syncd.merging import Merging
 from syncd.note import FrontmatterError, decode, edit, encode
-from syncd.promotable import Ground, Plan, Taken, fit, restless, speak
+from syncd.promotable import Plan, Taken, fit, restless, speak
 from syncd.promote import Promotions
 from syncd.promotion import DEFECT, UNCLEAR, Problem
 from syncd.repo import Repo
+from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 
 log = logging.getLogger(__name__)

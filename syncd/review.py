@@ -26,12 +26,12 @@ from syncd.ledger import Ledger
 from syncd.marks import Marks
 from syncd.note import FrontmatterError, PropertyValue, decode, edit, encode, split
 from syncd.note import properties as properties_of
-from syncd.promotable import Ground
 from syncd.repo import Repo
 from syncd.resolve import Paths
 from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
 from syncd.timestamps import iso
+from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 from syncd.writing import still
 

@@ -21,7 +21,6 @@ from syncd.history import History
 from syncd.journal import Journal
 from syncd.marked import Marked
 from syncd.merging import Merging
-from syncd.promotable import Ground
 from syncd.promote import WAYS as PROMOTIONS
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
@@ -29,6 +28,7 @@ from syncd.remote import Remote
 from syncd.review import Review
 from syncd.strays import Strays
 from syncd.undo import Undo
+from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 
 if TYPE_CHECKING:
