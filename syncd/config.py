@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
-from syncd.doors import AccessSettings, KbSettings, LimitsSettings
+from syncd.doors import AccessSettings, LimitsSettings
 from syncd.duties import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
+from syncd.knowledge_base_settings import KbSettings
 from syncd.reporting_settings import LogSettings, TelemetrySettings
 from syncd.state import default_state, remembered
 from syncd.typed import Setting, Variants, closest, listed, setting, typed

@@ -24,8 +24,8 @@ from mcp_server.tools import FAMILIES
 from syncd.cli import code
 from syncd.config import EnrichSettings
 from syncd.control import ControlServer
-from syncd.doors import KbSettings
 from syncd.exchange import records
+from syncd.knowledge_base_settings import KbSettings
 from syncd.newnode import NewNode
 from tests.agent import member
 from tests.fakes import FakeChat
