@@ -155,7 +155,14 @@ class App:
             self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
             self.worker = roster.worker(self, tools)
             self.steward = steward(self)
-            self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
+            self.labels = Labels(
+                lambda name, path, found, replacing: self.desk.workspace(name).enrich(path, found, replacing=replacing),
+                self.desk.workspace,
+                captures,
+                self.vault,
+                self.enricher,
+                inbox=settings.vault.inbox,
+            )
             self.watch: Watch | None = None
             self.traces: traces.Traces | None = None
             self.jobs = roster.jobs(self)
