@@ -32,7 +32,7 @@ from mcp_server.observed import observed
 from mcp_server.operation import Desktop
 from mcp_server.protocol import VaultMCP
 from mcp_server.timed import timed
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from mcp_server.updates import Updates
 from syncd.config import ServerSettings, Settings
 

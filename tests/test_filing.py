@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import COLLECTIONS, Filter, Query
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from syncd.cli import code
 from syncd.config import EnrichSettings
 from syncd.control import ControlServer

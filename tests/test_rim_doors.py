@@ -26,7 +26,7 @@ from mcp_server import rest, webhook
 from mcp_server.guard import OPEN
 from mcp_server.operation import READERS
 from mcp_server.server import app, now_ms
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from syncd.doors import AccessSettings, LimitsSettings
 from syncd.keys import Keys
 from syncd.ledger import Ledger
