@@ -23,7 +23,7 @@ from syncd.typed import Setting, Variants, closest, listed, setting, typed
 if TYPE_CHECKING:
     from index.embed import EmbedSettings
 
-ENCODERS = Variants("index.encoders", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
+ENCODERS = Variants("index.encoders.settings", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
 FAMILIES = Literal["thoughts", "kb", "memory", "graph"]
 NO_VAULT = "no vault is set: run `memex init VAULT` once, or pass --vault VAULT (or set MEMEX_VAULT)"
 

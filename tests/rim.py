@@ -21,7 +21,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from index.embed import Embedder
-from index.encoders import Encoder, Kind
+from index.encoders.settings import Encoder, Kind
 from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
 from syncd.desk import Desk

@@ -146,6 +146,8 @@ LONGER: dict[str, str] = {}  # a module that is longer, and why it is one thing 
 SHAPELESS = frozenset(
     ["util", "utils", "helper", "helpers", "manager", "managers", "factory", "factories", "base", "common", "misc"]
 )
+# Bases that people know: a family of tools, and a file of Obsidian.
+BASES = re.compile(r"knowledge_base|review_base")
 VAGUE = re.compile(r"(?:Manager|Helper|Helpers|Factory|Utils|Service)\Z")
 
 
@@ -257,7 +259,8 @@ def homes(source: Source) -> list[str]:
 
 def shapeless(source: Source) -> list[str]:
     """A name says what the thing is for."""
-    stems = [part for name in source.path.removesuffix(".py").split("/") for part in name.split("_")]
+    path = BASES.sub("", source.path.removesuffix(".py"))
+    stems = [part for name in path.split("/") for part in name.split("_")]
     found = [f"is called {stem}" for stem in stems if stem in SHAPELESS]
     return found + [
         f"class {node.name}"

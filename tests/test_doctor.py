@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import pytest
 
-from index.encoders import Endpoint
+from index.encoders.settings import Endpoint
 from syncd import doctor_host, doctor_state
 from syncd.app import App
 from syncd.cli import code
