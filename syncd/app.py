@@ -10,12 +10,12 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from index.embed import Embedder
 from index.errors import MemexError, Unavailable
@@ -42,7 +42,7 @@ from syncd.roster import REMOTE
 from syncd.state import private
 from syncd.steward import steward
 from syncd.telemetry import samples
-from syncd.watch import Watch
+from syncd.watch import Hearing, Watch
 
 log = logging.getLogger(__name__)
 
@@ -70,19 +70,30 @@ class App:
         with ExitStack() as stack:
             self.opened = opened(settings, stack, embedder=embedder)
             self._reach(self.opened)
-            self.health = Health(self)
-            tools = agents_tools(self.opened, partial(self.health.degraded, ("captures",)))
+            tools = agents_tools(self.opened, lambda: self.health.degraded(("captures",)))
             self.follow = Follow(
                 self.repo, settings.state, self._hint_notes, self.sync.want_listing, self._wanted, pushed=self._pushed
             )
             self.pushes = Pushes(self.ledger, settings.state, self._pushed)
-            self.desk = Desk(tools, self.keys, self.health.status, self.pushes, partial(samples, self))
+            self.desk = Desk(tools, self.keys, self._status, self.pushes, partial(samples, self))
             self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
             self.worker = roster.worker(self, tools)
             self.steward = steward(self)
             captures = self.opened.captures
             self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.jobs = roster.jobs(self)
+            self.health = Health(
+                self.opened,
+                self.desk,
+                self.steward,
+                follow=self.follow,
+                dropped=self.filing.dropped,
+                labels=self.labels,
+                worker=self.worker,
+                jobs=lambda: self.jobs,
+                hearing=self._hearing,
+                alone=self.alone,
+            )
             self._closing = stack.pop_all()
 
     def _reach(self, parts: Opened) -> None:
@@ -135,6 +146,13 @@ class App:
         self.steward.remote.rung()
         with suppress(MemexError):  # none is scheduled, or the daemon stops
             self.jobs.run(REMOTE, wait=False)
+
+    def _status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
+        return self.health.status(workspaces)
+
+    def _hearing(self) -> Hearing | None:
+        """How the watcher does; None while nobody watches the vault."""
+        return self.watch.hearing() if self.watch else None
 
     def alone(self) -> bool:
         """Whether no other daemon serves this vault, with another state folder."""

@@ -8,9 +8,9 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from index.errors import MemexError
+from index.errors import MemexError, Unavailable
 from syncd import consolidating
 from syncd.archive import WAYS, Archive
 from syncd.carrying import KINDS, Carrying
@@ -62,6 +62,22 @@ class Steward:
         """Those commits, before they are made."""
         yield from self.promotions.due()
         yield from self.carrying.due()
+
+    def facts(self) -> dict[str, Any]:
+        """How what waits for a person stands: for review, proposed by consolidation, promoted."""
+        consolidation: dict[str, Any] = {}
+        with suppress(Unavailable):  # of the ledger; its owner must still be able to ask what is wrong
+            consolidation = self.consolidation.facts()
+        promotion = self.marked.facts()
+        with suppress(Unavailable):  # as above
+            promotion |= self.promotions.facts()
+            for name, more in self.carrying.facts().items():
+                promotion[name] += more
+        return {"review": self.review.summary(), "consolidation": consolidation, "promotion": promotion}
+
+    def git_facts(self) -> dict[str, Any]:
+        """How the exchange with the remote went, and what waits to be committed."""
+        return {"exchange": self.remote.facts(), "commits": self.commits.facts()}
 
 
 def steward(app: App) -> Steward:
