@@ -30,6 +30,7 @@ from syncd.filing import filing, wanted
 from syncd.follow import Follow
 from syncd.handled import Handled
 from syncd.health import Health
+from syncd.jobs import Jobs
 from syncd.labels import Labels
 from syncd.lock import sole
 from syncd.names import note as is_note
@@ -77,11 +78,11 @@ class App:
             self.pushes = Pushes(self.ledger, settings.state, self._pushed)
             self.desk = Desk(tools, self.keys, self._status, self.pushes, partial(samples, self))
             self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
-            self.worker = roster.worker(self, tools)
+            self.worker = roster.worker(self.opened, self.desk, tools, self.filing.handler)
             self.steward = steward(self)
             captures = self.opened.captures
             self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
-            self.jobs = roster.jobs(self)
+            self.jobs = self._planned()
             self.health = Health(
                 self.opened,
                 self.desk,
@@ -149,6 +150,11 @@ class App:
 
     def _status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
         return self.health.status(workspaces)
+
+    def _planned(self) -> Jobs:
+        return roster.background_jobs(
+            self.opened, self.steward, uploads=self.desk.uploads, dropped=self.filing.dropped, labels=self.labels
+        )
 
     def _hearing(self) -> Hearing | None:
         """How the watcher does; None while nobody watches the vault."""
@@ -221,7 +227,7 @@ class App:
         running.callback(self.steward.commits.stop)  # once nothing is written any more
         sync.start()
         running.callback(sync.stop)
-        self.jobs = roster.jobs(self)
+        self.jobs = self._planned()
         self.jobs.start()
         running.callback(self.jobs.stop)
         self.worker.start()
