@@ -41,7 +41,7 @@ from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.roster import REMOTE
 from syncd.state import private
-from syncd.steward import steward
+from syncd.steward import vault_services
 from syncd.telemetry import samples
 from syncd.watch import Hearing, Watch
 
@@ -79,7 +79,7 @@ class App:
             self.desk = Desk(tools, self.keys, self._status, self.pushes, partial(samples, self))
             self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
             self.worker = roster.worker(self.opened, self.desk, tools, self.filing.handler)
-            self.steward = steward(self)
+            self.steward = vault_services(self.opened, self.desk, self.follow, lambda: self.jobs.stopping)
             captures = self.opened.captures
             self.labels = Labels(self.desk, captures, self.vault, self.enricher, inbox=settings.vault.inbox)
             self.jobs = self._planned()

@@ -41,9 +41,10 @@ LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
 def background_jobs(opened: Opened, steward: Steward, *, uploads: Uploads, dropped: Dropped, labels: Labels) -> Jobs:
-    """The jobs of this vault, not started. Their first runs count from now, and once stopped they can't be started again.
+    """The jobs of this vault, not started.
 
-    So a daemon makes them when it begins to serve, and has others until then, which are run by hand."""
+    Jobs count their first runs from when they are made, and can't be started again once stopped. So an App makes them
+    twice: for a command, which runs one by hand, and when it begins to serve."""
     settings = opened.settings
     planned = Jobs(Runs(opened.ledger))
     planned.every("listing", settings.sync.listing_s, opened.sync.list_now)
