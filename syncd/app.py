@@ -13,14 +13,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from index.embed import Embedder
 from index.errors import MemexError, Unavailable
 from index.memory import frugal
-from index.model import Record
 from syncd import roster, traces
 from syncd.adopt import KEY_FILE
 from syncd.config import Settings
@@ -34,7 +32,6 @@ from syncd.jobs import Jobs
 from syncd.labels import Labels
 from syncd.lock import sole
 from syncd.names import note as is_note
-from syncd.note import decode, split
 from syncd.opened import Opened, agents_tools, opened
 from syncd.owner import Operation, operations
 from syncd.pulse import Pulse, Vitals
@@ -42,7 +39,7 @@ from syncd.pushes import Pushes
 from syncd.roster import REMOTE
 from syncd.state import private
 from syncd.steward import vault_services
-from syncd.telemetry import samples
+from syncd.telemetry import Sample, samples
 from syncd.watch import Hearing, Watch
 
 log = logging.getLogger(__name__)
@@ -70,13 +67,13 @@ class App:
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             self.opened = opened(settings, stack, embedder=embedder)
-            self._reach(self.opened)
+            self._name(self.opened)
             tools = agents_tools(self.opened, lambda: self.health.degraded(("captures",)))
             self.follow = Follow(
                 self.repo, settings.state, self._hint_notes, self.sync.want_listing, self._wanted, pushed=self._pushed
             )
             self.pushes = Pushes(self.ledger, settings.state, self._pushed)
-            self.desk = Desk(tools, self.keys, self._status, self.pushes, partial(samples, self))
+            self.desk = Desk(tools, self.keys, self._status, self.pushes, self._samples)
             self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
             self.worker = roster.worker(self.opened, self.desk, tools, self.filing.handler)
             self.steward = vault_services(self.opened, self.desk, self.follow, lambda: self.jobs.stopping)
@@ -97,23 +94,12 @@ class App:
             )
             self._closing = stack.pop_all()
 
-    def _reach(self, parts: Opened) -> None:
-        """Let whoever holds the App name the parts that are open without a step in between."""
-        self.since, self.lock, self.ledger, self.audit, self.past = (
-            parts.since,
-            parts.lock,
-            parts.ledger,
-            parts.audit,
-            parts.past,
-        )
-        self.vault, self.keys, self.embedder, self.repo = parts.vault, parts.keys, parts.embedder, parts.repo
-        self.perspectives, self.shelf, self.sync, self.witness = (
-            parts.perspectives,
-            parts.shelf,
-            parts.sync,
-            parts.witness,
-        )
-        self.enricher, self.reranker, self.queue, self.check = parts.enricher, parts.reranker, parts.queue, parts.check
+    def _name(self, parts: Opened) -> None:
+        """Give what is open names on the App too, for commands."""
+        self.ledger, self.audit, self.past, self.vault = parts.ledger, parts.audit, parts.past, parts.vault
+        self.keys, self.embedder, self.repo, self.shelf = parts.keys, parts.embedder, parts.repo, parts.shelf
+        self.sync, self.witness, self.enricher = parts.sync, parts.witness, parts.enricher
+        self.reranker, self.queue, self.check = parts.reranker, parts.queue, parts.check
 
     @classmethod
     def open(cls, settings: Settings) -> App:
@@ -133,7 +119,15 @@ class App:
     @property
     def operations(self) -> dict[str, Operation]:
         """What the owner may ask for, by name."""
-        return operations(self)
+        return operations(
+            self.opened,
+            self.desk,
+            self.steward,
+            self.health,
+            labels=self.labels,
+            worker=self.worker,
+            jobs=lambda: self.jobs,
+        )
 
     def _wanted(self, path: str) -> bool:
         """Whether a change of this file is to be looked at."""
@@ -152,9 +146,13 @@ class App:
         return self.health.status(workspaces)
 
     def _planned(self) -> Jobs:
+        """The jobs, once for commands and once for serving: see `background_jobs`."""
         return roster.background_jobs(
             self.opened, self.steward, uploads=self.desk.uploads, dropped=self.filing.dropped, labels=self.labels
         )
+
+    def _samples(self) -> list[Sample]:
+        return samples(self)
 
     def _hearing(self) -> Hearing | None:
         """How the watcher does; None while nobody watches the vault."""
@@ -167,11 +165,6 @@ class App:
                 self._sole = sole(self.vault.root)
                 return self._sole is not None
         return True
-
-    def text_of(self, record: Record) -> str:
-        """The body of any note of the vault; for its owner only."""
-        raw, _ = self.vault.read(record.path)
-        return split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     # Serving
 
@@ -187,7 +180,7 @@ class App:
         daemon = state / "daemon.json"
 
         def bound(url: str) -> None:
-            private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.lock.epoch}))
+            private(daemon, json.dumps({"url": url, "pid": os.getpid(), "epoch": self.opened.lock.epoch}))
             log.debug("serving %s at %s", self.vault.root, url)
             if pulse is not None:
                 pulse.serving(self._vitals(asyncio.get_running_loop()))  # the server says this on its loop
