@@ -23,6 +23,7 @@ from syncd import roster, traces
 from syncd.adopt import KEY_FILE
 from syncd.config import Settings
 from syncd.control import ControlServer
+from syncd.daemon_metrics import samples
 from syncd.desk import Desk
 from syncd.filing import filing, wanted
 from syncd.follow import Follow
@@ -39,7 +40,7 @@ from syncd.pushes import Pushes
 from syncd.roster import REMOTE
 from syncd.state import private
 from syncd.steward import vault_services
-from syncd.telemetry import Sample, samples
+from syncd.telemetry import Sample
 from syncd.watch import Hearing, Watch
 
 log = logging.getLogger(__name__)
@@ -152,7 +153,7 @@ class App:
         )
 
     def _samples(self) -> list[Sample]:
-        return samples(self)
+        return samples(self.health, self.sync, self.embedder, self.steward.commits)
 
     def _hearing(self) -> Hearing | None:
         """How the watcher does; None while nobody watches the vault."""
