@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from index import database
 from index.database import Database
+from index.document_ids import path_id
 from index.errors import InvalidArgument
-from index.identity import path_id
 from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
 from index.schema import CONTESTED, FILED, RECORD, inserts, record, signed, unsigned
 from index.vertex import Vertex

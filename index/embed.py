@@ -17,7 +17,7 @@ import numpy as np
 
 from index.encoders.settings import SAMPLE, Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, plain
 from index.errors import Unavailable
-from index.trace import span
+from index.tracing import span
 
 __all__ = ["Bundled", "EmbedSettings", "Embedder", "Encoder", "EncoderSettings", "Endpoint", "Local", "opened"]
 

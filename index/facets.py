@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from index.identity import path_id
+from index.document_ids import path_id
 from index.model import Document
 from index.perspectives import MOST, Perspective, stated
 from index.rows import Match, Row

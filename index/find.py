@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from index.document_ids import path_id
 from index.errors import Unavailable
 from index.facets import Seen, seen
-from index.identity import path_id
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
 from index.names import fold, stem
 from index.perspectives import Perspective, mark
 from index.rank import keywords
 from index.scale import Point, Scale
-from index.trace import span
+from index.tracing import span
 
 if TYPE_CHECKING:  # they load libraries that only their owners need
     from index.catalog import Catalog

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from index.identity import owner
+from index.document_ids import owner
 from index.model import Statement
 from index.vertex import Edge, Neighbourhood, Vertex, file_key, keys, lies, name_key, order, target_key
 

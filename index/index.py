@@ -14,22 +14,22 @@ from pathlib import Path
 
 from index.catalog import Catalog
 from index.chunk import Sizes
+from index.document_ids import path_id
 from index.embed import Embedder
 from index.errors import Unavailable
 from index.examine import differing, stored
 from index.facets import rows
 from index.graph import Graph, Graphs
-from index.identity import path_id
-from index.memory import give_back
 from index.memos import MemoRows
 from index.model import COLLECTIONS, Document, Entry, Scope, Stat
 from index.names import stem
 from index.observations import Observations
 from index.perspectives import DEFAULTS, mark
 from index.prepared import Prepared, prepared, rows_of
+from index.process_memory import give_back
 from index.reader import Looks, Reader
 from index.store import Store
-from index.trace import span
+from index.tracing import span
 from index.vectors import Vectors
 from index.vertex import vertex
 

@@ -11,8 +11,8 @@ import re
 from typing import Any, Final
 
 from index.catalog import RECORDS, Catalog
+from index.document_ids import path_id
 from index.errors import InvalidArgument
-from index.identity import path_id
 from index.model import Filter, Record
 from index.query import tag_key
 from index.schema import record

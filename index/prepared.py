@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.chunk import CHUNKING, Sizes, chunks
+from index.document_ids import path_id
 from index.embed import Embedder
 from index.facets import Facet, facets
-from index.identity import path_id
 from index.model import Chunk, Document, Stat
 from index.perspectives import Perspective, mark
 from index.query import tag_keys

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from index.catalog import Catalog
 from index.chunk import Sizes
+from index.document_ids import path_id
 from index.embed import Embedder
 from index.encoders.settings import called
 from index.find import Place, find
-from index.identity import path_id
 from index.kin import kin
 from index.latest import latest
 from index.model import (
@@ -39,7 +39,7 @@ from index.resident import units_of
 from index.scale import Scale
 from index.search import search
 from index.store import Store
-from index.trace import span
+from index.tracing import span
 
 Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives of a workspace
 

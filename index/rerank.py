@@ -18,7 +18,7 @@ from index.encoders import hub
 from index.errors import Unavailable
 from index.model import Answer, Hit, Query
 from index.rank import yielding
-from index.trace import span
+from index.tracing import span
 
 if TYPE_CHECKING:  # it imports torch
     from index.encoders.cross import Judge

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from index.document_ids import ID
 from index.errors import InvalidArgument
-from index.identity import ID
 from index.model import Filter
 from index.query import tag_key
 

@@ -1,7 +1,7 @@
 """The tables of the catalog, and how a document becomes a row of it and a row a record.
 
 Which id a document answers to is not stored: the view `records` says it, so a note that comes or goes changes no other
-row. That is `index/identity.py` in SQL: the claimed id, if no other path of its workspace with a better right claims
+row. That is `index/document_ids.py` in SQL: the claimed id, if no other path of its workspace with a better right claims
 the same, else the path's own. Workspaces know nothing of each other, so neither do their ids."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from index.identity import path_id
+from index.document_ids import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
 from index.names import fold, stem
 

@@ -23,7 +23,7 @@ from index.model import Filter
 from index.resident import Rows, nearness, units_of
 from index.rows import Match, Row, checked, encodable
 from index.table import discard
-from index.trace import span
+from index.tracing import span
 
 __all__ = ["Match", "Row", "Store", "StoreDamaged", "discard"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from index.identity import path_id
+from index.document_ids import path_id
 from index.model import Document, Statement
 from index.names import fold, stem
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import MemexError, Unavailable
-from index.trace import span
+from index.tracing import span
 from mcp_server.metrics import OTHER, Metrics
 from syncd.log import bound
 

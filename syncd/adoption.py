@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
+from index.document_ids import path_id
 from index.errors import Conflict, NotFound, Unavailable
-from index.identity import path_id
 from index.index import Index
 from index.model import Document, Stat
 from syncd.agenda import Agenda

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from index.embed import Embedder
 from index.errors import MemexError, Unavailable
-from index.memory import frugal
+from index.process_memory import frugal
 from syncd import roster, traces
 from syncd.config import Settings
 from syncd.control import ControlServer

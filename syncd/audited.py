@@ -11,8 +11,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
+from index.document_ids import ID, path_id
 from index.errors import Conflict, MemexError, Unavailable
-from index.identity import ID, path_id
 from index.model import Stat
 from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
 from syncd.marks import overreach

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
+from index.document_ids import path_id
 from index.errors import Unavailable
-from index.identity import path_id
 from index.index import Index
 from index.model import Document, Record, Stat
 from syncd import moves

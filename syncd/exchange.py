@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
+from index.document_ids import ID
 from index.errors import MemexError
-from index.identity import ID
 from index.names import fold
 from index.vertex import Edge
 from syncd.capture import MAX_CONTENT, composed, metadata_of

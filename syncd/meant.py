@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from index.document_ids import owner, path_id
 from index.errors import InvalidArgument
-from index.identity import owner, path_id
 from index.index import Index
 from index.model import Record
 from index.names import stem

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from index.document_ids import path_id
 from index.errors import InvalidArgument, NotFound
-from index.identity import path_id
 from index.index import Index
 from index.model import MemoRelation, Record
 from index.names import stem

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
+from index.document_ids import ID
 from index.errors import InvalidArgument
-from index.identity import ID
 from index.model import Defect, MemoRelation
 from syncd.inline import wikilinks
 from syncd.items import revised

@@ -11,13 +11,13 @@ from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from index.document_ids import ID, path_id
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.identity import ID, path_id
 from index.index import Index
 from index.model import Document, Filter, MemoRelation, Record
 from index.names import fold, stem
 from index.ties import end
-from index.trace import span
+from index.tracing import span
 from syncd import update
 from syncd.batch import Change, Drafts, Unstored, carried_out
 from syncd.capture import checked, metadata_of, namespace_path, properties_of

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from index.identity import ID
+from index.document_ids import ID
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link
 from syncd.capture import CONFLICT_COPY
 from syncd.collections import among, names_one, naming, texts

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from index.document_ids import path_id
 from index.errors import InvalidArgument
-from index.identity import path_id
 from index.model import Document
 from index.names import fold
 from syncd.capture import file_name

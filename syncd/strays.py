@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
-from index.identity import path_id
 from index.index import Index
 from syncd.audit import Audit
 from syncd.ledger import Ledger

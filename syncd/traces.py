@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import InvalidArgument
-from index.trace import OPENER, Span, Value
+from index.tracing import OPENER, Span, Value
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from index.document_ids import owner
 from index.enrich import Enrichment
 from index.errors import NotFound, Unavailable
-from index.identity import owner
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.names import fold, stem

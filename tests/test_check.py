@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from index.document_ids import path_id
 from index.errors import InvalidArgument
-from index.identity import path_id
 from index.rows import Row
 from syncd import check
 from syncd.check import DAY_S, FIRST_S, Checked, DeepCheck

@@ -15,10 +15,10 @@ import pytest
 
 from index import facets
 from index.chunk import Sizes
+from index.document_ids import path_id
 from index.embed import Embedder, EmbedSettings
 from index.errors import Unavailable
 from index.examine import examined, stored
-from index.identity import path_id
 from index.index import Index
 from index.model import Document, Node, Observation, Stat, Statement
 from index.perspectives import DEFAULTS, Perspective, stated

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from index.document_ids import owner
 from index.graph import Graph, Graphs
-from index.identity import owner
 from index.model import Statement
 from index.vertex import Edge, Vertex, name_key
 

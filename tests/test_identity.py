@@ -1,9 +1,9 @@
-"""index/identity.py: ids are a function of the files."""
+"""index/document_ids.py: ids are a function of the files."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.identity import ID, owner, path_id
+from index.document_ids import ID, owner, path_id
 from index.names import fold, stem
 
 

@@ -1,4 +1,4 @@
-"""index/memory.py: what was freed goes back to the system."""
+"""index/process_memory.py: what was freed goes back to the system."""
 
 import subprocess
 import sys

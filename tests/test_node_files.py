@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from index.document_ids import path_id
 from index.errors import MemexError
-from index.identity import path_id
 from mcp_server.tools.families import FAMILIES
 from mcp_server.wire import payload
 from syncd.capture import file_name

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.identity import path_id
+from index.document_ids import path_id
 from index.model import Entry, Stat
 from syncd.names import below
 from syncd.plan import Added, Modified, Moved, Plan, Removed, Seen, brake, plan, survey

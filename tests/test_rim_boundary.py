@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
-from index.identity import path_id
+from index.document_ids import path_id
 from syncd.duties import ReviewSettings
 from syncd.marks import persons
 from syncd.note import split

@@ -9,9 +9,9 @@ import pytest
 
 from index.catalog import Catalog
 from index.chunk import chunks, sizes
+from index.document_ids import path_id
 from index.embed import Embedder
 from index.errors import Unavailable
-from index.identity import path_id
 from index.model import Document, Filter, Query, Stat
 from index.query import request, tag_keys
 from index.search import POOL, search

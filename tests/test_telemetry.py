@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client.parser import text_string_to_metric_families
 
 from index.errors import InvalidArgument
-from index.trace import span
+from index.tracing import span
 from mcp_server.server import now_ms
 from syncd import daemon_metrics, traces
 from syncd.reporting_settings import TelemetrySettings

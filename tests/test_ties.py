@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.catalog import Catalog
-from index.identity import owner, path_id
+from index.document_ids import owner, path_id
 from index.model import Stat
 from index.ties import Ties, end
 from index.walk import walk
