@@ -28,7 +28,7 @@ $(STAMP):
 	@echo "Setting up in .venv; the first time takes some minutes"
 	$(PYTHON) -m venv .venv
 	$(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	$(PY) -m index.encoders.export
+	$(PY) -m index.encoders.onnx_export
 	@rm -f .venv/.setup-*
 	@touch $@
 

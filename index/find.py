@@ -20,7 +20,7 @@ from index.tracing import span
 
 if TYPE_CHECKING:  # they load libraries that only their owners need
     from index.catalog import Catalog
-    from index.embed import Embedder
+    from index.encoders.embedder import Embedder
     from index.observations import Observations
 
 POOL: Final = 30  # observations that each perspective gives at least

@@ -15,7 +15,7 @@ from pathlib import Path
 from index.catalog import Catalog
 from index.chunk import Sizes
 from index.document_ids import path_id
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.examine import differing, stored
 from index.facets import rows

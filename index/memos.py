@@ -19,7 +19,7 @@ from index.ties import Ties
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog import Catalog
-    from index.embed import Embedder
+    from index.encoders.embedder import Embedder
     from index.store import Store
 
 EXACT: Final = 5_000  # memos that are all compared; of more, those that the vector index finds

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from index.chunk import CHUNKING, Sizes, chunks
 from index.document_ids import path_id
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.facets import Facet, facets
 from index.model import Chunk, Document, Stat
 from index.perspectives import Perspective, mark

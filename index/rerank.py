@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from index.encoders import hub
+from index.encoders import model_files
 from index.errors import Unavailable
 from index.model import Answer, Hit, Query
 from index.rank import yielding
 from index.tracing import span
 
 if TYPE_CHECKING:  # it imports torch
-    from index.encoders.cross import Judge
+    from index.encoders.cross_encoder import Judge
 
 Load: TypeAlias = "Callable[[str, int], Judge]"
 
@@ -197,7 +197,7 @@ def passage(hit: Hit) -> str:
 def located(model: str) -> Path:
     """The folder of the model. Raises Unavailable."""
     try:
-        return hub.found(model, owner=OWNER)
+        return model_files.found(model, owner=OWNER)
     except (OSError, ValueError) as error:
         log.debug("the reranker %r is not here: %s", model, error)
         name = Path(model).name
@@ -207,6 +207,6 @@ def located(model: str) -> Path:
 def opened(model: str, threads: int) -> Judge:
     """The model, loaded. Raises Unavailable."""
     folder = located(model)
-    from index.encoders import cross  # noqa: PLC0415 - it imports torch
+    from index.encoders import cross_encoder  # noqa: PLC0415 - it imports torch
 
-    return cross.Judge(folder, folder.name if Path(model).expanduser().is_dir() else model, threads=threads)
+    return cross_encoder.Judge(folder, folder.name if Path(model).expanduser().is_dir() else model, threads=threads)

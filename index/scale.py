@@ -16,7 +16,7 @@ import numpy as np
 from index.perspectives import Perspective, asked
 
 if TYPE_CHECKING:  # it loads libraries that only its owner needs
-    from index.embed import Embedder
+    from index.encoders.embedder import Embedder
 
 Point: TypeAlias = tuple[Perspective, np.ndarray, float]  # of a query, and what the prompt adds to similarities with it
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 
 LATEST: Final = 4_000  # vectors that are remembered: a note that one writes to is mostly written to again

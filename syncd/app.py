@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.errors import MemexError, Unavailable
 from index.process_memory import frugal
 from syncd import roster, traces

@@ -21,7 +21,7 @@ from syncd.state import default_state, remembered
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:
-    from index.embed import EmbedSettings
+    from index.encoders.embedder import EmbedSettings
 
 ENCODERS = Variants("index.encoders.settings", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
 FAMILIES = Literal["thoughts", "kb", "memory", "graph"]
@@ -182,7 +182,7 @@ class Settings:
     @property
     def embed(self) -> EmbedSettings:
         """The section `embed` as the embedder takes it; numpy is imported only for this."""
-        from index.embed import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
+        from index.encoders.embedder import EmbedSettings  # noqa: PLC0415 - it takes longer to import than most commands to run
 
         given = {"encoders": self.embed_section.encoders} if self.embed_section.encoders else {}
         return EmbedSettings(threads=self.embed_section.threads, **given)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import index.sketch as sketches
 from index import similar
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.model import Noted
 from index.names import stem
 from index.sketch import Sketch

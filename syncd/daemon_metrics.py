@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from syncd.commits import Commits
 from syncd.health import Health
 from syncd.sync import Sync

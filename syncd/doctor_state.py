@@ -313,7 +313,7 @@ def encoder(patient: Patient) -> Iterator[Finding]:
         if patient.daemon.get("encoder", {}).get("state") == "ready":  # else it is among what is degraded
             yield Finding("encoder", "ok", "loaded by the daemon, and embedding")
         return
-    from index.embed import opened
+    from index.encoders.embedder import opened
 
     chosen = patient.settings.embed
     cache = patient.state / "models"

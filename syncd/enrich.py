@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any, Final
 
 from index.chat import Chat
-from index.embed import Embedder
-from index.encoders.familiar import places
+from index.encoders.embedder import Embedder
+from index.encoders.word_frequency import places
 from index.enrich import NOTHING, SUMMARY, Enrichment, checked, enrichment
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Document

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.encoders.settings import EncoderSettings
 from syncd.config import ENCODERS
 from syncd.typed import Setting, typed

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from index import similar
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.gaps import Gap
 from index.vertex import Vertex
 from syncd import consolidate

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.reader import Looks
 from index.rerank import Reranker

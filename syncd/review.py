@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from index.chunk import Sizes, sizes
-from index.embed import Embedder, EncoderSettings
+from index.encoders.embedder import Embedder, EncoderSettings
 from index.errors import Unavailable
 from index.examine import stored
 from index.index import Index

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from index.encoders.bundled import BundledEncoder
+from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import Bundled
 from syncd.ledger import Ledger
 

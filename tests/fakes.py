@@ -18,7 +18,7 @@ import numpy as np
 from index.encoders.settings import Bundled, Encoder, EncoderSettings, Kind
 
 if TYPE_CHECKING:
-    from index.embed import Embedder
+    from index.encoders.embedder import Embedder
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
@@ -67,7 +67,7 @@ class FakeEncoder:
 
 def fake_embedder(encoder: Encoder | None = None) -> Embedder:
     """A real Embedder, ready at once, over `encoder` (a FakeEncoder of 64 dimensions if left out)."""
-    from index.embed import Embedder, EmbedSettings
+    from index.encoders.embedder import Embedder, EmbedSettings
 
     chosen = encoder or FakeEncoder()
 

@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.encoders.settings import Encoder, Kind
 from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings

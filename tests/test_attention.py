@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index import similar, sketch
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.model import Noted
 from syncd import attention
 from syncd.claims import Claims

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.draft import LONGEST, draft
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.similar import Matrix
 from index.terms import Reader
 from index.vertex import Edge

@@ -1,4 +1,4 @@
-"""index/embed.py: what it promises, held on the real thing."""
+"""index/encoders/embedder.py: what it promises, held on the real thing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.embed import Bundled, Embedder, EmbedSettings, EncoderSettings, Endpoint, Local
+from index.encoders.embedder import Bundled, Embedder, EmbedSettings, EncoderSettings, Endpoint, Local
 from index.encoders.settings import Encoder
 from index.errors import MemexError, Unavailable
 from tests.fakes import FakeEncoder, fake_embedder

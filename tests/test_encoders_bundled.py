@@ -1,4 +1,4 @@
-"""index/encoders/bundled.py: what it promises, held on the real thing."""
+"""index/encoders/bundled_model.py: what it promises, held on the real thing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.encoders import export, graph
-from index.encoders.bundled import BundledEncoder
-from index.encoders.run import RUN_TEXTS, RUN_TOKENS, Graph, runs
+from index.encoders import onnx_export, onnx_graph
+from index.encoders.bundled_model import BundledEncoder
+from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, runs
 from index.encoders.settings import Bundled
 from index.errors import Unavailable
 
@@ -147,27 +147,27 @@ def test_runs_hold_every_text_once_and_stay_small(lengths):
 @pytest.fixture(scope="session")
 def built(models: Path) -> Path:
     """The folder of the built fp32 graph."""
-    return export.export(models).parent
+    return onnx_export.export(models).parent
 
 
 def test_the_built_graph_gives_the_vectors_of_the_original(built):
-    assert export.agreement(built / "model.onnx") > 0.9999
+    assert onnx_export.agreement(built / "model.onnx") > 0.9999
 
 
 def test_two_processes_that_build_at_once_leave_one_whole_graph(tmp_path):
-    command = [sys.executable, "-m", "index.encoders.export", str(tmp_path)]
+    command = [sys.executable, "-m", "index.encoders.onnx_export", str(tmp_path)]
     builders = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = [builder.communicate(timeout=60)[0] for builder in builders]
     assert [builder.returncode for builder in builders] == [0, 0]
     assert all("building" in lines or "is there" in lines for lines in said)
-    assert [path.name for path in tmp_path.iterdir()] == [export.name("fp32")]
-    assert export.intact(tmp_path / export.name("fp32"))
-    assert (tmp_path / export.name("fp32") / "weights.bin").stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in tmp_path.iterdir()] == [onnx_export.name("fp32")]
+    assert onnx_export.intact(tmp_path / onnx_export.name("fp32"))
+    assert (tmp_path / onnx_export.name("fp32") / "weights.bin").stat().st_mode & 0o777 == 0o644
 
 
 def test_the_graph_that_set_up_built_is_used_without_writing(built, tmp_path):
     cache = tmp_path / "cache"
-    assert export.find("fp32", cache, installed=built.parent) == built / "model.onnx"
+    assert onnx_export.find("fp32", cache, installed=built.parent) == built / "model.onnx"
     assert not cache.exists()
 
 
@@ -180,43 +180,43 @@ def test_a_damaged_graph_is_built_again(built, tmp_path):
     os.utime(tmp_path / built.name)
     (tmp_path / ".building-old").mkdir()
     os.utime(tmp_path / ".building-old", (0, 0))
-    assert not export.intact(copy)
-    assert export.find("fp32", tmp_path, installed=tmp_path) == copy / "model.onnx"
-    assert export.intact(copy)
+    assert not onnx_export.intact(copy)
+    assert onnx_export.find("fp32", tmp_path, installed=tmp_path) == copy / "model.onnx"
+    assert onnx_export.intact(copy)
     assert [path.name for path in tmp_path.iterdir()] == [built.name]
 
 
 def test_a_graph_that_disagrees_with_the_original_is_refused(tmp_path, monkeypatch):
-    tensors = graph.tensors
+    tensors = onnx_graph.tensors
 
     def spoiled(file: Path) -> dict[str, np.ndarray]:
         found = tensors(file)
         found["encoder.layer.3.output.dense.weight"] = found["encoder.layer.3.output.dense.weight"] * 0.5
         return found
 
-    monkeypatch.setattr(graph, "tensors", spoiled)
+    monkeypatch.setattr(onnx_graph, "tensors", spoiled)
     with pytest.raises(Unavailable, match="does not give the model's vectors"):
-        export.export(tmp_path)
+        onnx_export.export(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_files_that_are_not_the_original_are_refused(tmp_path):
-    source = export.source()
-    for file in export.SOURCE:
+    source = onnx_export.source()
+    for file in onnx_export.SOURCE:
         (tmp_path / file).symlink_to(source / file)
-    export.verify(tmp_path)
+    onnx_export.verify(tmp_path)
     (tmp_path / "config.json").unlink()
     with pytest.raises(Unavailable, match=r"config.json can't be read; reinstall"):
-        export.verify(tmp_path)
+        onnx_export.verify(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(Unavailable, match=r"config.json is not the original; reinstall"):
-        export.verify(tmp_path)
+        onnx_export.verify(tmp_path)
 
 
 def test_a_cache_that_can_not_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Unavailable, match="state folder"):
-        export.find("fp32", tmp_path / "file", installed=tmp_path)
+        onnx_export.find("fp32", tmp_path / "file", installed=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -230,15 +230,19 @@ def test_a_cache_that_can_not_be_written_is_said(tmp_path):
 def test_only_graphs_that_are_understood_are_built(tmp_path, config):
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(Unavailable, match="use a sentence-transformers encoder"):
-        graph.shape(tmp_path / "config.json")
+        onnx_graph.shape(tmp_path / "config.json")
 
 
 def test_a_graph_that_can_not_be_loaded_is_unavailable(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(Unavailable, match="remove its cache folder"):
-        Graph(tmp_path / "model.onnx", export.tokenizer(), max_tokens=254)
+        Graph(tmp_path / "model.onnx", onnx_export.tokenizer(), max_tokens=254)
 
 
 def test_int8_is_built_from_scratch(tmp_path):
-    assert export.agreement(export.export(tmp_path, "int8")) > export.CLOSE["int8"]
-    assert {path.name for path in (tmp_path / export.name("int8")).iterdir()} == {"digest", "model.onnx", "weights.bin"}
+    assert onnx_export.agreement(onnx_export.export(tmp_path, "int8")) > onnx_export.CLOSE["int8"]
+    assert {path.name for path in (tmp_path / onnx_export.name("int8")).iterdir()} == {
+        "digest",
+        "model.onnx",
+        "weights.bin",
+    }

@@ -1,4 +1,4 @@
-"""index/encoders/cross.py and hub.py: what they promise, held on real models; and a search ordered by one."""
+"""index/encoders/cross_encoder.py and hub.py: what they promise, held on real models; and a search ordered by one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from index.encoders import export, hub
-from index.encoders.cross import Judge
+from index.encoders import model_files, onnx_export
+from index.encoders.cross_encoder import Judge
 from index.errors import Unavailable
 from index.model import Query
 from index.rerank import opened
@@ -54,7 +54,7 @@ def test_a_model_that_gives_no_single_score_is_refused(tmp_path):
     with pytest.raises(Unavailable, match="is no reranker"):
         Judge(crossed.random(tmp_path / "three", labels=3), "three")
     with pytest.raises(Unavailable, match="is no reranker"):
-        Judge(export.source(), "an encoder")
+        Judge(onnx_export.source(), "an encoder")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_model_in_the_cache_is_found_by_its_name(tmp_path, monkeypatch):
     (home / "refs/main").write_text("0" * 40)
     crossed.random(home / "snapshots" / ("0" * 40))
     for name in ("tiny", "cross-encoder/tiny"):
-        assert hub.found(name, owner="cross-encoder") == home / "snapshots" / ("0" * 40)
+        assert model_files.found(name, owner="cross-encoder") == home / "snapshots" / ("0" * 40)
         assert opened(name, 0).name == f"the model {name!r}"
 
 

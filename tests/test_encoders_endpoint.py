@@ -1,4 +1,4 @@
-"""index/encoders/endpoint.py: what it promises, held on the real thing."""
+"""index/encoders/embeddings_endpoint.py: what it promises, held on the real thing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.embed import Embedder, EmbedSettings, Endpoint
-from index.encoders import endpoint as module
-from index.encoders.endpoint import EndpointEncoder
+from index.encoders import embeddings_endpoint as module
+from index.encoders.embedder import Embedder, EmbedSettings, Endpoint
+from index.encoders.embeddings_endpoint import EndpointEncoder
 from index.encoders.settings import SAMPLE
 from index.errors import Unavailable
 from tests.fakes import FakeEndpoint

@@ -1,4 +1,4 @@
-"""index/encoders/sentence.py: what it promises, held on the real thing."""
+"""index/encoders/sentence_transformer.py: what it promises, held on the real thing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling, StaticEm
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from index.encoders import export
-from index.encoders.sentence import LocalEncoder
+from index.encoders import onnx_export
+from index.encoders.sentence_transformer import LocalEncoder
 from index.encoders.settings import Local
 from index.errors import Unavailable
 
@@ -32,7 +32,7 @@ REAL = [
 @pytest.fixture(scope="module")
 def original() -> LocalEncoder:
     """The bundled model as sentence-transformers runs it."""
-    return LocalEncoder(Local(str(export.source()), device="cpu"))
+    return LocalEncoder(Local(str(onnx_export.source()), device="cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def tiny(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     config = BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
     BertModel(config).save_pretrained(folder / "bert")
-    AutoTokenizer.from_pretrained(export.source()).save_pretrained(folder / "bert")
+    AutoTokenizer.from_pretrained(onnx_export.source()).save_pretrained(folder / "bert")
     words = Transformer(str(folder / "bert"), max_seq_length=64)
     prompts = {"query": "search: ", "passage": "text: "}
     model = SentenceTransformer(modules=[words, Pooling(32, pooling_mode="cls")], prompts=prompts, device="cpu")
@@ -125,7 +125,7 @@ def test_a_device_that_is_not_there_is_said(tiny):
 
 
 def test_a_static_model_has_no_limit_and_still_counts_and_embeds(tmp_path):
-    static = StaticEmbedding(Tokenizer.from_file(str(export.source() / "tokenizer.json")), embedding_dim=16)
+    static = StaticEmbedding(Tokenizer.from_file(str(onnx_export.source() / "tokenizer.json")), embedding_dim=16)
     SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "static"))
     made = LocalEncoder(Local(str(tmp_path / "static"), device="cpu"))
     assert (made.dimensions, made.max_tokens) == (16, 512 - 2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.enrich import checked, enrichment
 from index.prose import cut, plain, prose
 from index.tokens import tokens, tongue

@@ -16,7 +16,7 @@ import pytest
 from index import facets
 from index.chunk import Sizes
 from index.document_ids import path_id
-from index.embed import Embedder, EmbedSettings
+from index.encoders.embedder import Embedder, EmbedSettings
 from index.errors import Unavailable
 from index.examine import examined, stored
 from index.index import Index

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.gaps import Gap, find
 
 

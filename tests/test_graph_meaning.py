@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from index.encoders.bundled import BundledEncoder
+from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import Bundled
 from tests.agent import agent
 from tests.rim import running

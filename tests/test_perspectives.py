@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.chunk import Sizes
-from index.embed import Embedder, EmbedSettings
+from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.index import Index

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from index.embed import Embedder, EmbedSettings
+from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query

@@ -365,7 +365,7 @@ def test_none_is_made_and_nothing_imported_unless_it_is_set(tmp_path):
         "import sys, tests.world as w; from pathlib import Path; world = w.World(Path(sys.argv[1]));"
         "world.write('a.md', 'stove'); world.run(); print(len(world.found('stove')));"
         "assert world.app.reranker is None;"
-        "print([m for m in ('torch', 'sentence_transformers', 'index.encoders.cross') if m in sys.modules])"
+        "print([m for m in ('torch', 'sentence_transformers', 'index.encoders.cross_encoder') if m in sys.modules])"
     )
     told = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120

@@ -10,7 +10,7 @@ import pytest
 from index.catalog import Catalog
 from index.chunk import chunks, sizes
 from index.document_ids import path_id
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.model import Document, Filter, Query, Stat
 from index.query import request, tag_keys

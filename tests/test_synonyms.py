@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from syncd.synonyms import synonyms
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from index.embed import Embedder
+from index.encoders.embedder import Embedder
 from index.errors import MemexError
 from syncd.app import App
 from syncd.config import Settings, SyncSettings, VaultSettings

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from syncd.app import App
 from syncd.config import Settings, VaultSettings
 from syncd.findings import Finding, Findings

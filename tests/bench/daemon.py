@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from index.embed import Embedder, EmbedSettings, opened
+from index.encoders.embedder import Embedder, EmbedSettings, opened
 from index.encoders.settings import Encoder, EncoderSettings, Kind
 from syncd.adopt import adopt
 from syncd.app import App, Ready, rim_ahead

@@ -20,8 +20,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from index.embed import Embedder, EmbedSettings
-from index.encoders.familiar import places
+from index.encoders.embedder import Embedder, EmbedSettings
+from index.encoders.word_frequency import places
 from index.enrich import Enrichment, enrichment
 from index.model import Document
 from index.tags import Vectors, same

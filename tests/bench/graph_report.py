@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from index import similar
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.gaps import find
 from index.similar import Matrix
 from index.vertex import Edge

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from index.chunk import sizes
-from index.embed import Embedder, EmbedSettings
+from index.encoders.embedder import Embedder, EmbedSettings
 from index.index import Index
 from index.model import Filter, Query, Stat
 from index.prepared import fingerprint

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from index.embed import Embedder, EmbedSettings
+from index.encoders.embedder import Embedder, EmbedSettings
 from mcp_server.tools.families import FAMILIES
 from syncd.app import App
 from syncd.config import Settings, VaultSettings
@@ -266,7 +266,7 @@ def reconcile_10k(work: Path) -> Iterator[Row]:
 
 def made_up(one: object, cache: Path) -> object:
     """What loads the encoder that makes documents' vectors up."""
-    from index.embed import opened
+    from index.encoders.embedder import opened
     from tests.bench.daemon import MadeUp
 
     return MadeUp(opened(one, cache))  # type: ignore[arg-type]

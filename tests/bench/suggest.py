@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from index.encoders.familiar import places
+from index.encoders.word_frequency import places
 from index.enrich import enrichment
 from index.index import Index
 from index.model import Record

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from index.embed import Embedder, EmbedSettings
+from index.encoders.embedder import Embedder, EmbedSettings
 from syncd.app import App
 from syncd.config import Settings, VaultSettings
 from tests.bench import vaults

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from index.encoders import export
-from index.encoders.run import Graph
+from index.encoders import onnx_export
+from index.encoders.onnx_session import Graph
 from index.encoders.settings import Bundled, Kind, identity
 from index.errors import Unavailable
 
@@ -19,14 +19,16 @@ from index.errors import Unavailable
 class BundledEncoder:
     """Urgent texts run at once in the thread that asks; a backlog runs on `threads` threads beside them."""
 
-    def __init__(self, settings: Bundled, *, cache: Path, threads: int = 0, installed: Path = export.INSTALLED) -> None:
+    def __init__(
+        self, settings: Bundled, *, cache: Path, threads: int = 0, installed: Path = onnx_export.INSTALLED
+    ) -> None:
         self.name = f"the bundled model ({settings.precision})"
-        self.max_tokens = export.MAX_TOKENS
-        graph = export.find(settings.precision, cache, installed=installed)
-        self._graph = Graph(graph, export.tokenizer(), max_tokens=self.max_tokens)
+        self.max_tokens = onnx_export.MAX_TOKENS
+        graph = onnx_export.find(settings.precision, cache, installed=installed)
+        self._graph = Graph(graph, onnx_export.tokenizer(), max_tokens=self.max_tokens)
         self.dimensions = self._graph.dimensions
         self.identity = identity(
-            weights=export.WEIGHTS,
+            weights=onnx_export.WEIGHTS,
             pooling="mean",
             tokens=self.max_tokens,
             precision=settings.precision,

@@ -22,7 +22,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
-from index.encoders import hub
+from index.encoders import model_files
 from index.errors import Unavailable
 
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers has no types here; "Loading weights" belongs on no daemon's stderr
@@ -41,7 +41,7 @@ class LocalEncoder:
         if threads:
             torch.set_num_threads(threads)
         try:
-            folder = hub.found(settings.model, owner="sentence-transformers", download=settings.download)
+            folder = model_files.found(settings.model, owner="sentence-transformers", download=settings.download)
             device = None if settings.device == "auto" else settings.device
             model = SentenceTransformer(str(folder), device=device, local_files_only=True)
             if settings.max_tokens is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from index.encoders import export
+from index.encoders import onnx_export
 
 FIRST = 1_996  # the line of the most frequent word; special tokens and single characters stand before it
 
@@ -12,5 +12,5 @@ FIRST = 1_996  # the line of the most frequent word; special tokens and single c
 @functools.cache
 def places() -> dict[str, int]:
     """The words of the list, the most frequent at 0. About 3 MB, read at the first call."""
-    lines = (export.source() / "vocab.txt").read_text("utf-8").splitlines()
+    lines = (onnx_export.source() / "vocab.txt").read_text("utf-8").splitlines()
     return {word: place for place, word in enumerate(lines[FIRST:]) if word.isalpha() and len(word) > 1}

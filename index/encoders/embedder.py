@@ -45,17 +45,17 @@ def opened(settings: EncoderSettings, cache: Path, threads: int = 0) -> Encoder:
     # ruff: noqa: PLC0415 - each library is imported when an encoder that needs it is configured, torch above all
     match settings:
         case Bundled():
-            from index.encoders import bundled
+            from index.encoders import bundled_model
 
-            return bundled.BundledEncoder(settings, cache=cache, threads=threads)
+            return bundled_model.BundledEncoder(settings, cache=cache, threads=threads)
         case Local():
-            from index.encoders import sentence
+            from index.encoders import sentence_transformer
 
-            return sentence.LocalEncoder(settings, threads=threads)
+            return sentence_transformer.LocalEncoder(settings, threads=threads)
         case Endpoint():
-            from index.encoders import endpoint
+            from index.encoders import embeddings_endpoint
 
-            return endpoint.EndpointEncoder(settings, cache=cache)
+            return embeddings_endpoint.EndpointEncoder(settings, cache=cache)
 
 
 class Embedder:

