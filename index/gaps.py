@@ -21,8 +21,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from index import stops
 from index.names import fold
+from index.text import stopwords
 
 # Scripts that write no blanks between words: kana, Han, Bopomofo, Thai, Lao, Tibetan, Burmese, Khmer, Tai.
 UNSPACED: Final = (
@@ -131,7 +131,7 @@ class _Words(dict[str, int]):
         folded = fold(word)
         number = self.known.get(folded, -1)
         if number < 0 and "\uac00" <= folded[0] <= "\ud7a3":
-            stems = (folded.removesuffix(end) for end in stops.KOREAN_ENDINGS if folded.endswith(end))
+            stems = (folded.removesuffix(end) for end in stopwords.KOREAN_ENDINGS if folded.endswith(end))
             number = next((self.known[stem] for stem in stems if stem in self.known), -1)
         self[word] = number
         return number
@@ -260,17 +260,17 @@ def _need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
     """What is asked of a place where a name stands: the more, the more common the word is."""
     if len(tokens) > 1:
         whole = "".join(tokens)
-        if whole in stops.JAPANESE or whole in stops.CHINESE:
+        if whole in stopwords.JAPANESE or whole in stopwords.CHINESE:
             return "link"
         return "run" if len(whole) <= 3 and _KATAKANA.fullmatch(whole) else "words"
     word = tokens[0]
     folded = fold(word)
-    if len(word) < 2 or not any(c.isalpha() for c in word) or word in stops.KOREAN:
+    if len(word) < 2 or not any(c.isalpha() for c in word) or word in stopwords.KOREAN:
         return "link"
     cased = word.lower() != word.upper()
     if not cased or not word.isalpha():
         return "words"
-    if len(folded) < 3 or folded in stops.ENGLISH or any(folded in known for known in stops.LANGUAGES.values()):
+    if len(folded) < 3 or folded in stopwords.ENGLISH or any(folded in known for known in stopwords.LANGUAGES.values()):
         return "sentence" if word != word.lower() else "link"
     return "spelling" if word != word.lower() and folded in ordinary else "words"
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.catalog import Catalog
-from index.chunk import Sizes
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
@@ -29,6 +28,7 @@ from index.prepared import Prepared, prepared, rows_of
 from index.process_memory import give_back
 from index.reader import Looks, Reader
 from index.store import Store
+from index.text.chunking import Sizes
 from index.tracing import span
 from index.vectors import Vectors
 from index.vertex import vertex

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from index.chunk import CHUNKING, Sizes, chunks
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.facets import Facet, facets
@@ -20,6 +19,7 @@ from index.model import Chunk, Document, Stat
 from index.perspectives import Perspective, mark
 from index.query import tag_keys
 from index.rows import Row
+from index.text.chunking import CHUNKING, Sizes, chunks
 from index.vectors import Vectors
 
 LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from index.chunk import ALIAS, SEPARATOR
 from index.model import Hit
 from index.rows import Match
+from index.text.chunking import ALIAS, SEPARATOR
 
 HALF = 10.0  # the BM25 score that counts half
 WORDS, NEAR, PAIRS, NAMES = 1.0, 0.3, 0.2, 0.2  # weights; half or twice of any changes little

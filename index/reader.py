@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.catalog import Catalog
-from index.chunk import Sizes
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.encoders.settings import called
@@ -39,6 +38,7 @@ from index.resident import units_of
 from index.scale import Scale
 from index.search import search
 from index.store import Store
+from index.text.chunking import Sizes
 from index.tracing import span
 
 Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives of a workspace

@@ -14,10 +14,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from index import similar, sketch
+from index import similar
 from index.model import Noted
 from index.similar import Neighbours
-from index.sketch import Common, Pairs, Sketch
+from index.text import text_sketch
+from index.text.text_sketch import Common, Pairs, Sketch
 from syncd.claims import Claims
 from syncd.contrary import INSTEAD, IS, IS_NOT, OVER, Against, Said, Telling, contrary, titles
 from syncd.findings import Finding, Kind, Quote, key_of
@@ -61,14 +62,14 @@ class Compared:
 
 def likely(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbours, go_on: GoOn) -> Pairs:
     """The pairs of notes that are worth comparing, the likeliest first. `rows`: which note each of those with neighbours is."""
-    runs = sketch.sharing_runs(sketches, RUNS)
+    runs = text_sketch.sharing_runs(sketches, RUNS)
     go_on()
-    words = sketch.sharing_words(sketches, RARE)
+    words = text_sketch.sharing_words(sketches, RARE)
     go_on()
-    found = sketch.union((runs, words, similar.close(neighbours, rows, NEAR)))
+    found = text_sketch.union((runs, words, similar.close(neighbours, rows, NEAR)))
     go_on()
-    share = sketch.overlap(sketches, found)
-    return sketch.ranked(found, share, SHARED)
+    share = text_sketch.overlap(sketches, found)
+    return text_sketch.ranked(found, share, SHARED)
 
 
 def compared(

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Final
 
 from index.gaps import Gap
-from index.prose import cut, plain
+from index.text.sentences import cut, plain
 
 RARE: Final = 6  # nodes that a term or tag may bring together as a candidate; all others only support one
 NEIGHBOURS: Final = 12  # relations of a node that may bring two of its neighbours together

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from index import stops
-from index.prose import plain, spoken
-from index.sketch import stem
-from index.tags import bare
-from index.tokens import PIECE, Token, Tongue, tokens, tongue
+from index.text import stopwords
+from index.text.sentences import plain, spoken
+from index.text.tags import bare
+from index.text.text_sketch import stem
+from index.text.words import PIECE, Token, Tongue, tokens, tongue
 from syncd.cues import (
     CHANGE,
     COUNTED_PARTS,
@@ -293,7 +293,7 @@ def _worded(found: re.Match[str], values: list[Value], count: int) -> int:
     behind = re.match(
         r"\s+(?:(?:an?|of|an?|una?|une|einen?|eine[rs]?|di|de)\s+)?([^\W\d_]{2,})", found.string[found.end() :]
     )
-    if behind and (word := behind[1].lower()) not in _LOOSE and (word in _UNIT_WORDS or word not in stops.ENGLISH):
+    if behind and (word := behind[1].lower()) not in _LOOSE and (word in _UNIT_WORDS or word not in stopwords.ENGLISH):
         values.append(Value("number", _unit(word), NUMBERS[found[0].lower()], before=count))
     return found.end()
 
@@ -338,7 +338,7 @@ def _figure(found: re.Match[str], near: tuple[str, bool], words: dict[str, float
 def _counts(word: str) -> bool:
     """Whether a word behind a figure is what it counts."""
     return word in _UNIT_WORDS or (
-        word not in _LOOSE and word not in stops.ENGLISH and len(word) > 1 and not NOT.count(word, ENGLISH)
+        word not in _LOOSE and word not in stopwords.ENGLISH and len(word) > 1 and not NOT.count(word, ENGLISH)
     )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from index.draft import draft
 from index.gaps import Gap, find
-from index.terms import Reader, label
+from index.text.key_terms import Reader, label
+from index.text.summary_draft import draft
 from index.vertex import Edge, Vertex, file_key, name_key
 from syncd import alike
 from syncd.alike import Aggregates, Cosine, Part

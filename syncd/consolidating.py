@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-import index.sketch as sketches
+import index.text.text_sketch as sketches
 from index import similar
 from index.encoders.word_frequency import places
 from index.model import Noted
 from index.names import stem
-from index.sketch import Sketch
+from index.text.text_sketch import Sketch
 from syncd import alike, attention, consolidate
 from syncd.audit import Events
 from syncd.findings import Finding, Findings, key_of

@@ -19,11 +19,11 @@ from typing import Any, Final
 from index.chat import Chat
 from index.encoders.embedder import Embedder
 from index.encoders.word_frequency import places
-from index.enrich import NOTHING, SUMMARY, Enrichment, checked, enrichment
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Document
-from index.prose import cut, plain, prose
-from index.tags import MOST
+from index.text.sentences import cut, plain, prose
+from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, enrichment
+from index.text.tags import MOST
 from syncd.collections import retagged
 from syncd.config import EnrichSettings
 from syncd.ledger import Ledger

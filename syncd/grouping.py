@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from index.model import Noted
 from index.similar import Neighbours
-from index.terms import Reader, label
+from index.text.key_terms import Reader, label
 from syncd.alike import Part
 from syncd.findings import Group
 

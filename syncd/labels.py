@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
-from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Document, Record
-from index.tags import key_of
+from index.text.summary_and_tags import Enrichment
+from index.text.tags import key_of
 from syncd import meant
 from syncd.enrich import Enricher, lacking
 from syncd.parse import parse

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from index.prose import cut
+from index.text.sentences import cut
 
 LONGEST: Final = 160  # characters of a text that stands in a sentence
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
 
-from index.chunk import Sizes, sizes
 from index.encoders.embedder import Embedder, EncoderSettings
 from index.errors import Unavailable
 from index.examine import stored
@@ -25,6 +24,7 @@ from index.perspectives import DEFAULTS
 from index.prepared import fingerprint
 from index.reader import Looks
 from index.store import StoreDamaged, discard
+from index.text.chunking import Sizes, sizes
 from syncd.former import missed, settings_of, table
 from syncd.state import private
 

@@ -16,11 +16,11 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from index import stops
 from index.gaps import Names
 from index.model import Kin
 from index.names import fold
-from index.tags import key_of, words_of
+from index.text import stopwords
+from index.text.tags import key_of, words_of
 
 Resemblance: TypeAlias = Literal["duplicate", "supersedes", "extends", "similar"]
 Told: TypeAlias = tuple[str, str, Sequence[str], Sequence[str], bool]  # path, title, tags, aliases, is a template
@@ -157,7 +157,7 @@ def _apart(notes: Sequence[Told], aside: Collection[str]) -> set[str]:
 
 def units(text: str) -> set[str]:
     """The words of a name that say something: in one form, pairs of characters where a script parts no words."""
-    words = {word for word in words_of(_RUN.sub(" ", text)) if len(word) > 2 and word not in stops.ENGLISH}
+    words = {word for word in words_of(_RUN.sub(" ", text)) if len(word) > 2 and word not in stopwords.ENGLISH}
     pairs = {run[n : n + 2] for run in _RUN.findall(text) for n in range(max(1, len(run) - 1))}
     return words | pairs
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from index.tags import SHORT, bare, key_of, words_of
+from index.text.tags import SHORT, bare, key_of, words_of
 
 LONG: Final = 7  # letters of a word in which one wrong letter is a typo
 TYPED: Final = 2, 0.25  # uses of a typo at most, and of its share of the right one's

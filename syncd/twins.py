@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from index.sketch import RUN, pieces
+from index.text.text_sketch import RUN, pieces
 from syncd.claims import WIDE, Claim
 from syncd.contrary import Said, titles
 

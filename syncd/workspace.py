@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any
 
 from index.document_ids import owner
-from index.enrich import Enrichment
 from index.errors import NotFound, Unavailable
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.names import fold, stem
 from index.query import restriction
 from index.rerank import reranked
+from index.text.summary_and_tags import Enrichment
 from syncd.capture import checked, checked_source, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
 from syncd.file_removal import deleted

@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from index.enrich import Enrichment
 from index.errors import Conflict, MemexError, Unavailable
 from index.index import Index
 from index.model import Record, Stat
 from index.names import fold
+from index.text.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.audit import taken_back
 from syncd.capture import composed, free_name, title_of

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index import similar, sketch
+from index import similar
 from index.encoders.word_frequency import places
 from index.model import Noted
+from index.text import text_sketch
 from syncd import attention
 from syncd.claims import Claims
 from syncd.contrary import Said, contrary
@@ -49,10 +50,10 @@ def found(captures):
     """What comparing these notes finds, by their words alone."""
     captures = sorted(captures, key=lambda one: one.id)
     texts = lambda numbers: {n: captures[n].content_hash for n in numbers}  # noqa: E731 - a value
-    made = [sketch.sketch(one.content_hash) for one in captures]
+    made = [text_sketch.sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, similar.MUTUAL), np.int64), np.empty((0, similar.MUTUAL), np.float32)
     near = attention.likely(made, [], nobody, lambda: None)
-    return attention.compared("default", captures, near, texts, places(), common=sketch.common(made))
+    return attention.compared("default", captures, near, texts, places(), common=text_sketch.common(made))
 
 
 def proposals(captures):
@@ -145,7 +146,7 @@ def test_forms_that_were_filled_in_are_no_copies_though_most_words_are_the_same(
 
 
 def test_a_word_tells_less_the_more_notes_have_it():
-    common = sketch.common([sketch.sketch(f"station {n}") for n in range(96)])
+    common = text_sketch.common([text_sketch.sketch(f"station {n}") for n in range(96)])
     assert (common.telling("station"), common.telling("95"), common.telling("heron")) == (0.5, 1.0, 1.0)
 
 
@@ -206,7 +207,7 @@ def test_what_nobody_changed_linked_or_found_is_unused():
 
 def test_work_is_broken_off_between_batches():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
-    made = [sketch.sketch(one.content_hash) for one in captures]
+    made = [text_sketch.sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, 1), np.int64), np.empty((0, 1), np.float32)
 
     class Stopped(Exception):
@@ -219,14 +220,16 @@ def test_work_is_broken_off_between_batches():
         attention.likely(made, [], nobody, stop)
     with pytest.raises(Stopped):
         attention.compared(
-            "default", captures, np.array([[0, 1]]), lambda _: {}, places(), common=sketch.common(made), go_on=stop
+            "default", captures, np.array([[0, 1]]), lambda _: {}, places(), common=text_sketch.common(made), go_on=stop
         )
 
 
 def test_pairs_beyond_the_bound_are_told():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
     every = np.array([[0, 1], [2, 3], [4, 5]])
-    told = attention.compared("default", captures, every, lambda _: {}, places(), common=sketch.common([]), looked_at=2)
+    told = attention.compared(
+        "default", captures, every, lambda _: {}, places(), common=text_sketch.common([]), looked_at=2
+    )
     assert told.left_out == 1
 
 

@@ -1,4 +1,4 @@
-"""index/chunk.py: what it promises, held on the real thing."""
+"""index/text/chunking.py: what it promises, held on the real thing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from index.chunk import Sizes, _passages, chunks, sizes
 from index.model import Block, Document
+from index.text.chunking import Sizes, _passages, chunks, sizes
 from tests.documents import document
 
 TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]{1,4}|[^\w\s]")

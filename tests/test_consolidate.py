@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.draft import LONGEST, draft
 from index.encoders.word_frequency import places
 from index.similar import Matrix
-from index.terms import Reader
+from index.text.key_terms import Reader
+from index.text.summary_draft import LONGEST, draft
 from index.vertex import Edge
 from syncd import consolidate
 from syncd.candidates import quoted

@@ -1,4 +1,4 @@
-"""index/enrich.py and its parts: the summary and the tags of a note, in any script."""
+"""index/text/summary_and_tags.py and its parts: the summary and the tags of a note, in any script."""
 
 import dataclasses
 
@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
-from index.enrich import checked, enrichment
-from index.prose import cut, plain, prose
-from index.tokens import tokens, tongue
+from index.text.sentences import cut, plain, prose
+from index.text.summary_and_tags import checked, enrichment
+from index.text.words import tokens, tongue
 from syncd.inline import is_tag
 from syncd.parse import parse
 from tests.fakes import FakeEncoder

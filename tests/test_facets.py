@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from index import facets
-from index.chunk import Sizes
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.errors import Unavailable
@@ -24,6 +23,7 @@ from index.model import Document, Node, Observation, Stat, Statement
 from index.perspectives import DEFAULTS, Perspective, stated
 from index.prepared import fingerprint
 from index.scale import Scale
+from index.text.chunking import Sizes
 from tests.documents import note
 from tests.fakes import FakeEncoder, fake_embedder
 

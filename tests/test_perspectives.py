@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.chunk import Sizes
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, NotFound
@@ -18,6 +17,7 @@ from index.model import Stat
 from index.perspectives import DEFAULTS, MOST, Perspective, asked, checked, mark, stated
 from index.prepared import fingerprint
 from index.scale import SENTENCES, Scale
+from index.text.chunking import Sizes
 from syncd.cli import code
 from syncd.cli_perspective import table
 from syncd.control import ControlServer

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from index.catalog import Catalog
-from index.chunk import chunks, sizes
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
@@ -16,6 +15,7 @@ from index.model import Document, Filter, Query, Stat
 from index.query import request, tag_keys
 from index.search import POOL, search
 from index.store import Row, Store
+from index.text.chunking import chunks, sizes
 from tests.documents import document, note
 from tests.fakes import FakeEncoder, fake_embedder
 

@@ -1,10 +1,10 @@
-"""index/tags.py: the form of tags, and which of them are one."""
+"""index/text/tags.py: the form of tags, and which of them are one."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.tags import key_of, related, same, settled, tag_of
+from index.text.tags import key_of, related, same, settled, tag_of
 from syncd.inline import is_tag
 
 

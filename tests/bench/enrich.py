@@ -22,9 +22,9 @@ from typing import Any
 
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.word_frequency import places
-from index.enrich import Enrichment, enrichment
 from index.model import Document
-from index.tags import Vectors, same
+from index.text.summary_and_tags import Enrichment, enrichment
+from index.text.tags import Vectors, same
 from syncd.parse import parse
 from tests.bench.measure import ROOT, p50, p95
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from index.encoders.word_frequency import places
-from index.enrich import enrichment
 from index.index import Index
 from index.model import Record
-from index.tags import key_of
+from index.text.summary_and_tags import enrichment
+from index.text.tags import key_of
 from syncd.app import App
 from syncd.config import load
 from syncd.parse import parse

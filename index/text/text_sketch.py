@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from index.tags import bare
+from index.text.tags import bare
 
 RUN: Final = 3  # words
 SAMPLED: Final = 24  # runs of a text that are kept at least, if it has so many

@@ -15,9 +15,9 @@ from itertools import islice
 from typing import Final
 
 from index.model import Document
-from index.prose import Prose, cut, plain, prose
-from index.tags import FEWEST, MOST, Vectors, key_of, settled, tag_of
-from index.tokens import Token, Tongue, tokens, tongue
+from index.text.sentences import Prose, cut, plain, prose
+from index.text.tags import FEWEST, MOST, Vectors, key_of, settled, tag_of
+from index.text.words import Token, Tongue, tokens, tongue
 
 SUMMARY: Final = 140  # characters
 HEADING, MARKED, LEAD = 2.2, 0.6, 1.3  # what a word in a heading, in bold, in the first sentence weighs

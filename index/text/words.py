@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from index import stops
-from index.tags import bare, key_of, tag_of
+from index.text import stopwords
+from index.text.tags import bare, key_of, tag_of
 
 KANJI, KATAKANA, HIRAGANA = "\u3400-\u9fff\uf900-\ufaff々〆", "\u30a1-\u30fa\u30fc", "\u3041-\u309f"
 _WIDE = re.compile(rf"[{KANJI}{KATAKANA}{HIRAGANA}]+")
@@ -61,7 +61,7 @@ class Tongue:
 
 def tongue(text: str, places: Mapping[str, int]) -> Tongue:
     """The language whose function words are most frequent in `text`; English when there are none."""
-    hits = dict.fromkeys(stops.LANGUAGES, 0)
+    hits = dict.fromkeys(stopwords.LANGUAGES, 0)
     for found in _WORD.finditer(text[:6_000]):
         for name in _votes().get(found[0].lower(), ()):
             hits[name] += 1
@@ -74,8 +74,8 @@ def tongue(text: str, places: Mapping[str, int]) -> Tongue:
 def _votes() -> dict[str, tuple[str, ...]]:
     """By function word, the languages that have it; of English those that hardly any other has."""
     known = {
-        **stops.LANGUAGES,
-        "en": {word for word in stops.ENGLISH if len(word) > 3 or word in stops.SURE_ENGLISH},
+        **stopwords.LANGUAGES,
+        "en": {word for word in stopwords.ENGLISH if len(word) > 3 or word in stopwords.SURE_ENGLISH},
     }
     words = {word for own in known.values() for word in own}
     return {word: tuple(name for name, own in known.items() if word in own) for word in words}
@@ -112,17 +112,17 @@ def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> To
 
     `before` is the word before it; None at the beginning of a sentence, where every word has a capital."""
     lower = word.lower().replace("’", "'")
-    if _FIGURE.fullmatch(word) or lower in stops.UNITS:
+    if _FIGURE.fullmatch(word) or lower in stopwords.UNITS:
         return None
     if _HANGUL.match(word):
         return _korean(word)
     join = lower in JOINS and tongue.language in SPACED
-    known = stops.LANGUAGES[tongue.language]
+    known = stopwords.LANGUAGES[tongue.language]
     plain = lower.removesuffix("'s")
     if (
         lower in known
         or plain in known
-        or (tongue.language != "nl" and plain in stops.ENGLISH and not word[1:].isupper())
+        or (tongue.language != "nl" and plain in stopwords.ENGLISH and not word[1:].isupper())
     ):
         return Token(lower, lower, 0.0, join=join)
     text = tag_of(plain)
@@ -137,11 +137,11 @@ def _spaced(word: str, tongue: Tongue, *, before: str | None, glued: bool) -> To
         worth *= 0.3
     elif tongue.language == "en" and not proper:
         text = _singular(text, tongue.places)
-        if text in stops.ENGLISH:
+        if text in stopwords.ENGLISH:
             return Token(lower, lower, 0.0)
-        worth *= 0.7 if before is None else 0.4 if before in stops.BEFORE_VERBS else 1.0  # an order, or a verb
+        worth *= 0.7 if before is None else 0.4 if before in stopwords.BEFORE_VERBS else 1.0  # an order, or a verb
     elif tongue.language in SPACED and not proper:
-        worth *= 1.15 if before in stops.BEFORE_NOUNS else 0.8 if before is None else 0.5
+        worth *= 1.15 if before in stopwords.BEFORE_NOUNS else 0.8 if before is None else 0.5
     return Token(text, key_of(text), worth, glue="" if glued else "-", thing=worth >= 0.3)
 
 
@@ -202,9 +202,10 @@ def _singular(word: str, places: Mapping[str, int]) -> str:
 
 def _korean(word: str) -> Token:
     stem = next(
-        (word[: -len(end)] for end in stops.KOREAN_ENDINGS if word.endswith(end) and len(word) - len(end) >= 2), word
+        (word[: -len(end)] for end in stopwords.KOREAN_ENDINGS if word.endswith(end) and len(word) - len(end) >= 2),
+        word,
     )
-    worth = 0.0 if stem in stops.KOREAN or word in stops.KOREAN else 0.9
+    worth = 0.0 if stem in stopwords.KOREAN or word in stopwords.KOREAN else 0.9
     return Token(stem, stem, worth)
 
 
@@ -218,11 +219,13 @@ def _japanese(text: str, *, counted: bool) -> Iterator[Token | None]:
             yield None
         at = run.end()
         word = run[0]
-        head = next((head for head in stops.JAPANESE_HEADS if word.startswith(head) and len(word) > len(head) + 1), "")
+        head = next(
+            (head for head in stopwords.JAPANESE_HEADS if word.startswith(head) and len(word) > len(head) + 1), ""
+        )
         word = max(word[len(head) :].split("的"), key=len).strip("々")
-        if (len(word) > 3 and word[-1] in "後前中時等第又") or (len(word) == 3 and word[:2] in stops.JAPANESE):
+        if (len(word) > 3 and word[-1] in "後前中時等第又") or (len(word) == 3 and word[:2] in stopwords.JAPANESE):
             word = word[:-1]
-        said = not (len(word) < 2 or word in stops.JAPANESE or _COUNT.fullmatch(word) or word.strip("ー") == "")
+        said = not (len(word) < 2 or word in stopwords.JAPANESE or _COUNT.fullmatch(word) or word.strip("ー") == "")
         key = key_of(word) if said else word
         size = {2: 0.75, 3: 0.95}.get(len(word), 1.1) if len(word) <= 12 else 0.4
         yield Token(bare(word), key, size if said else 0.0, glue="")
@@ -230,7 +233,7 @@ def _japanese(text: str, *, counted: bool) -> Iterator[Token | None]:
 
 def _chinese(text: str) -> Iterator[Token | None]:
     for word, flag in _tagger().tag(text):
-        worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stops.CHINESE else 0.0
+        worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stopwords.CHINESE else 0.0
         worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # mostly no name
         if not worth:
             yield Token(word, word, 0.0, glue="")

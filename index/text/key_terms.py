@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from index.prose import plain
-from index.tokens import PIECE, Token, Tongue, tokens, tongue
+from index.text.sentences import plain
+from index.text.words import PIECE, Token, Tongue, tokens, tongue
 
 LONGEST: Final = 4_000  # characters of a node that are read for its terms
 WORTH: Final = 0.3  # a word that says less of a topic is no term

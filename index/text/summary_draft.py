@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from index.prose import cut, spoken
-from index.tokens import Token, tokens, tongue
+from index.text.sentences import cut, spoken
+from index.text.words import Token, tokens, tongue
 
 LONGEST: Final = 300  # characters
 READ: Final = 12_000  # characters of the observations that are looked at

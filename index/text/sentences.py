@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from index.chunk import SENTENCE, apart
 from index.model import Document
+from index.text.chunking import SENTENCE, apart
 
 LONGEST: Final = 12_000  # characters of a document that are looked at: what it is about is said by then
 WRAPPED: Final = 60  # a line at least this long may have been broken by an editor, and goes on in the next

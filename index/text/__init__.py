@@ -1,0 +1,1 @@
+"""Pure functions split text into chunks, sentences and words, and derive tags, key terms and summaries without a language model."""
