@@ -16,9 +16,9 @@ from index import database
 from index.database import Database
 from index.document_ids import path_id
 from index.errors import InvalidArgument
+from index.graph.vertex import Vertex
 from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
 from index.schema import CONTESTED, FILED, RECORD, inserts, record, signed, unsigned
-from index.vertex import Vertex
 
 RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
 

@@ -18,7 +18,8 @@ from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.examine import differing, stored
 from index.facets import rows
-from index.graph import Graph, Graphs
+from index.graph.graph import Graph, Graphs
+from index.graph.vertex import vertex
 from index.memos import MemoRows
 from index.model import COLLECTIONS, Document, Entry, Scope, Stat
 from index.names import stem
@@ -31,7 +32,6 @@ from index.store import Store
 from index.text.chunking import Sizes
 from index.tracing import span
 from index.vectors import Vectors
-from index.vertex import vertex
 
 LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from index import similar
-from index.gaps import UNSPACED as SCRIPTS
-from index.vertex import Vertex
+from index.graph.unlinked_names import UNSPACED as SCRIPTS
+from index.graph.vertex import Vertex
 
 SPREAD: Final = 2.0  # a cluster is alike by so many deviations more than any two nodes are
 NEAR: Final = 0.3  # but by no less than this, nor more than halfway from any two nodes to the same

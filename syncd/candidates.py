@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
-from index.gaps import Gap
+from index.graph.unlinked_names import Gap
 from index.text.sentences import cut, plain
 
 RARE: Final = 6  # nodes that a term or tag may bring together as a candidate; all others only support one

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
+from index.graph.vertex import Edge
 from index.model import Document, Filter, Record
 from index.names import fold
-from index.vertex import Edge
 from syncd.aside import away
 from syncd.audit import Audit, Author, authored
 from syncd.commits import Commits, Due, Made

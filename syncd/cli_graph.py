@@ -104,7 +104,7 @@ def _view(name: str | None, depth: int, given: Mapping[str, Any], *, colored: bo
 
 
 def _drawn(form: str, title: str, found: Any) -> str:
-    from index.vertex import Edge  # noqa: PLC0415 - most commands draw nothing, and should start at once
+    from index.graph.vertex import Edge  # noqa: PLC0415 - most commands draw nothing, and should start at once
     from syncd import drawing  # noqa: PLC0415 - as above
 
     told = {"nodes": found, "relations": []} if isinstance(found, list) else found

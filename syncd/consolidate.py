@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from index.gaps import Gap, find
+from index.graph.unlinked_names import Gap, find
+from index.graph.vertex import Edge, Vertex, file_key, name_key
 from index.text.key_terms import Reader, label
 from index.text.summary_draft import draft
-from index.vertex import Edge, Vertex, file_key, name_key
 from syncd import alike
 from syncd.alike import Aggregates, Cosine, Part
 from syncd.candidates import Candidate, Evidence, Likeness, candidate, mentions, pairs

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
-from index.vertex import Vertex
+from index.graph.vertex import Vertex
 from syncd.audit import Author, authored
 from syncd.carrying import KINDS
 from syncd.findings import Findings

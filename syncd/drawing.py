@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from index.graph.vertex import Edge
 from index.names import fold
-from index.vertex import Edge
 
 # Above these Mermaid refuses a drawing instead of making it (`maxEdges`, `maxTextSize`).
 MERMAID_EDGES: Final = 500

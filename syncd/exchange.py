@@ -17,8 +17,8 @@ from typing import Any, Final, TypeAlias
 
 from index.document_ids import ID
 from index.errors import MemexError
+from index.graph.vertex import Edge
 from index.names import fold
-from index.vertex import Edge
 from syncd.capture import MAX_CONTENT, composed, metadata_of
 from syncd.entity import checked_content, checked_kind, checked_name, checked_type
 from syncd.entity_node import OWN

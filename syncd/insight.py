@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from index import similar
 from index.encoders.word_frequency import places
-from index.gaps import Gap
-from index.vertex import Vertex
+from index.graph.unlinked_names import Gap
+from index.graph.vertex import Vertex
 from syncd import consolidate
 from syncd.audit import Events
 from syncd.summaries import Asking

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument
-from index.vertex import Edge, name_key
+from index.graph.vertex import Edge, name_key
 from syncd.exchange import MAX_LINE, Entity, Mistake, Record, records, records_of, whole
 
 PART: Final = 4 * 1024 * 1024  # bytes that are sent at once

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from index.errors import InvalidArgument
-from index.vertex import Vertex, name_key
+from index.graph.vertex import Vertex, name_key
 from syncd.entity import checked_content, checked_kind, checked_name, link
 from syncd.note import PropertyValue
 from syncd.tag_names import checked_tags

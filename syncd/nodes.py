@@ -12,13 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from index.errors import Conflict, NotFound
-from index.gaps import Gap
-from index.graph import Graph
+from index.graph.graph import Graph
+from index.graph.unlinked_names import Gap
+from index.graph.vertex import Edge, Neighbourhood, Vertex, name_key
 from index.index import Index
 from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
 from index.query import collection_of
-from index.vertex import Edge, Neighbourhood, Vertex, name_key
 from syncd import consolidate, entity, insight, redraft
 from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from index.graph import Graph
+from index.graph.graph import Graph
 from index.index import Index
 from syncd.listing import AWAY
 from syncd.names import twins

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from index.vertex import Vertex
+from index.graph.vertex import Vertex
 from syncd.findings import Finding, Findings
 from syncd.proposals import Proposal
 from syncd.report import Entry, Sheet

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict
+from index.graph.vertex import Edge, Vertex, name_key
 from index.index import Index
 from index.model import COLLECTIONS, Observation, Record
-from index.vertex import Edge, Vertex, name_key
 from syncd.exchange import Entity, written
 from syncd.newnode import NewNode
 from syncd.tag_names import tag_of

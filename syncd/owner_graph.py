@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
+from index.graph.vertex import Edge, Vertex, name_key, order
 from index.model import Observation, ObservationMode
-from index.vertex import Edge, Vertex, name_key, order
 from syncd.newnode import NewNode
 from syncd.timestamps import iso
 

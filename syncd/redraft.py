@@ -14,9 +14,9 @@ from itertools import islice
 from typing import TypeVar
 
 from index.errors import Conflict, NotFound, ResourceExhausted
-from index.graph import Graph
+from index.graph.graph import Graph
+from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, Statement
-from index.vertex import Edge, Vertex, name_key
 from syncd import entity
 from syncd.batch import Drafts
 from syncd.capture import MAX_CONTENT

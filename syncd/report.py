@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from index.vertex import Edge
+from index.graph.vertex import Edge
 from syncd.drawing import Board, Card, Picture, boards, mermaid
 from syncd.quoting import fenced, link, shown
 from syncd.ticks import item

@@ -16,7 +16,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from index.gaps import Names
+from index.graph.unlinked_names import Names
 from index.model import Kin
 from index.names import fold
 from index.text import stopwords

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from index.errors import Unavailable
-from index.vertex import Vertex
+from index.graph.vertex import Vertex
 from syncd.enrich import Enricher
 from syncd.parse import parse
 

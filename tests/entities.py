@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from index.graph.vertex import Edge, Vertex
 from index.model import Statement
-from index.vertex import Edge, Vertex
 
 TEXT = """
 Heron | product | heron, hardware

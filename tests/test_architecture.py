@@ -25,9 +25,9 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
-    "index/text/chunking.py", "index/text/summary_draft.py", "index/text/summary_and_tags.py", "index/errors.py", "index/facets.py", "index/gaps.py", "index/document_ids.py",
+    "index/text/chunking.py", "index/text/summary_draft.py", "index/text/summary_and_tags.py", "index/errors.py", "index/facets.py", "index/graph/unlinked_names.py", "index/document_ids.py",
     "index/metadata.py", "index/model.py", "index/names.py", "index/perspectives.py", "index/text/sentences.py", "index/query.py", "index/rank.py", "index/resident.py",
-    "index/rows.py", "index/similar.py", "index/text/text_sketch.py", "index/text/stopwords.py", "index/text/tags.py", "index/text/key_terms.py", "index/text/words.py", "index/vertex.py",
+    "index/rows.py", "index/similar.py", "index/text/text_sketch.py", "index/text/stopwords.py", "index/text/tags.py", "index/text/key_terms.py", "index/text/words.py", "index/graph/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
     "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
     "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/claims.py", "syncd/collections.py", "syncd/consolidate.py", "syncd/contrary.py",

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from index.catalog import Catalog
 from index.document_ids import owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
+from index.graph.vertex import vertex
 from index.model import Defect, Document, Entry, Link, Node, Observation, Record, Stat, Statement
-from index.vertex import vertex
 
 STAT = Stat(size=10, mtime_ns=20, ino=30)
 

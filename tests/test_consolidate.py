@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
+from index.graph.vertex import Edge
 from index.similar import Matrix
 from index.text.key_terms import Reader
 from index.text.summary_draft import LONGEST, draft
-from index.vertex import Edge
 from syncd import consolidate
 from syncd.candidates import quoted
 from syncd.consolidate import Pending, pending

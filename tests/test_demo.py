@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 import vault_fixtures
-from index.graph import Graph
-from index.vertex import vertex
+from index.graph.graph import Graph
+from index.graph.vertex import vertex
 from syncd.parse import parse
 
 DEMO = Path(vault_fixtures.__file__).parent / "demo"

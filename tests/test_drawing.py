@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.vertex import Edge
+from index.graph.vertex import Edge
 from syncd.drawing import HEIGHT, MERMAID_EDGES, MERMAID_TEXT, WIDTH, Card, Picture, canvas, graphml, layout, mermaid
 
 CLIENTS = Path(__file__).parent / "clients"

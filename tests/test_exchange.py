@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.vertex import Edge, name_key
+from index.graph.vertex import Edge, name_key
 from syncd import intake
 from syncd.cli import code
 from syncd.exchange import MAX_LINE, Entity, records, records_of, whole, written

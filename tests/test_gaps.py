@@ -1,4 +1,4 @@
-"""index/gaps.py: names of nodes in the observations of others."""
+"""index/graph/unlinked_names.py: names of nodes in the observations of others."""
 
 import time
 import unicodedata
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
-from index.gaps import Gap, find
+from index.graph.unlinked_names import Gap, find
 
 
 def unrelated(_node, _other):

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.document_ids import owner
-from index.graph import Graph, Graphs
+from index.graph.graph import Graph, Graphs
+from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Statement
-from index.vertex import Edge, Vertex, name_key
 
 
 def node(name, *relations, path=None, aliases=(), folder="Captures/w/Entities"):

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from index.graph.vertex import Edge
 from index.model import Observation
 from index.text.summary_and_tags import Enrichment
-from index.vertex import Edge
 from syncd.newnode import NewNode
 from tests.world import World
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from index.vertex import Edge
+from index.graph.vertex import Edge
 from syncd.config import EnrichSettings
 from syncd.newnode import NewNode
 from syncd.summaries import ASKED, ENOUGH_S, Asking

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from index.errors import MemexError
-from index.vertex import Edge
+from index.graph.vertex import Edge
 from syncd.audit import Author, authored
 from syncd.newnode import NewNode
 from tests.test_undo import by, inbox, undo

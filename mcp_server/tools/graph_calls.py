@@ -8,8 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from index.graph.vertex import Edge, Vertex
 from index.model import Observation, ObservationHit
-from index.vertex import Edge, Vertex
 from mcp_server.excerpt import shares
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape

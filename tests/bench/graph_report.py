@@ -17,9 +17,9 @@ import numpy as np
 
 from index import similar
 from index.encoders.word_frequency import places
-from index.gaps import find
+from index.graph.unlinked_names import find
+from index.graph.vertex import Edge
 from index.similar import Matrix
-from index.vertex import Edge
 from syncd import consolidate
 from tests import entities
 

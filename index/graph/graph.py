@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Final
 
 from index.document_ids import owner
+from index.graph.vertex import Edge, Neighbourhood, Vertex, file_key, keys, lies, name_key, order, target_key
 from index.model import Statement
-from index.vertex import Edge, Neighbourhood, Vertex, file_key, keys, lies, name_key, order, target_key
 
 MOST: Final = 1_000  # nodes of one neighbourhood
 
