@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from index import catalog, heal, table
+from index import catalog
 from index.errors import MemexError
+from index.storage import crash_repair, lancedb_table
 
 
 def examined(folder: Path, scope: str, *, uri: str, options: Mapping[str, str] | None = None) -> str:
@@ -29,10 +30,10 @@ def stored(uri: str, scope: str) -> tuple[str, str]:
 
 
 def _told(uri: str, known: Mapping[str, int], what: str, options: Mapping[str, str]) -> list[str]:
-    where = heal.folder(uri)
-    if where and heal.torn(where / f"{table.NAME}.lance"):
+    where = crash_repair.folder(uri)
+    if where and crash_repair.torn(where / f"{lancedb_table.NAME}.lance"):
         return [f"the newest manifest of the {what} is cut short"]
-    wrong = differing(known, table.tallied(uri, options), what)
+    wrong = differing(known, lancedb_table.tallied(uri, options), what)
     return [wrong] if wrong else []
 
 

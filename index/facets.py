@@ -21,7 +21,7 @@ import numpy as np
 from index.document_ids import path_id
 from index.model import Document
 from index.perspectives import MOST, Perspective, stated
-from index.rows import Match, Row
+from index.storage.chunk_rows import Match, Row
 
 PLACES: Final = MOST
 

@@ -28,7 +28,7 @@ from index.perspectives import DEFAULTS, mark
 from index.prepared import Prepared, prepared, rows_of
 from index.process_memory import give_back
 from index.reader import Looks, Reader
-from index.store import Store
+from index.storage.chunk_store import Store
 from index.text.chunking import Sizes
 from index.tracing import span
 from index.vectors import Vectors

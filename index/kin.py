@@ -15,7 +15,7 @@ from index.rank import HALF
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog import Catalog
-    from index.store import Store
+    from index.storage.chunk_store import Store
 
 POINTS: Final = 6  # vectors of a document that are compared: of a longer one, passages from all of it
 POOL: Final = 60  # passages that each of them and the words find

@@ -20,7 +20,7 @@ from index.ties import Ties
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog import Catalog
     from index.encoders.embedder import Embedder
-    from index.store import Store
+    from index.storage.chunk_store import Store
 
 EXACT: Final = 5_000  # memos that are all compared; of more, those that the vector index finds
 POOL: Final = 1_000  # passages that it is asked for at most

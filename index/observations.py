@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from index.facets import Seen, seen
 from index.model import Filter
-from index.rows import Match, Row
 from index.scale import Point
-from index.store import Store, StoreDamaged, discard
+from index.storage.chunk_rows import Match, Row
+from index.storage.chunk_store import Store, StoreDamaged, discard
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from index.facets import Facet, facets
 from index.model import Chunk, Document, Stat
 from index.perspectives import Perspective, mark
 from index.query import tag_keys
-from index.rows import Row
+from index.storage.chunk_rows import Row
 from index.text.chunking import CHUNKING, Sizes, chunks
 from index.vectors import Vectors
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from index.model import Hit
-from index.rows import Match
+from index.storage.chunk_rows import Match
 from index.text.chunking import ALIAS, SEPARATOR
 
 HALF = 10.0  # the BM25 score that counts half

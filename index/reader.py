@@ -34,10 +34,10 @@ from index.noted import links, noted
 from index.observations import Observations
 from index.perspectives import Perspective, mark
 from index.prepared import fingerprint
-from index.resident import units_of
 from index.scale import Scale
 from index.search import search
-from index.store import Store
+from index.storage.chunk_store import Store
+from index.storage.resident_rows import units_of
 from index.text.chunking import Sizes
 from index.tracing import span
 

@@ -16,7 +16,7 @@ from index.tracing import span
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog import Catalog
     from index.encoders.embedder import Embedder
-    from index.store import Store
+    from index.storage.chunk_store import Store
 
 POOL: Final = 30  # passages that each leg gives at least; from 30 to 100 no measured ranking changes
 WIDEST: Final = 800  # passages that each leg gives at most

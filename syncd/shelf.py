@@ -23,7 +23,7 @@ from index.model import Scope
 from index.perspectives import DEFAULTS
 from index.prepared import fingerprint
 from index.reader import Looks
-from index.store import StoreDamaged, discard
+from index.storage.chunk_store import StoreDamaged, discard
 from index.text.chunking import Sizes, sizes
 from syncd.former import missed, settings_of, table
 from syncd.state import private

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from index.query import tag_keys
-from index.store import Row
+from index.storage.chunk_store import Row
 
 DIMENSIONS = 16
 

@@ -12,7 +12,7 @@ import pytest
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument
-from index.rows import Row
+from index.storage.chunk_rows import Row
 from syncd import check
 from syncd.check import DAY_S, FIRST_S, Checked, DeepCheck
 from syncd.shelf import Shelf

@@ -1,4 +1,4 @@
-"""index/gate.py: readers side by side, and nobody while it is drained."""
+"""index/storage/reader_gate.py: readers side by side, and nobody while it is drained."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from index.gate import Gate
+from index.storage.reader_gate import Gate
 
 
 def test_readers_are_inside_together():

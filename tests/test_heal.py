@@ -1,4 +1,4 @@
-"""index/heal.py, and what the store does about files that a power cut tore."""
+"""index/storage/crash_repair.py, and what the store does about files that a power cut tore."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from index import heal
 from index.model import Filter
-from index.store import Store, StoreDamaged, discard
+from index.storage import crash_repair
+from index.storage.chunk_store import Store, StoreDamaged, discard
 from tests.chunked import DIMENSIONS, row, unit
 
 
@@ -147,7 +147,7 @@ def test_a_table_that_is_gone_is_made_anew_and_says_so(damaged):
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "gone"])
 def test_torn_indices_are_made_again_without_losing_a_row(damaged, damage, monkeypatch):
-    monkeypatch.setattr("index.upkeep.SCAN", 1)
+    monkeypatch.setattr("index.storage.maintenance_policy.SCAN", 1)
     store = reopened(damaged)
     store.maintain()
     assert store._table.kind == "sq"
@@ -191,7 +191,7 @@ def synced(monkeypatch):
         paths.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
         real(fd)
 
-    monkeypatch.setattr("index.heal.os.fsync", fsync)
+    monkeypatch.setattr("index.storage.crash_repair.os.fsync", fsync)
     return paths
 
 
@@ -200,7 +200,9 @@ def test_a_commit_syncs_all_that_it_wrote_and_nothing_twice(tmp_path, synced):
     table = tmp_path / "s" / "chunks.lance"
 
     def written() -> set[str]:
-        return {str(path) for top in heal.ROWS for path in [table / top, *(table / top).rglob("*")] if path.exists()}
+        return {
+            str(path) for top in crash_repair.ROWS for path in [table / top, *(table / top).rglob("*")] if path.exists()
+        }
 
     store.replace({"a": [row()], "stays": [row("stays")]})
     assert written() | {str(table), str(table.parent), str(table.parent.parent)} <= set(synced)
@@ -209,10 +211,12 @@ def test_a_commit_syncs_all_that_it_wrote_and_nothing_twice(tmp_path, synced):
     store.replace({"a": [row("a", 0, "changed")]})
     fresh = written() - before
     assert len(fresh) >= 5 and fresh <= set(synced)
-    assert {str(table / top) for top in heal.ROWS} | {str(table)} <= set(synced), (
+    assert {str(table / top) for top in crash_repair.ROWS} | {str(table)} <= set(synced), (
         "names are durable too, a new folder's as well"
     )
-    assert not (before - {str(table / top) for top in heal.ROWS}) & set(synced), "what is durable is not synced again"
+    assert not (before - {str(table / top) for top in crash_repair.ROWS}) & set(synced), (
+        "what is durable is not synced again"
+    )
     synced.clear()
     store.maintain()
     assert {str(path) for path in (table / "_indices").rglob("*") if path.is_file()} <= set(synced)
@@ -229,10 +233,10 @@ def test_what_vanishes_or_is_half_written_does_not_stop_it(tmp_path):
     (table / "data" / ".tmpXYZ").write_bytes(b"x")
     (table / "_versions").mkdir()
     (table / "_versions" / "1.manifest#1").write_bytes(b"x")
-    known = heal.settle(table, ())
+    known = crash_repair.settle(table, ())
     assert known == {str(table / "data"), str(table / "data" / "x.lance"), str(table / "_versions")}
     shutil.rmtree(table / "data")
-    assert heal.settle(table, known) == {str(table / "_versions")}
+    assert crash_repair.settle(table, known) == {str(table / "_versions")}
 
 
 @pytest.mark.parametrize(
@@ -246,4 +250,4 @@ def test_what_vanishes_or_is_half_written_does_not_stop_it(tmp_path):
     ],
 )
 def test_only_a_local_uri_names_a_folder(uri, folder):
-    assert heal.folder(uri) == folder
+    assert crash_repair.folder(uri) == folder

@@ -458,10 +458,11 @@ def test_a_filter_is_a_part_of_the_metadata(space, wanted, names):
 
 @pytest.mark.parametrize("held", [True, False], ids=["rows at hand", "rows on disk"])
 def test_a_filter_comes_before_the_nearest_are_taken(space, monkeypatch, held):
-    from index import memos, upkeep
+    from index import memos
+    from index.storage import maintenance_policy
 
     if not held:
-        monkeypatch.setattr(upkeep, "HELD", 0)
+        monkeypatch.setattr(maintenance_policy, "HELD", 0)
     save(space, "zeta", title="rare", metadata={"rare": True})
     for n in range(40):
         save(space, f"alpha {n}")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.rank import cue, fused, keywords, nearest, trust
-from index.rows import Match
+from index.storage.chunk_rows import Match
 
 
 def match(doc_id: str, value: float, passage: str = "some words", *, context: str = "Title", ord: int = 0) -> Match:

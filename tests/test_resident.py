@@ -1,4 +1,4 @@
-"""index/resident.py, and the store that answers from it, against LanceDB itself."""
+"""index/storage/resident_rows.py, and the store that answers from it, against LanceDB itself."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index import arrow, upkeep
 from index.errors import Unavailable
 from index.model import Filter
-from index.resident import Rows
-from index.rows import Row, where
-from index.store import Store
-from index.table import value_to_sql
+from index.storage import arrow_rows, maintenance_policy
+from index.storage.chunk_rows import Row, where
+from index.storage.chunk_store import Store
+from index.storage.lancedb_table import value_to_sql
+from index.storage.resident_rows import Rows
 from tests.chunked import DIMENSIONS, row, unit
 
 ALL = Filter()
@@ -82,7 +82,7 @@ def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
     store.replace({doc_id: [] for doc_id in store.documents()})
     store.replace({f"d{n}": [replace(one, doc_id=f"d{n}", chunk_id=f"d{n}-0")] for n, one in enumerate(rows)})
     answer = store._read(store._table.whole())
-    mine = Rows.of(arrow.whole(answer), len(answer), DIMENSIONS)
+    mine = Rows.of(arrow_rows.whole(answer), len(answer), DIMENSIONS)
     for one in (*filters, *(Filter(workspace=each.workspace, tags=each.tags[:1], any_tags=each.tags) for each in rows)):
         found = store._read(store._table.select(("doc_id", "ord"), where(one, value_to_sql)))
         assert passages(mine, one) == sorted((each["doc_id"], each["ord"]) for each in found.to_pylist()), one
@@ -114,7 +114,7 @@ def test_it_finds_what_a_scan_of_the_table_finds(store):
             store._table.legs(replace(shown, rows=None), asked["vector"], asked["words"], restriction, 25)
         )
         for one, answer in zip(mine, scanned, strict=True):
-            other = arrow.matches(answer, restriction)
+            other = arrow_rows.matches(answer, restriction)
             assert [match.value for match in one] == pytest.approx([match.value for match in other], abs=2e-3)
             shared = {(match.doc_id, match.ord): match for match in other}
             assert len(one) == 25 and sum((match.doc_id, match.ord) in shared for match in one) >= 24  # ties, rounding
@@ -144,7 +144,7 @@ CHANGES = st.lists(
 @given(CHANGES)
 def test_each_state_stays_as_it_was(changes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("index.resident.SPARE", 2)  # packed often
+        patch.setattr("index.storage.resident_rows.SPARE", 2)  # packed often
         state, model, seen = Rows.of([], 0, DIMENSIONS), {}, []
         for turn, change in enumerate(changes):
             given = {name: [row(name, k, f"{name} {k} {turn}") for k in range(count)] for name, count in change.items()}
@@ -236,8 +236,8 @@ def test_after_a_write_that_failed_both_legs_still_agree(store, monkeypatch, lat
 
 
 def test_a_store_that_grows_lets_go_of_its_rows(store, monkeypatch):
-    monkeypatch.setattr(upkeep, "HELD", 20)
-    monkeypatch.setattr(upkeep, "OUTGROWN", 30)
+    monkeypatch.setattr(maintenance_policy, "HELD", 20)
+    monkeypatch.setattr(maintenance_policy, "OUTGROWN", 30)
     store.replace({f"d{n}": [row(f"d{n}", 0, f"text {n}")] for n in range(20)})
     held(store)
     store.replace({f"d{n}": [row(f"d{n}", 0, f"text {n}")] for n in range(20, 30)})

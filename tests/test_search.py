@@ -14,7 +14,7 @@ from index.errors import Unavailable
 from index.model import Document, Filter, Query, Stat
 from index.query import request, tag_keys
 from index.search import POOL, search
-from index.store import Row, Store
+from index.storage.chunk_store import Row, Store
 from index.text.chunking import chunks, sizes
 from tests.documents import document, note
 from tests.fakes import FakeEncoder, fake_embedder

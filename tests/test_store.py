@@ -1,4 +1,4 @@
-"""index/store.py, on real LanceDB databases."""
+"""index/storage/chunk_store.py, on real LanceDB databases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.model import Filter
-from index.store import Store, StoreDamaged
+from index.storage.chunk_store import Store, StoreDamaged
 from tests.chunked import DIMENSIONS, row, unit
 from tests.clock import Clock
 
@@ -351,7 +351,7 @@ def test_maintenance_changes_no_answer_and_removes_what_is_old(store):
 
 
 def test_a_large_store_gets_a_vector_index_that_finds_what_a_scan_finds(store, monkeypatch):
-    monkeypatch.setattr("index.upkeep.SCAN", 500)
+    monkeypatch.setattr("index.storage.maintenance_policy.SCAN", 500)
     store.replace(
         {f"d{n}": [row(f"d{n}", k, f"text {n} {k}", workspace=f"w{n % 4}") for k in range(4)] for n in range(250)}
     )

@@ -1,4 +1,4 @@
-"""index/store.py on an object store: the same code on an S3 server of this machine."""
+"""index/storage/chunk_store.py on an object store: the same code on an S3 server of this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from index.model import Filter
-from index.store import Store, StoreDamaged, discard
+from index.storage.chunk_store import Store, StoreDamaged, discard
 from syncd.config import IndexSettings
 from tests.chunked import DIMENSIONS, row, unit
 from tests.world import World

@@ -1,10 +1,10 @@
-"""index/upkeep.py: when maintenance pays, and which vector index."""
+"""index/storage/maintenance_policy.py: when maintenance pays, and which vector index."""
 
 from __future__ import annotations
 
 import pytest
 
-from index.upkeep import Work, due, refine, vector_index
+from index.storage.maintenance_policy import Work, due, refine, vector_index
 
 FRESH = Work(rows=10_000, commits=0, dirty=0, written=0.0, kept=0.0)
 

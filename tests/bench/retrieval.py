@@ -26,7 +26,7 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from index.index import Index
 from index.model import Filter, Query, Stat
 from index.prepared import fingerprint
-from index.rows import Match
+from index.storage.chunk_rows import Match
 from index.text.chunking import sizes
 from syncd.parse import parse
 from tests.bench.measure import ROOT, Row, p50, p95

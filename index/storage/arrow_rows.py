@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from index.errors import InvalidArgument
 from index.model import Filter
-from index.resident import Rows, units_of
-from index.rows import Match, Row
+from index.storage.chunk_rows import Match, Row
+from index.storage.resident_rows import Rows, units_of
 
 COLUMNS: Final = tuple(Row.__dataclass_fields__)
 PLAIN: Final = COLUMNS[:-1]  # all but the vector

@@ -1,7 +1,7 @@
 """Speak to LanceDB: one table of chunks, its schema and indices, and every query that is asked of it.
 
-The only file that knows LanceDB. All of it is asynchronous and meant for one event loop; `index/store.py` adds the locks,
-`index/arrow.py` turns rows into what is passed here, and back."""
+The only file that knows LanceDB. All of it is asynchronous and meant for one event loop; `index/storage/chunk_store.py` adds the locks,
+`index/storage/arrow_rows.py` turns rows into what is passed here, and back."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from lancedb.index import FTS, Bitmap, BTree, IvfRq, IvfSq, LabelList
 from lancedb.table import AsyncTable
 from lancedb.util import value_to_sql
 
-from index import heal, upkeep
-from index.arrow import COLUMNS, KEY, PLACED, PLAIN, SHOWN, TOLD, add_up, schema, tally
-from index.heal import StoreDamaged
 from index.model import Filter
-from index.resident import Rows
-from index.rows import where
+from index.storage import crash_repair, maintenance_policy
+from index.storage.arrow_rows import COLUMNS, KEY, PLACED, PLAIN, SHOWN, TOLD, add_up, schema, tally
+from index.storage.chunk_rows import where
+from index.storage.crash_repair import StoreDamaged
+from index.storage.resident_rows import Rows
 
 NAME: Final = "chunks"
 VECTOR_INDEX: Final = "vector_idx"
@@ -50,7 +50,7 @@ VECTORS: Final[
     "sq": IvfSq(distance_type="cosine", sample_rate=32),
     "rq": IvfRq(distance_type="cosine", num_bits=4, sample_rate=64),
 }
-KINDS: Final[dict[str, upkeep.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
+KINDS: Final[dict[str, maintenance_policy.VectorIndex]] = {"IVF_SQ": "sq", "IVF_RQ": "rq"}
 NPROBES: Final = 20
 FEWER: Final = 6  # where several points are asked that are near to the same rows: what one misses another finds
 
@@ -74,13 +74,13 @@ class Table:
 
     fresh: bool  # made just now
     healed: bool  # gone back to an older version: rows may be missing
-    kind: upkeep.VectorIndex  # of the vector index that readers use
+    kind: maintenance_policy.VectorIndex  # of the vector index that readers use
     seen: Seen  # a search takes it once
 
     def __init__(self, uri: str, *, dimensions: int) -> None:
         self.dimensions = dimensions
         self.uri = uri
-        folder = heal.folder(uri)
+        folder = crash_repair.folder(uri)
         self.folder = folder / f"{NAME}.lance" if folder else None
         self._counts: dict[str, int] = {}  # rows of each document, as the only writer knows them
         self._digests: set[int] = set()  # hashes of all digests there are, and of some that were
@@ -192,7 +192,7 @@ class Table:
 
     def _nearest(self, reader: AsyncTable, point: np.ndarray, pool: int, nprobes: int) -> Any:
         near = reader.query().nearest_to(point).column("vector").distance_type("cosine")
-        return near.nprobes(nprobes).refine_factor(upkeep.refine(self.kind, pool))
+        return near.nprobes(nprobes).refine_factor(maintenance_policy.refine(self.kind, pool))
 
     async def select(self, columns: Sequence[str], condition: str | None = None) -> Any:
         """These columns of the rows for which `condition` holds."""
@@ -269,7 +269,7 @@ class Table:
     async def index_vectors(self) -> None:
         """Make the vector index, if there are enough vectors and it is not there, of the wrong kind or in pieces."""
         table = await self._db.open_table(NAME)
-        wanted = upkeep.vector_index(await table.count_rows("vector IS NOT NULL"))
+        wanted = maintenance_policy.vector_index(await table.count_rows("vector IS NOT NULL"))
         found = await table.index_stats(VECTOR_INDEX)
         if wanted != "none" and (
             found is None or KINDS[found.index_type] != wanted or (found.num_indices or 0) > SEGMENTS
@@ -288,7 +288,7 @@ class Table:
 
     async def _mended(self) -> bool:
         """Put right what can be; True when rows may have been lost by it."""
-        torn = self.folder is not None and heal.drop_torn(self.folder)
+        torn = self.folder is not None and crash_repair.drop_torn(self.folder)
         try:
             table = await self._db.open_table(NAME)
             found = await table.schema()
@@ -329,9 +329,9 @@ def discard(uri: str, options: Mapping[str, str] | None = None) -> None:
         if NAME in (await db.list_tables()).tables:
             await db.drop_table(NAME)
 
-    folder = heal.folder(uri)
+    folder = crash_repair.folder(uri)
     if folder:
-        heal.remove(folder / f"{NAME}.lance")
+        crash_repair.remove(folder / f"{NAME}.lance")
     else:
         asyncio.run(drop())
 

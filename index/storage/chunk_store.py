@@ -15,14 +15,14 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from index import arrow, heal, table, upkeep
 from index.errors import InvalidArgument, Unavailable
-from index.gate import Gate
-from index.heal import StoreDamaged
 from index.model import Filter
-from index.resident import Rows, nearness, units_of
-from index.rows import Match, Row, checked, encodable
-from index.table import discard
+from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
+from index.storage.chunk_rows import Match, Row, checked, encodable
+from index.storage.crash_repair import StoreDamaged
+from index.storage.lancedb_table import discard
+from index.storage.reader_gate import Gate
+from index.storage.resident_rows import Rows, nearness, units_of
 from index.tracing import span
 
 __all__ = ["Match", "Row", "Store", "StoreDamaged", "discard"]
@@ -39,7 +39,7 @@ class Store:
     """The chunks of one scope."""
 
     def __init__(self, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> None:
-        self._table = table.Table(uri, dimensions=dimensions)
+        self._table = lancedb_table.Table(uri, dimensions=dimensions)
         self._gate = Gate()
         self._writing, self._keeping = threading.Lock(), threading.Lock()
         self._recalling = threading.Lock()
@@ -56,7 +56,7 @@ class Store:
             self._loop.close()
             raise
         now = time.monotonic()
-        self._work = upkeep.Work(rows=rows, commits=commits, dirty=dirty, written=now, kept=now)
+        self._work = maintenance_policy.Work(rows=rows, commits=commits, dirty=dirty, written=now, kept=now)
 
     @classmethod
     def open(cls, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None) -> Store:
@@ -82,7 +82,7 @@ class Store:
 
     def replace(self, documents: Mapping[str, Sequence[Row]]) -> None:
         """Make these the rows of these documents (none: the document leaves), durably and as one step for readers."""
-        batch = arrow.batch(checked(documents), self._table.dimensions)
+        batch = arrow_rows.batch(checked(documents), self._table.dimensions)
         if not documents:
             return
         with self._writing:
@@ -95,7 +95,7 @@ class Store:
                 return
             reader, removed = written
             self._settle()
-            self._table.show(reader, rows if rows is None or len(rows) <= upkeep.OUTGROWN else None)
+            self._table.show(reader, rows if rows is None or len(rows) <= maintenance_policy.OUTGROWN else None)
             self._unsure = False
             if self._missed is not None:
                 self._missed.append(dict(documents))
@@ -116,32 +116,32 @@ class Store:
         assert vector is None or within is None, "nearest in one document: compare `whole` of it"
         _bounded(pool)
         encodable("the query", words or "")
-        point = None if vector is None else arrow.point(vector, self._table.dimensions)
+        point = None if vector is None else arrow_rows.point(vector, self._table.dimensions)
         with self._gate.entered():
             seen = self._table.seen
             if seen.rows is None:
                 self._recall()
                 with span("vector+words", pool=pool):
                     answers = self._searched(self._table.legs(seen, point, words, filter, pool, within=within))
-                return arrow.matches(answers[0], filter), arrow.matches(answers[1], filter)
+                return arrow_rows.matches(answers[0], filter), arrow_rows.matches(answers[1], filter)
             # One after the other: side by side they would keep each other waiting for longer than they take.
             with span("vector", pool=pool):
                 nearest = [] if point is None else seen.rows.nearest(point, filter, pool)
             with span("words", pool=pool):
                 found = self._searched(self._table.legs(seen, None, words, filter, pool, within=within))[1]
-        return nearest, arrow.matches(found, filter, seen.rows)
+        return nearest, arrow_rows.matches(found, filter, seen.rows)
 
     def near(self, asked: Sequence[tuple[np.ndarray, Filter]], pool: int) -> list[list[Match]]:
         """For each point the `pool` chunks nearest to it that its filter lets pass, best first, of one state of the store."""
         _bounded(pool)
-        points = [(arrow.point(vector, self._table.dimensions), filter) for vector, filter in asked]
+        points = [(arrow_rows.point(vector, self._table.dimensions), filter) for vector, filter in asked]
         with self._gate.entered(), span("near", points=len(points), pool=pool):
             seen = self._table.seen
             if seen.rows is not None:
                 return [seen.rows.nearest(point, filter, pool) for point, filter in points]
             self._recall()
             answers = self._searched(self._table.near(seen, points, pool))
-        return [arrow.matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
+        return [arrow_rows.matches(answer, filter) for answer, (_, filter) in zip(answers, points, strict=True)]
 
     @property
     def damaged(self) -> bool:
@@ -160,7 +160,7 @@ class Store:
     def vectors(self, digests: Collection[str]) -> dict[str, np.ndarray]:
         """The vectors of the texts with these digests, as far as they are stored."""
         answers = self._read(self._table.with_vectors(digests))
-        return {digest: vector for answer in answers for digest, vector in arrow.vectors(answer)}
+        return {digest: vector for answer in answers for digest, vector in arrow_rows.vectors(answer)}
 
     def vectors_of(self, doc_id: str) -> np.ndarray:
         """The vectors of a document's chunks, one a row, of unit length."""
@@ -168,40 +168,40 @@ class Store:
             rows = self._table.seen.rows
             if rows is not None:
                 return rows.vectors_of(doc_id)
-            found = [matrix for _, matrix in arrow.owned(self._ask(self._table.owned([doc_id])))]
+            found = [matrix for _, matrix in arrow_rows.owned(self._ask(self._table.owned([doc_id])))]
         return np.concatenate(found) if found else np.empty((0, self._table.dimensions), np.float32)
 
     def similar(self, points: np.ndarray, doc_ids: Collection[str]) -> dict[str, float]:
         """The cosine similarity of each of these documents to the nearest of `points`, by the nearest of its chunks.
 
         Exact, all of one state of the store; what has no vector is left out."""
-        units = units_of(np.stack([arrow.point(point, self._table.dimensions) for point in points]))
+        units = units_of(np.stack([arrow_rows.point(point, self._table.dimensions) for point in points]))
         with self._gate.entered():
             rows = self._table.seen.rows
             if rows is not None:
                 return rows.similar(units, doc_ids)
             self._recall()
             best: dict[str, float] = {}
-            for ids, matrix in arrow.owned(self._ask(self._table.owned(doc_ids))):
+            for ids, matrix in arrow_rows.owned(self._ask(self._table.owned(doc_ids))):
                 for doc_id, value in zip(ids, nearness(matrix, units).tolist(), strict=True):
                     best[doc_id] = max(value, best.get(doc_id, -1.0))
             return best
 
     def passages(self, doc_id: str) -> list[Row]:
         """The rows of one document in order, without their vectors."""
-        return arrow.rows(self._read(self._table.of(doc_id)))
+        return arrow_rows.rows(self._read(self._table.of(doc_id)))
 
     def whole(self, doc_id: str) -> list[Row]:
         """The rows of one document in order, with their vectors."""
-        return sorted(arrow.whole(self._read(self._table.all_of(doc_id))), key=lambda row: row.ord)
+        return sorted(arrow_rows.whole(self._read(self._table.all_of(doc_id))), key=lambda row: row.ord)
 
     def told(self, filter: Filter, part: str) -> dict[str, str]:
         """What the documents say that `filter` lets pass and whose ids begin with the hexadecimal digit `part`."""
-        return arrow.told([self._read(self._table.told(filter, part))])
+        return arrow_rows.told([self._read(self._table.told(filter, part))])
 
     def told_by(self, doc_ids: Collection[str]) -> dict[str, str]:
         """What these documents say."""
-        return arrow.told(self._read(self._table.told_by(doc_ids)))
+        return arrow_rows.told(self._read(self._table.told_by(doc_ids)))
 
     def pooled(self, filter: Filter) -> dict[str, np.ndarray]:
         """The sum of the vectors of each document's rows that `filter` lets pass; none for one without vectors."""
@@ -213,11 +213,11 @@ class Store:
 
     def documents(self) -> dict[str, int]:
         """How many chunks each document has."""
-        return arrow.tally(self._read(self._table.select(("doc_id",))))
+        return arrow_rows.tally(self._read(self._table.select(("doc_id",))))
 
     def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
         """All that is stored, in an order that does not tell how it was written. `vectors`: with them, as tuples."""
-        found = self._read(self._table.select(arrow.COLUMNS if vectors else arrow.PLAIN))
+        found = self._read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
         return sorted(
             tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
             for row in found.to_pylist()
@@ -225,7 +225,7 @@ class Store:
 
     def due(self, now: float | None = None) -> bool:
         """Whether `maintain` is worth it now (seconds of `time.monotonic`)."""
-        return upkeep.due(self._work, time.monotonic() if now is None else now)
+        return maintenance_policy.due(self._work, time.monotonic() if now is None else now)
 
     def maintain(self, *, prune: bool = True) -> None:
         """Merge what many commits left, bring the indices up to date and, with `prune`, remove old versions.
@@ -244,7 +244,9 @@ class Store:
                     self._ask(self._table.renew(warmed, self._held()))
             with self._writing:
                 rows, now = self._ask(self._table.count()), time.monotonic()
-                self._work = upkeep.Work(rows=rows, commits=0, dirty=0, written=now, kept=now, took=now - began)
+                self._work = maintenance_policy.Work(
+                    rows=rows, commits=0, dirty=0, written=now, kept=now, took=now - began
+                )
 
     def close(self) -> None:
         """Let what is under way finish, and let go of the store."""
@@ -256,7 +258,7 @@ class Store:
         for _ in range(3):
             try:
                 return self._loop.run(work())
-            except table.FAILURES as error:
+            except lancedb_table.FAILURES as error:
                 if "conflict" not in str(error).casefold():
                     raise unavailable(error) from error
         with self._writing:
@@ -283,9 +285,9 @@ class Store:
 
     def _settle(self, *, indices: bool = False, forget: bool = False) -> None:
         if self._table.folder:
-            tops = (*heal.ROWS, "_indices") if indices else heal.ROWS
+            tops = (*crash_repair.ROWS, "_indices") if indices else crash_repair.ROWS
             try:
-                known = heal.settle(self._table.folder, self._durable, tops=tops)
+                known = crash_repair.settle(self._table.folder, self._durable, tops=tops)
             except OSError as error:
                 raise unavailable(error) from error
             self._durable = known if forget else self._durable | known
@@ -299,7 +301,7 @@ class Store:
 
     def _recall(self) -> None:
         """Begin to take the rows into memory, if they are few enough; no search and no write waits for it."""
-        if self._work.rows <= upkeep.HELD and self._recalling.acquire(blocking=False):
+        if self._work.rows <= maintenance_policy.HELD and self._recalling.acquire(blocking=False):
             threading.Thread(target=self._recalled, name="recall", daemon=True).start()
 
     def _recalled(self) -> None:
@@ -307,13 +309,13 @@ class Store:
             with self._writing:
                 self._missed = []
             answer = self._read(self._table.whole())
-            rows = Rows.of(arrow.whole(answer), len(answer), self._table.dimensions)
+            rows = Rows.of(arrow_rows.whole(answer), len(answer), self._table.dimensions)
             del answer
             with self._writing:
                 missed, self._missed = self._missed, None
                 for documents in missed or ():
                     rows = rows.replaced(documents)
-                if missed is not None and len(rows) <= upkeep.OUTGROWN:
+                if missed is not None and len(rows) <= maintenance_policy.OUTGROWN:
                     self._table.show(self._table.seen.reader, rows)
         except Unavailable:  # the searches say so
             self._missed = None
@@ -327,7 +329,7 @@ class Store:
     def _ask(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return self._loop.run(work)
-        except table.FAILURES as error:
+        except lancedb_table.FAILURES as error:
             raise unavailable(error) from error
 
 

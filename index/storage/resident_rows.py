@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.model import Filter
-from index.rows import Match, Row, wanted
+from index.storage.chunk_rows import Match, Row, wanted
 
 EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 TAGS: Final = len(EQUAL)  # the row of `codes` that stands for a row's tags
