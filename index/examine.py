@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from index import catalog
+from index.catalog import catalog
 from index.errors import MemexError
 from index.storage import crash_repair, lancedb_table
 

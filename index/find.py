@@ -19,7 +19,7 @@ from index.scale import Point, Scale
 from index.tracing import span
 
 if TYPE_CHECKING:  # they load libraries that only their owners need
-    from index.catalog import Catalog
+    from index.catalog.catalog import Catalog
     from index.encoders.embedder import Embedder
     from index.observations import Observations
 

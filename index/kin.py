@@ -14,7 +14,7 @@ from index.model import Filter, Kin
 from index.rank import HALF
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
-    from index.catalog import Catalog
+    from index.catalog.catalog import Catalog
     from index.storage.chunk_store import Store
 
 POINTS: Final = 6  # vectors of a document that are compared: of a longer one, passages from all of it

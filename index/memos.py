@@ -18,7 +18,7 @@ from index.model import Filter, Record
 from index.ties import Ties
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
-    from index.catalog import Catalog
+    from index.catalog.catalog import Catalog
     from index.encoders.embedder import Embedder
     from index.storage.chunk_store import Store
 

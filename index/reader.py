@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from index.catalog import Catalog
+from index.catalog.catalog import Catalog
+from index.catalog.recent_documents import latest
+from index.catalog.workspace_overview import links, noted
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.encoders.settings import called
 from index.find import Place, find
 from index.kin import kin
-from index.latest import latest
 from index.model import (
     Answer,
     Filter,
@@ -30,7 +31,6 @@ from index.model import (
     Record,
     given_name,
 )
-from index.noted import links, noted
 from index.observations import Observations
 from index.perspectives import Perspective, mark
 from index.prepared import fingerprint

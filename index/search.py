@@ -14,7 +14,7 @@ from index.rank import Ranked, cue, fused, keywords, nearest, trust, yielding
 from index.tracing import span
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
-    from index.catalog import Catalog
+    from index.catalog.catalog import Catalog
     from index.encoders.embedder import Embedder
     from index.storage.chunk_store import Store
 

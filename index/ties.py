@@ -14,7 +14,7 @@ from index.model import MemoRelation, Record
 from index.names import stem
 
 if TYPE_CHECKING:
-    from index.catalog import Catalog
+    from index.catalog.catalog import Catalog
 
 ENDS: Final = "select id, path, workspace, namespace, type, created_at from records"
 STATED: Final = (

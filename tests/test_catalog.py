@@ -1,4 +1,4 @@
-"""index/catalog.py, on real SQLite files."""
+"""index/catalog/catalog.py, on real SQLite files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.catalog import Catalog
+from index.catalog.catalog import Catalog
 from index.document_ids import owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.graph.vertex import vertex

@@ -1,4 +1,4 @@
-"""index/latest.py: documents by their last change, page by page, on real SQLite files."""
+"""index/catalog/recent_documents.py: documents by their last change, page by page, on real SQLite files."""
 
 import tempfile
 from pathlib import Path
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.catalog import Catalog
+from index.catalog.catalog import Catalog
+from index.catalog.recent_documents import CHANGED, latest
 from index.errors import InvalidArgument
-from index.latest import CHANGED, latest
 from index.model import Filter
 from tests.test_catalog import document, write
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from index.catalog import Catalog
+from index.catalog.catalog import Catalog
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.catalog import Catalog
+from index.catalog.catalog import Catalog
 from index.document_ids import owner, path_id
 from index.model import Stat
 from index.ties import Ties, end

@@ -10,12 +10,12 @@ import binascii
 import re
 from typing import Any, Final
 
-from index.catalog import RECORDS, Catalog
+from index.catalog.catalog import RECORDS, Catalog
+from index.catalog.schema import record
 from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Filter, Record
 from index.query import tag_key
-from index.schema import record
 
 CHANGED: Final = "coalesce(updated_at, created_at)"  # as the catalog's index has it
 _TAGGED: Final = (

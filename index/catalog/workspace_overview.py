@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from index.catalog import Catalog
+from index.catalog.catalog import Catalog
 from index.model import Noted
 from index.names import stem
 

@@ -14,8 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from index.catalog.schema import SCHEMA, VERSION
 from index.errors import Unavailable
-from index.schema import SCHEMA, VERSION
 
 TERMS: Final = 500  # values in one IN list
 IDLE: Final = 4  # connections that are kept for the next reader
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Database:
-    """The tables of `index/schema.py` in one file; safe to use from any thread. A read never waits for a write."""
+    """The tables of `index/catalog/schema.py` in one file; safe to use from any thread. A read never waits for a write."""
 
     fresh: bool  # made just now: empty
 

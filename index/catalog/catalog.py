@@ -12,13 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from index import database
-from index.database import Database
+from index.catalog import sqlite_file
+from index.catalog.schema import CONTESTED, FILED, RECORD, inserts, record, signed, unsigned
+from index.catalog.sqlite_file import Database
 from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.graph.vertex import Vertex
 from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
-from index.schema import CONTESTED, FILED, RECORD, inserts, record, signed, unsigned
 
 RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
 
@@ -387,7 +387,7 @@ def examined(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     """How many chunks, and how many facets, each document of the catalog at `path` has, read without changing it.
 
     Unavailable says what is wrong with it."""
-    chunks, facets = database.examined(
+    chunks, facets = sqlite_file.examined(
         path, "select key, chunks from documents", "select key, rows from facets join documents using (path)"
     )
     return dict(chunks), dict(facets)
