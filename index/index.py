@@ -20,7 +20,7 @@ from index.examine import differing, stored
 from index.facets import rows
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import vertex
-from index.memos import MemoRows
+from index.memos.queries import MemoRows
 from index.model import COLLECTIONS, Document, Entry, Scope, Stat
 from index.names import stem
 from index.observations import Observations

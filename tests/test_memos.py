@@ -458,7 +458,7 @@ def test_a_filter_is_a_part_of_the_metadata(space, wanted, names):
 
 @pytest.mark.parametrize("held", [True, False], ids=["rows at hand", "rows on disk"])
 def test_a_filter_comes_before_the_nearest_are_taken(space, monkeypatch, held):
-    from index import memos
+    from index.memos import queries
     from index.storage import maintenance_policy
 
     if not held:
@@ -468,12 +468,12 @@ def test_a_filter_comes_before_the_nearest_are_taken(space, monkeypatch, held):
         save(space, f"alpha {n}")
     assert titles(space.memos.search(query="alpha", k=1, wanted={"rare": True})) == ["rare"]
     exact = [item.record.id for item in space.memos.search(query="alpha 7", k=5).items]
-    monkeypatch.setattr(memos, "EXACT", 10)  # the vector index is asked instead
+    monkeypatch.setattr(queries, "EXACT", 10)  # the vector index is asked instead
     assert [item.record.id for item in space.memos.search(query="alpha 7", k=5).items] == exact
     assert titles(space.memos.search(query="alpha", k=1, wanted={"rare": True})) == ["rare"]
     assert len(space.memos.search(query="alpha 7", k=100).items) == 41
-    monkeypatch.setattr(memos, "POOL", 8)
-    monkeypatch.setattr(memos, "EXACT", 0)
+    monkeypatch.setattr(queries, "POOL", 8)
+    monkeypatch.setattr(queries, "EXACT", 0)
     assert titles(space.memos.search(query="alpha", k=1, wanted={"rare": True})) == ["rare"]
     pivot = space.memos.search(pivot=exact[0], k=3).items
     monkeypatch.undo()

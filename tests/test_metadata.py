@@ -1,4 +1,4 @@
-"""index/metadata.py: what a filter lets pass, and what it lets be looked for first."""
+"""index/memos/metadata_filter.py: what a filter lets pass, and what it lets be looked for first."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.metadata import holds, needles
+from index.memos.metadata_filter import holds, needles
 
 TEXTS = st.text(max_size=8)
 VALUES = st.recursive(

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from index.memos.relations import Tie
 from index.model import Record
-from index.ties import Tie
 from mcp_server.excerpt import excerpt, shares
 from mcp_server.operation import Operation
 from mcp_server.tools import memory_schema as shape

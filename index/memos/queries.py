@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import Unavailable
-from index.metadata import holds, needles
+from index.memos.metadata_filter import holds, needles
+from index.memos.relations import Ties
 from index.model import Filter, Record
-from index.ties import Ties
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog.catalog import Catalog

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from index.ties import End, Tie, Ties
+    from index.memos.relations import End, Tie, Ties
 
 Direction: TypeAlias = Literal["forward", "backward"]
 
