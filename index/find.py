@@ -14,8 +14,8 @@ from index.facets import Seen, seen
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
 from index.names import fold, stem
 from index.perspectives import Perspective, mark
-from index.rank import keywords
 from index.scale import Point, Scale
+from index.search.fusion import keywords
 from index.tracing import span
 
 if TYPE_CHECKING:  # they load libraries that only their owners need

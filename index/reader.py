@@ -18,7 +18,6 @@ from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.encoders.settings import called
 from index.find import Place, find
-from index.kin import kin
 from index.model import (
     Answer,
     Filter,
@@ -35,7 +34,8 @@ from index.observations import Observations
 from index.perspectives import Perspective, mark
 from index.prepared import fingerprint
 from index.scale import Scale
-from index.search import search
+from index.search.hybrid_search import search
+from index.search.related_documents import kin
 from index.storage.chunk_store import Store
 from index.storage.resident_rows import units_of
 from index.text.chunking import Sizes

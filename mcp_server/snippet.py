@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from typing import Final
 
-from index.rank import RUN, keywords
+from index.search.fusion import RUN, keywords
 
 MARK: Final = "…"
 _WORD: Final = re.compile(r"\w+")

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from index import similar
 from index.graph.unlinked_names import UNSPACED as SCRIPTS
 from index.graph.vertex import Vertex
+from index.search import vector_similarity
 
 SPREAD: Final = 2.0  # a cluster is alike by so many deviations more than any two nodes are
 NEAR: Final = 0.3  # but by no less than this, nor more than halfway from any two nodes to the same
@@ -24,7 +24,7 @@ _UNSPACED = re.compile(rf"(?:[^{SCRIPTS}]*[{SCRIPTS}]){{10}}|(?:[^{SCRIPTS}]?[{S
 _SEEN: Final = 200  # characters of a node that tell its script
 
 # The paths of nodes, and a row of unit length for each.
-Aggregates: TypeAlias = tuple[Sequence[str], similar.Matrix]
+Aggregates: TypeAlias = tuple[Sequence[str], vector_similarity.Matrix]
 Cosine: TypeAlias = Callable[[int, int], float | None]
 
 
@@ -33,7 +33,7 @@ class Part:
     """Nodes that are compared with each other; they are numbers here."""
 
     numbers: Sequence[int]  # by row: its node
-    matrix: similar.Matrix
+    matrix: vector_similarity.Matrix
     row: Mapping[int, int]  # by node
     typical: float  # cosine of any two
     spread: float
@@ -43,16 +43,18 @@ class Part:
         own = self.row.keys()
         related = {(self.row[a], self.row[b]) for a in own for b in near[a] & own}
         least = self.typical + self.spread
-        return [(self.numbers[a], self.numbers[b]) for a, b, _ in similar.pairs(self.matrix, related, most, least)]
+        return [
+            (self.numbers[a], self.numbers[b]) for a, b, _ in vector_similarity.pairs(self.matrix, related, most, least)
+        ]
 
     @property
     def near(self) -> float:
         """The cosine from which on nodes are alike."""
         return max(NEAR, min(self.typical + SPREAD * self.spread, (self.typical + 1) / 2))
 
-    def clusters(self, neighbours: similar.Neighbours | None = None) -> list[tuple[int, ...]]:
+    def clusters(self, neighbours: vector_similarity.Neighbours | None = None) -> list[tuple[int, ...]]:
         """Groups of nodes that are alike. `neighbours`: as `similar.clusters` takes them."""
-        found = similar.clusters(self.matrix, near=self.near, most=LARGEST, neighbours=neighbours)
+        found = vector_similarity.clusters(self.matrix, near=self.near, most=LARGEST, neighbours=neighbours)
         return [tuple(self.numbers[row] for row in group) for group in found]
 
 
@@ -90,7 +92,7 @@ def parts(vertices: Sequence[Vertex], aggregates: Aggregates, unspaced: Collecti
     return [part(rest, whole.matrix[[whole.row[n] for n in rest]]), apart]
 
 
-def part(numbers: Sequence[int], matrix: similar.Matrix) -> Part:
+def part(numbers: Sequence[int], matrix: vector_similarity.Matrix) -> Part:
     """These are compared with each other; row by row they are `numbers`."""
-    typical, spread = similar.typical(matrix)
+    typical, spread = vector_similarity.typical(matrix)
     return Part(numbers, matrix, {number: n for n, number in enumerate(numbers)}, typical, spread)

@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from index import similar
 from index.model import Noted
-from index.similar import Neighbours
+from index.search import vector_similarity
+from index.search.vector_similarity import Neighbours
 from index.text import text_sketch
 from index.text.text_sketch import Common, Pairs, Sketch
 from syncd.claims import Claims
@@ -66,7 +66,7 @@ def likely(sketches: Sequence[Sketch], rows: Sequence[int], neighbours: Neighbou
     go_on()
     words = text_sketch.sharing_words(sketches, RARE)
     go_on()
-    found = text_sketch.union((runs, words, similar.close(neighbours, rows, NEAR)))
+    found = text_sketch.union((runs, words, vector_similarity.close(neighbours, rows, NEAR)))
     go_on()
     share = text_sketch.overlap(sketches, found)
     return text_sketch.ranked(found, share, SHARED)

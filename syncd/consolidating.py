@@ -8,10 +8,10 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 import index.text.text_sketch as sketches
-from index import similar
 from index.encoders.word_frequency import places
 from index.model import Noted
 from index.names import stem
+from index.search import vector_similarity
 from index.text.text_sketch import Sketch
 from syncd import alike, attention, consolidate
 from syncd.audit import Events
@@ -57,7 +57,7 @@ def found(
     rows, matrix = [number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept]
     go_on()
     part = alike.part(rows, matrix)
-    neighbours = similar.nearest(matrix, similar.MUTUAL, min(part.near, attention.NEAR))
+    neighbours = vector_similarity.nearest(matrix, vector_similarity.MUTUAL, min(part.near, attention.NEAR))
     go_on()
     pairs = attention.likely(made, rows, neighbours, go_on)
     common = sketches.common(made)

@@ -341,7 +341,7 @@ def reranker(patient: Patient) -> Iterator[Finding]:
         if says := told.get(patient.daemon.get("reranker", {}).get("state", "")):
             yield Finding("reranker", "ok", says)
         return  # else it is among what is degraded
-    from index.rerank import opened
+    from index.search.reranker import opened
 
     try:
         judge = opened(own.reranker, patient.settings.embed_section.threads)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from index.model import Noted
-from index.similar import Neighbours
+from index.search.vector_similarity import Neighbours
 from index.text.key_terms import Reader, label
 from syncd.alike import Part
 from syncd.findings import Group

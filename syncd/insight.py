@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from index import similar
 from index.encoders.word_frequency import places
 from index.graph.unlinked_names import Gap
 from index.graph.vertex import Vertex
+from index.search import vector_similarity
 from syncd import consolidate
 from syncd.audit import Events
 from syncd.summaries import Asking
@@ -51,7 +51,7 @@ def alike(index: Index, workspace: str, limit: int, min_score: float) -> list[tu
         for edge in graph.edges()
         if edge.source in row_of and edge.target in row_of
     }
-    pairs = similar.pairs(matrix[[row for row, _ in found]], related, limit, min_score)
+    pairs = vector_similarity.pairs(matrix[[row for row, _ in found]], related, limit, min_score)
     return [(found[a][1], found[b][1], score) for a, b, score in pairs]
 
 

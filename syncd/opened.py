@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.reader import Looks
-from index.rerank import Reranker
+from index.search.reranker import Reranker
 from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.check import DeepCheck

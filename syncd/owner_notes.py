@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from index.errors import InvalidArgument, NotFound
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
-from index.rerank import reranked
+from index.search.reranker import reranked
 from syncd import meant
 from syncd.desk import Desk
 from syncd.note import decode, split

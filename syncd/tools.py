@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from index.model import Document
-from index.rerank import Reranker
+from index.search.reranker import Reranker
 from syncd.audit import Audit
 from syncd.enrich import Enricher
 from syncd.parse import parse

@@ -18,7 +18,7 @@ from index.index import Index
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.names import fold, stem
 from index.query import restriction
-from index.rerank import reranked
+from index.search.reranker import reranked
 from index.text.summary_and_tags import Enrichment
 from syncd.capture import checked, checked_source, metadata_of, namespace_path, properties_of
 from syncd.collections import filed

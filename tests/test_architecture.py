@@ -26,8 +26,8 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
     "index/text/chunking.py", "index/text/summary_draft.py", "index/text/summary_and_tags.py", "index/errors.py", "index/facets.py", "index/graph/unlinked_names.py", "index/document_ids.py",
-    "index/memos/metadata_filter.py", "index/model.py", "index/names.py", "index/perspectives.py", "index/text/sentences.py", "index/query.py", "index/rank.py", "index/storage/resident_rows.py",
-    "index/storage/chunk_rows.py", "index/similar.py", "index/text/text_sketch.py", "index/text/stopwords.py", "index/text/tags.py", "index/text/key_terms.py", "index/text/words.py", "index/graph/vertex.py",
+    "index/memos/metadata_filter.py", "index/model.py", "index/names.py", "index/perspectives.py", "index/text/sentences.py", "index/query.py", "index/search/fusion.py", "index/storage/resident_rows.py",
+    "index/storage/chunk_rows.py", "index/search/vector_similarity.py", "index/text/text_sketch.py", "index/text/stopwords.py", "index/text/tags.py", "index/text/key_terms.py", "index/text/words.py", "index/graph/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
     "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
     "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/claims.py", "syncd/collections.py", "syncd/consolidate.py", "syncd/contrary.py",
@@ -368,8 +368,8 @@ DOC = '"""A sentence."""\n'
         pytest.param(purity, "syncd/plan.py", "import os.path", id="part of a device"),
         pytest.param(purity, "syncd/plan.py", "from time import monotonic", id="a clock"),
         pytest.param(purity, "syncd/plan.py", "def f():\n    import random", id="dice, lazily"),
-        pytest.param(purity, "index/rank.py", "from syncd import vault", id="an edge of our own"),
-        pytest.param(purity, "index/rank.py", "from syncd.vault import Vault", id="something of an edge of our own"),
+        pytest.param(purity, "index/search/fusion.py", "from syncd import vault", id="an edge of our own"),
+        pytest.param(purity, "index/search/fusion.py", "from syncd.vault import Vault", id="something of an edge of our own"),
         pytest.param(purity, "syncd/plan.py", "from datetime import datetime\nx = datetime.now()", id="the time of day"),
         pytest.param(purity, "syncd/plan.py", "import uuid\nx = uuid.uuid4()", id="a random id"),
         pytest.param(purity, "syncd/plan.py", "x = open('x')", id="a file"),

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index import similar
 from index.encoders.word_frequency import places
 from index.model import Noted
+from index.search import vector_similarity
 from index.text import text_sketch
 from syncd import attention
 from syncd.claims import Claims
@@ -51,7 +51,7 @@ def found(captures):
     captures = sorted(captures, key=lambda one: one.id)
     texts = lambda numbers: {n: captures[n].content_hash for n in numbers}  # noqa: E731 - a value
     made = [text_sketch.sketch(one.content_hash) for one in captures]
-    nobody = np.empty((0, similar.MUTUAL), np.int64), np.empty((0, similar.MUTUAL), np.float32)
+    nobody = np.empty((0, vector_similarity.MUTUAL), np.int64), np.empty((0, vector_similarity.MUTUAL), np.float32)
     near = attention.likely(made, [], nobody, lambda: None)
     return attention.compared("default", captures, near, texts, places(), common=text_sketch.common(made))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
 from index.graph.vertex import Edge
-from index.similar import Matrix
+from index.search.vector_similarity import Matrix
 from index.text.key_terms import Reader
 from index.text.summary_draft import LONGEST, draft
 from syncd import consolidate

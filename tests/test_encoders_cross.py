@@ -11,7 +11,7 @@ from index.encoders import model_files, onnx_export
 from index.encoders.cross_encoder import Judge
 from index.errors import Unavailable
 from index.model import Query
-from index.rerank import opened
+from index.search.reranker import opened
 from syncd import doctor_state
 from syncd.config import SearchSettings
 from syncd.doctor import examine

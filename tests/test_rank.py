@@ -1,4 +1,4 @@
-"""index/rank.py: what it promises, held on the real thing."""
+"""index/search/fusion.py: what it promises, held on the real thing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.rank import cue, fused, keywords, nearest, trust
+from index.search.fusion import cue, fused, keywords, nearest, trust
 from index.storage.chunk_rows import Match
 
 

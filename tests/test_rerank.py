@@ -1,4 +1,4 @@
-"""index/rerank.py: what it promises, with a judge whose taste is known."""
+"""index/search/reranker.py: what it promises, with a judge whose taste is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from index.errors import Unavailable
 from index.model import Answer, Query
-from index.rerank import Reranker, located, passage
+from index.search.reranker import Reranker, located, passage
 from syncd.config import SearchSettings
 from tests.fakes import FakeJudge
 from tests.world import World, until

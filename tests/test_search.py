@@ -1,4 +1,4 @@
-"""index/search.py: what it promises, held on the real thing."""
+"""index/search/hybrid_search.py: what it promises, held on the real thing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.model import Document, Filter, Query, Stat
 from index.query import request, tag_keys
-from index.search import POOL, search
+from index.search.hybrid_search import POOL, search
 from index.storage.chunk_store import Row, Store
 from index.text.chunking import chunks, sizes
 from tests.documents import document, note

@@ -1,11 +1,11 @@
-"""index/similar.py: the pairs most alike, the nearest of each, and groups."""
+"""index/search/vector_similarity.py: the pairs most alike, the nearest of each, and groups."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.similar import clusters, nearest, pairs, typical
+from index.search.vector_similarity import clusters, nearest, pairs, typical
 
 
 def rows(n, seed=0, topics=None, width=32):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.model import Hit
-from index.rank import STALE, yielding
+from index.search.fusion import STALE, yielding
 from syncd.parse import parse
 from tests.agent import member
 from tests.rim import running

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from index import similar
 from index.encoders.word_frequency import places
 from index.graph.unlinked_names import find
 from index.graph.vertex import Edge
-from index.similar import Matrix
+from index.search import vector_similarity
+from index.search.vector_similarity import Matrix
 from syncd import consolidate
 from tests import entities
 
@@ -92,8 +92,8 @@ def measure(n: int) -> None:
     timed(f"{n:,} nodes: report", lambda: consolidate.report(**given))
     timed(f"{n:,} nodes: pending", lambda: consolidate.pending(given["vertices"]))
     timed(f"{n:,} nodes: gaps", lambda: find(nodes, lambda a, b: a == b, ordinary=places()))
-    timed(f"{n:,} nodes: similar pairs", lambda: similar.pairs(matrix, related, 20, 0.5))
-    timed(f"{n:,} nodes: clusters", lambda: similar.clusters(matrix, near=0.5, most=25))
+    timed(f"{n:,} nodes: similar pairs", lambda: vector_similarity.pairs(matrix, related, 20, 0.5))
+    timed(f"{n:,} nodes: clusters", lambda: vector_similarity.clusters(matrix, near=0.5, most=25))
 
 
 def recall() -> None:
@@ -101,8 +101,8 @@ def recall() -> None:
     for topics in (BEYOND // 20, 50, 10 * BEYOND):
         matrix = rows(BEYOND, 7, topics)
         name = f"{BEYOND:,} nodes of {topics:,} topics"
-        exact = timed(f"{name}: all with all", lambda m=matrix: similar.pairs(m, (), 500, 0.1, exact=BEYOND))
-        found = timed(f"{name}: cells", lambda m=matrix: similar.pairs(m, (), 500, 0.1))
+        exact = timed(f"{name}: all with all", lambda m=matrix: vector_similarity.pairs(m, (), 500, 0.1, exact=BEYOND))
+        found = timed(f"{name}: cells", lambda m=matrix: vector_similarity.pairs(m, (), 500, 0.1))
         share = len({pair[:2] for pair in exact} & {pair[:2] for pair in found}) / len(exact)
         sys.stdout.write(f"| {name}: recall of the first {len(exact)} pairs | {share:.3f} | |\n")
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from index.encoders import model_files
 from index.errors import Unavailable
 from index.model import Answer, Hit, Query
-from index.rank import yielding
+from index.search.fusion import yielding
 from index.tracing import span
 
 if TYPE_CHECKING:  # it imports torch

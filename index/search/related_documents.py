@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.model import Filter, Kin
-from index.rank import HALF
+from index.search.fusion import HALF
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.catalog.catalog import Catalog

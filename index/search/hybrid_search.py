@@ -10,7 +10,7 @@ import numpy as np
 
 from index.errors import Unavailable
 from index.model import Answer, Hit, Mode, Query, Record
-from index.rank import Ranked, cue, fused, keywords, nearest, trust, yielding
+from index.search.fusion import Ranked, cue, fused, keywords, nearest, trust, yielding
 from index.tracing import span
 
 if TYPE_CHECKING:  # both load libraries that only their owners need
