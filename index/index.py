@@ -17,14 +17,14 @@ from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.examine import differing, stored
-from index.facets import rows
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import vertex
 from index.memos.queries import MemoRows
 from index.model import COLLECTIONS, Document, Entry, Scope, Stat
 from index.names import stem
-from index.observations import Observations
-from index.perspectives import DEFAULTS, mark
+from index.observations.observation_rows import rows
+from index.observations.observation_store import Observations
+from index.observations.perspectives import DEFAULTS, mark
 from index.prepared import Prepared, prepared, rows_of
 from index.process_memory import give_back
 from index.reader import Looks, Reader

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
-from index.facets import Facet, facets
 from index.model import Chunk, Document, Stat
-from index.perspectives import Perspective, mark
+from index.observations.observation_rows import Facet, facets
+from index.observations.perspectives import Perspective, mark
 from index.query import tag_keys
 from index.storage.chunk_rows import Row
 from index.text.chunking import CHUNKING, Sizes, chunks

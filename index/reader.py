@@ -17,7 +17,6 @@ from index.catalog.workspace_overview import links, noted
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.encoders.settings import called
-from index.find import Place, find
 from index.model import (
     Answer,
     Filter,
@@ -30,10 +29,11 @@ from index.model import (
     Record,
     given_name,
 )
-from index.observations import Observations
-from index.perspectives import Perspective, mark
+from index.observations.observation_search import Place, find
+from index.observations.observation_store import Observations
+from index.observations.perspectives import Perspective, mark
+from index.observations.similarity_baseline import Scale
 from index.prepared import fingerprint
-from index.scale import Scale
 from index.search.hybrid_search import search
 from index.search.related_documents import kin
 from index.storage.chunk_store import Store

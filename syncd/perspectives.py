@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.perspectives import DEFAULTS, MOST, Perspective, checked
+from index.observations.perspectives import DEFAULTS, MOST, Perspective, checked
 from syncd.ledger import Ledger
 
 Table: TypeAlias = tuple[Perspective, ...]

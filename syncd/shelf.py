@@ -20,7 +20,7 @@ from index.errors import Unavailable
 from index.examine import stored
 from index.index import Index
 from index.model import Scope
-from index.perspectives import DEFAULTS
+from index.observations.perspectives import DEFAULTS
 from index.prepared import fingerprint
 from index.reader import Looks
 from index.storage.chunk_store import StoreDamaged, discard

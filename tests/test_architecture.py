@@ -25,8 +25,8 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
-    "index/text/chunking.py", "index/text/summary_draft.py", "index/text/summary_and_tags.py", "index/errors.py", "index/facets.py", "index/graph/unlinked_names.py", "index/document_ids.py",
-    "index/memos/metadata_filter.py", "index/model.py", "index/names.py", "index/perspectives.py", "index/text/sentences.py", "index/query.py", "index/search/fusion.py", "index/storage/resident_rows.py",
+    "index/text/chunking.py", "index/text/summary_draft.py", "index/text/summary_and_tags.py", "index/errors.py", "index/observations/observation_rows.py", "index/graph/unlinked_names.py", "index/document_ids.py",
+    "index/memos/metadata_filter.py", "index/model.py", "index/names.py", "index/observations/perspectives.py", "index/text/sentences.py", "index/query.py", "index/search/fusion.py", "index/storage/resident_rows.py",
     "index/storage/chunk_rows.py", "index/search/vector_similarity.py", "index/text/text_sketch.py", "index/text/stopwords.py", "index/text/tags.py", "index/text/key_terms.py", "index/text/words.py", "index/graph/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
     "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",

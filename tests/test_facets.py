@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index import facets
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.errors import Unavailable
 from index.examine import examined, stored
 from index.index import Index
 from index.model import Document, Node, Observation, Stat, Statement
-from index.perspectives import DEFAULTS, Perspective, stated
+from index.observations import observation_rows
+from index.observations.perspectives import DEFAULTS, Perspective, stated
+from index.observations.similarity_baseline import Scale
 from index.prepared import fingerprint
-from index.scale import Scale
 from index.text.chunking import Sizes
 from tests.documents import note
 from tests.fakes import FakeEncoder, fake_embedder
@@ -96,10 +96,10 @@ def found(index: Index, query: str, **given: Any) -> list[tuple[str, int]]:
 
 def test_what_is_read_of_a_row_is_what_was_written():
     document = entity(ADA, *FACTS, ordinals=(2, 7, 9_000_000_000))
-    own = facets.facets(document, DEFAULTS)
-    written = list(facets.rows(document, own, [None] * len(own)))
+    own = observation_rows.facets(document, DEFAULTS)
+    written = list(observation_rows.rows(document, own, [None] * len(own)))
     assert len(written) == len({row.ord for row in written}) == 15
-    read = [facets.seen(row, row.type, 0.5) for row in written]
+    read = [observation_rows.seen(row, row.type, 0.5) for row in written]
     assert {(one.key, one.ordinal, one.perspective) for one in read} == {
         (path_id(ADA), ordinal, look.name) for ordinal in (2, 7, 9_000_000_000) for look in DEFAULTS
     }
@@ -110,7 +110,7 @@ def test_what_is_read_of_a_row_is_what_was_written():
 
 
 def test_a_note_that_is_no_node_has_no_facets():
-    assert facets.facets(note("Captures/w/Note.md", "plain"), DEFAULTS) == ()
+    assert observation_rows.facets(note("Captures/w/Note.md", "plain"), DEFAULTS) == ()
 
 
 # Finding

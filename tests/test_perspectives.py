@@ -14,9 +14,9 @@ from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.index import Index
 from index.model import Stat
-from index.perspectives import DEFAULTS, MOST, Perspective, asked, checked, mark, stated
+from index.observations.perspectives import DEFAULTS, MOST, Perspective, asked, checked, mark, stated
+from index.observations.similarity_baseline import SENTENCES, Scale
 from index.prepared import fingerprint
-from index.scale import SENTENCES, Scale
 from index.text.chunking import Sizes
 from syncd.cli import code
 from syncd.cli_perspective import table

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from index.perspectives import Perspective, asked
+from index.observations.perspectives import Perspective, asked
 
 if TYPE_CHECKING:  # it loads libraries that only its owner needs
     from index.encoders.embedder import Embedder

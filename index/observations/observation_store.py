@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.facets import Seen, seen
 from index.model import Filter
-from index.scale import Point
+from index.observations.observation_rows import Seen, seen
+from index.observations.similarity_baseline import Point
 from index.storage.chunk_rows import Match, Row
 from index.storage.chunk_store import Store, StoreDamaged, discard
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from index.document_ids import path_id
 from index.errors import Unavailable
-from index.facets import Seen, seen
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
 from index.names import fold, stem
-from index.perspectives import Perspective, mark
-from index.scale import Point, Scale
+from index.observations.observation_rows import Seen, seen
+from index.observations.perspectives import Perspective, mark
+from index.observations.similarity_baseline import Point, Scale
 from index.search.fusion import keywords
 from index.tracing import span
 
 if TYPE_CHECKING:  # they load libraries that only their owners need
     from index.catalog.catalog import Catalog
     from index.encoders.embedder import Embedder
-    from index.observations import Observations
+    from index.observations.observation_store import Observations
 
 POOL: Final = 30  # observations that each perspective gives at least
 WIDEST: Final = 800  # and at most

@@ -20,7 +20,7 @@ import numpy as np
 
 from index.document_ids import path_id
 from index.model import Document
-from index.perspectives import MOST, Perspective, stated
+from index.observations.perspectives import MOST, Perspective, stated
 from index.storage.chunk_rows import Match, Row
 
 PLACES: Final = MOST
