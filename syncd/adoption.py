@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from index.document_ids import path_id
 from index.errors import Conflict, NotFound, Unavailable
-from index.index import Index
 from index.model import Document, Stat
+from index.scope.index import Index
 from syncd.agenda import Agenda
 from syncd.collections import Filing, contested
 from syncd.edits import Edits

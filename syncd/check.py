@@ -17,8 +17,8 @@ from itertools import islice
 from pathlib import Path
 
 from index.errors import NotFound, Unavailable
-from index.index import Index
 from index.model import Entry
+from index.scope.index import Index
 from syncd.shelf import Shelf
 from syncd.sweep import Progress
 from syncd.vault import Vault

@@ -19,7 +19,7 @@ from syncd.findings import Finding, Findings, key_of
 from syncd.grouping import groups
 
 if TYPE_CHECKING:
-    from index.index import Index
+    from index.scope.index import Index
 
 UNUSED: Final = 10  # captures that are proposed for the archive: it is the least certain of all
 EMPTY: Final = sketches.sketch("")

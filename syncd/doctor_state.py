@@ -263,7 +263,7 @@ def index(patient: Patient) -> Iterator[Finding]:
 def _index(patient: Patient) -> dict[str, str]:
     if patient.daemon is not None:
         return dict(control.call(patient.state, "index.examine", {}, timeout=120))
-    from index.examine import examined
+    from index.scope.integrity_check import examined
     from syncd.shelf import SCOPES, build_in_use
 
     root = patient.state / "index"

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from index.document_ids import path_id
 from index.errors import Unavailable
-from index.index import Index
 from index.model import Document, Record, Stat
+from index.scope.index import Index
 from syncd import moves
 from syncd.audit import Audit
 from syncd.collections import contested

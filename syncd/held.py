@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from index.index import Index
+from index.scope.index import Index
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Any, Final
 
 from index.errors import MemexError, NotFound
-from index.index import Index
 from index.model import Record
+from index.scope.index import Index
 from syncd.audit import Audit
 from syncd.chain import Entry
 from syncd.journal import Entry as Passage

@@ -16,7 +16,7 @@ from syncd.audit import Events
 from syncd.summaries import Asking
 
 if TYPE_CHECKING:
-    from index.index import Index
+    from index.scope.index import Index
     from syncd.tools import Tools
 
 WEEK_MS: Final = 7 * 86_400_000  # over which a report counts events

@@ -12,9 +12,9 @@ from typing import Final
 
 from index.document_ids import owner, path_id
 from index.errors import InvalidArgument
-from index.index import Index
 from index.model import Record
 from index.names import stem
+from index.scope.index import Index
 from syncd.place import ARCHIVE
 
 LEAST: Final = 4  # characters of an id that stand for it

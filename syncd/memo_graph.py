@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument, NotFound
-from index.index import Index
 from index.memos.relations import End, Tie, end
 from index.memos.walk_part import Direction, Step, walk
 from index.model import MemoRelation, Record
 from index.names import stem
+from index.scope.index import Index
 from syncd.batch import Change, Drafts, carried_out
 from syncd.memo_relations import REASON, checked_tag, dropped, rounded, saved
 from syncd.memos import Memos, leads

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.document_ids import ID, path_id
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.index import Index
 from index.memos.relations import end
 from index.model import Document, Filter, MemoRelation, Record
 from index.names import fold, stem
+from index.scope.index import Index
 from index.tracing import span
 from syncd import update
 from syncd.batch import Change, Drafts, Unstored, carried_out

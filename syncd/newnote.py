@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from index.errors import Conflict, NotFound
-from index.index import Index
 from index.model import COLLECTIONS, Record
 from index.names import fold
+from index.scope.index import Index
 from syncd.batch import Change, Drafts, carried_out
 from syncd.capture import checked, checked_source, composed, namespace_path, properties_of, title_of
 from syncd.collections import filed, texts

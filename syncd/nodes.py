@@ -15,10 +15,10 @@ from index.errors import Conflict, NotFound
 from index.graph.graph import Graph
 from index.graph.unlinked_names import Gap
 from index.graph.vertex import Edge, Neighbourhood, Vertex, name_key
-from index.index import Index
 from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
 from index.query import collection_of
+from index.scope.index import Index
 from syncd import consolidate, entity, insight, redraft
 from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out

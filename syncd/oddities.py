@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from index.graph.graph import Graph
-from index.index import Index
+from index.scope.index import Index
 from syncd.listing import AWAY
 from syncd.names import twins
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
-from index.reader import Looks
+from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from syncd.audit import Audit
 from syncd.audited import Audited

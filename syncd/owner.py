@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from index.index import Index
+from index.scope.index import Index
 from syncd import (
     owner_access,
     owner_audit,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict
 from index.graph.vertex import Edge, Vertex, name_key
-from index.index import Index
 from index.model import COLLECTIONS, Observation, Record
+from index.scope.index import Index
 from syncd.exchange import Entity, written
 from syncd.newnode import NewNode
 from syncd.tag_names import tag_of

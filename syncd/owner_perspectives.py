@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from index.index import Index
+from index.scope.index import Index
 from syncd.perspectives import Perspectives, Table
 
 

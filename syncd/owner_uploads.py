@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from index.index import Index
+from index.scope.index import Index
 from syncd import incoming, owner_queue
 from syncd.ledger import Ledger
 

@@ -17,12 +17,12 @@ from typing import get_args
 
 from index.encoders.embedder import Embedder, EncoderSettings
 from index.errors import Unavailable
-from index.examine import stored
-from index.index import Index
 from index.model import Scope
 from index.observations.perspectives import DEFAULTS
-from index.prepared import fingerprint
-from index.reader import Looks
+from index.scope.index import Index
+from index.scope.integrity_check import stored
+from index.scope.prepared_document import fingerprint
+from index.scope.reader import Looks
 from index.storage.chunk_store import StoreDamaged, discard
 from index.text.chunking import Sizes, sizes
 from syncd.former import missed, settings_of, table

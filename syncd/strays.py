@@ -15,7 +15,7 @@ from typing import Final
 
 from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
-from index.index import Index
+from index.scope.index import Index
 from syncd.audit import Audit
 from syncd.ledger import Ledger
 from syncd.lineage import AGENTS

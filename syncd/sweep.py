@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 
 from index.errors import MemexError, NotFound, Unavailable
-from index.index import Index
 from index.model import Document, Record, Stat
-from index.prepared import Prepared
+from index.scope.index import Index
+from index.scope.prepared_document import Prepared
 from syncd.absence import FINAL, Absence
 from syncd.adoption import Adoption, adoptable, owed
 from syncd.agenda import Agenda

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from index.errors import Conflict, NotFound
-from index.index import Index
 from index.model import Record
+from index.scope.index import Index
 from syncd import entity
 from syncd.batch import Change, Drafts, carried_out
 from syncd.collections import filed, retagged

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
-from index.index import Index
 from index.model import Document, Record
+from index.scope.index import Index
 from syncd.adoption import UNADOPTED
 from syncd.batch import UNDATED, Change, Drafts, carried_out
 from syncd.capture import checked

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from index.errors import MemexError, NotFound
-from index.index import Index
+from index.scope.index import Index
 from syncd.audit import ADOPTION, LATELY, Audit, Author, Change, authored
 from syncd.audited import changed
 from syncd.chain import Entry

@@ -14,10 +14,10 @@ from typing import Any
 
 from index.document_ids import owner
 from index.errors import NotFound, Unavailable
-from index.index import Index
 from index.model import COLLECTIONS, Answer, Query, Record
 from index.names import fold, stem
 from index.query import restriction
+from index.scope.index import Index
 from index.search.reranker import reranked
 from index.text.summary_and_tags import Enrichment
 from syncd.capture import checked, checked_source, metadata_of, namespace_path, properties_of

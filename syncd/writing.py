@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, Unavailable
-from index.index import Index
 from index.model import Record, Stat
 from index.names import fold
+from index.scope.index import Index
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.audit import taken_back

@@ -16,13 +16,13 @@ import pytest
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.errors import Unavailable
-from index.examine import examined, stored
-from index.index import Index
 from index.model import Document, Node, Observation, Stat, Statement
 from index.observations import observation_rows
 from index.observations.perspectives import DEFAULTS, Perspective, stated
 from index.observations.similarity_baseline import Scale
-from index.prepared import fingerprint
+from index.scope.index import Index
+from index.scope.integrity_check import examined, stored
+from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from tests.documents import note
 from tests.fakes import FakeEncoder, fake_embedder

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument, Unavailable
-from index.index import Index
 from index.model import Query
+from index.scope.index import Index
 from syncd.audit import Author, authored
 from syncd.desk import Desk
 from syncd.marks import PERSONS

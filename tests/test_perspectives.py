@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.index import Index
 from index.model import Stat
 from index.observations.perspectives import DEFAULTS, MOST, Perspective, asked, checked, mark, stated
 from index.observations.similarity_baseline import SENTENCES, Scale
-from index.prepared import fingerprint
+from index.scope.index import Index
+from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from syncd.cli import code
 from syncd.cli_perspective import table

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from index.encoders.embedder import Embedder, EmbedSettings
-from index.index import Index
 from index.model import Filter, Query, Stat
-from index.prepared import fingerprint
+from index.scope.index import Index
+from index.scope.prepared_document import fingerprint
 from index.storage.chunk_rows import Match
 from index.text.chunking import sizes
 from syncd.parse import parse

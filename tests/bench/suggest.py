@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from index.encoders.word_frequency import places
-from index.index import Index
 from index.model import Record
+from index.scope.index import Index
 from index.text.summary_and_tags import enrichment
 from index.text.tags import key_of
 from syncd.app import App

@@ -16,7 +16,6 @@ from index.catalog.catalog import Catalog
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
-from index.examine import differing, stored
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import vertex
 from index.memos.queries import MemoRows
@@ -25,13 +24,14 @@ from index.names import stem
 from index.observations.observation_rows import rows
 from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, mark
-from index.prepared import Prepared, prepared, rows_of
 from index.process_memory import give_back
-from index.reader import Looks, Reader
+from index.scope.integrity_check import differing, stored
+from index.scope.prepared_document import Prepared, prepared, rows_of
+from index.scope.reader import Looks, Reader
+from index.scope.vector_reuse import Vectors
 from index.storage.chunk_store import Store
 from index.text.chunking import Sizes
 from index.tracing import span
-from index.vectors import Vectors
 
 LOADING_S = 15.0  # how long a bulk run waits for an encoder that is still loading
 

@@ -33,7 +33,7 @@ from index.observations.observation_search import Place, find
 from index.observations.observation_store import Observations
 from index.observations.perspectives import Perspective, mark
 from index.observations.similarity_baseline import Scale
-from index.prepared import fingerprint
+from index.scope.prepared_document import fingerprint
 from index.search.hybrid_search import search
 from index.search.related_documents import kin
 from index.storage.chunk_store import Store

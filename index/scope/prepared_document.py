@@ -18,9 +18,9 @@ from index.model import Chunk, Document, Stat
 from index.observations.observation_rows import Facet, facets
 from index.observations.perspectives import Perspective, mark
 from index.query import tag_keys
+from index.scope.vector_reuse import Vectors
 from index.storage.chunk_rows import Row
 from index.text.chunking import CHUNKING, Sizes, chunks
-from index.vectors import Vectors
 
 LAYOUT = 4  # grows when what is stored, or how a note is read, changes: the index is then built anew
 
