@@ -12,8 +12,8 @@ from pathlib import Path
 from index.errors import Conflict, NotFound
 from syncd.config import Settings, config_file, load
 from syncd.keys import Keys
-from syncd.ledger import Ledger
-from syncd.state import KEY_FILE, LEDGER, claim, default_state, digest, private
+from syncd.state.ledger import Ledger
+from syncd.state.state_folder import KEY_FILE, LEDGER, claim, default_state, digest, private
 from syncd.vault import Vault
 
 OWNER = "owner"

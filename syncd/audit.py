@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
 from syncd.chain import COLUMNS, Entry, Head, seal
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 
 HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written
 CAME: Final = "audit.done"  # in the state folder: which of the last entries came about, so far as the process could say

@@ -28,11 +28,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd import ledger
 from syncd.adopt import quoted
 from syncd.audit import CAME, HEAD
 from syncd.past import FOLDER
-from syncd.state import LEDGER, synced
+from syncd.state import ledger
+from syncd.state.state_folder import LEDGER, synced
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"

@@ -14,7 +14,7 @@ from index.errors import Conflict, InvalidArgument
 from syncd import render
 from syncd.cli_frame import Command, answer, flag, flags, now, settings
 from syncd.config import NO_VAULT, Settings, config_file
-from syncd.state import claim, default_state
+from syncd.state.state_folder import claim, default_state
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def restore(file: str, force: bool) -> None:
     written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
     damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
     from syncd.backup import REPLACED, SETTINGS, checked, free, pack, put_back, relocated, unpack
-    from syncd.lock import Lock
+    from syncd.state.process_lock import Lock
 
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
         folder = Path(unpacked)
@@ -109,7 +109,7 @@ def _chosen(contents: Contents) -> Settings:
 
 def _settings(text: str | None) -> Path | None:
     """The settings file that was written; None where there is one, or the backup has none that fits."""
-    from syncd.state import private
+    from syncd.state.state_folder import private
 
     file = config_file(flags().get("config"), os.environ, Path.cwd())
     if text is None or file.exists():

@@ -14,7 +14,7 @@ from syncd import render
 from syncd.cli_frame import Group, answer, as_json, color, settings, talk
 from syncd.hooks import HOOKS, REMOTE_HOOKS, Hook, exclude, find, install, uninstall
 from syncd.repo import Repo
-from syncd.state import remembered
+from syncd.state.state_folder import remembered
 
 REPO = click.option(
     "--repo",

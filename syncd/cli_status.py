@@ -15,10 +15,11 @@ from typing import Any
 import click
 
 from index.errors import MemexError, Unavailable
-from syncd import control, lock, render
+from syncd import control, render
 from syncd.cli_frame import Command, answer, as_json, ask, color, now, out, settings
 from syncd.cli_serve import url
 from syncd.page import page, verdict
+from syncd.state import process_lock
 from syncd.version import installed
 
 TOLD_S = 30.0  # for an answer of a daemon that is at work
@@ -67,7 +68,7 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
     chosen, asked = settings(), {"coverage": counted}
     end = time.monotonic() + OPENING_S
     while True:
-        pid = lock.holder(chosen.state)
+        pid = process_lock.holder(chosen.state)
         try:
             told = dict(control.call(chosen.state, "status", asked, timeout=TOLD_S))
         except control.Silent:

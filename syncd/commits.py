@@ -25,10 +25,10 @@ from syncd.audit import Audit
 from syncd.duties import GitSettings
 from syncd.graft import Content, Graft, Hanging, Held, Moved, Refused
 from syncd.journal import RECENT_MS, owed
-from syncd.ledger import Ledger
 from syncd.ours import Batch, batches, saying
 from syncd.repo import Marks, Repo
 from syncd.sift import REFUSED, Sifted, sifted
+from syncd.state.ledger import Ledger
 from syncd.vault import Vault
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from syncd.doors import AccessSettings, LimitsSettings
 from syncd.duties import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
 from syncd.knowledge_base_settings import KbSettings
 from syncd.reporting_settings import LogSettings, TelemetrySettings
-from syncd.state import default_state, remembered
+from syncd.state.state_folder import default_state, remembered
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from index.errors import MemexError
-from syncd import control, lock
+from syncd import control
 from syncd.cells import padded, wrapped
 from syncd.config import Settings
 from syncd.render import BOLD, DIM, GREEN, RED, YELLOW, line, painted
+from syncd.state import process_lock
 
 ASKED_S = 15.0
 Rank: TypeAlias = Literal["ok", "advice", "wrong"]
@@ -73,7 +74,7 @@ Check: TypeAlias = Callable[[Patient], Iterable[Finding]]
 
 def patient(settings: Settings, environ: Mapping[str, str]) -> Patient:
     """The present state of the daemon for these settings."""
-    pid = lock.holder(settings.state)
+    pid = process_lock.holder(settings.state)
     try:
         told = control.call(settings.state, "status", {}, timeout=ASKED_S)
     except control.NoDaemon:

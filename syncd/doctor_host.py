@@ -15,9 +15,9 @@ from pathlib import Path
 
 from index.errors import MemexError
 from syncd.doctor import Finding, Patient, Rank, mine, word
-from syncd.ledger import SQLITE_HERE
 from syncd.mount import remote
 from syncd.standing import UNWELL
+from syncd.state.ledger import SQLITE_HERE
 from syncd.vault import Vault
 from syncd.version import installed
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import MemexError, Unavailable
 from syncd import control
 from syncd.doctor import Finding, Patient, Rank, gone, mine, private, word
-from syncd.state import remembered
+from syncd.state.state_folder import remembered
 from syncd.version import installed
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def _answering(patient: Patient) -> Iterator[Finding]:
 
 def ledger(patient: Patient) -> Iterator[Finding]:
     """The file that can't be made again from the notes."""
-    from syncd.ledger import examined
-    from syncd.state import LEDGER
+    from syncd.state.ledger import examined
+    from syncd.state.state_folder import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None:
@@ -167,8 +167,8 @@ def ledger(patient: Patient) -> Iterator[Finding]:
 
 def audit(patient: Patient) -> Iterator[Finding]:
     """The log of every write: whether each entry is as it was written, and none missing."""
-    from syncd.ledger import examined
-    from syncd.state import LEDGER
+    from syncd.state.ledger import examined
+    from syncd.state.state_folder import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None or examined(path):
@@ -194,7 +194,7 @@ def audit(patient: Patient) -> Iterator[Finding]:
 def _chain(path: Path) -> dict[str, Any]:
     from syncd.audit import HEAD
     from syncd.chain import Entry, Head, base_of, checked
-    from syncd.ledger import peeked
+    from syncd.state.ledger import peeked
 
     pruned = (Entry(*row) for row in peeked(path, "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"))
     noted = path.with_name(HEAD)
@@ -205,10 +205,10 @@ def _chain(path: Path) -> dict[str, Any]:
 
 def queue(patient: Patient) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
-    from syncd.ledger import examined, peeked
     from syncd.queue import STAGED
     from syncd.staged import Staged, strays
-    from syncd.state import LEDGER
+    from syncd.state.ledger import examined, peeked
+    from syncd.state.state_folder import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None or examined(path):

@@ -23,9 +23,9 @@ from index.scope.index import Index
 from syncd import moves
 from syncd.audit import Audit
 from syncd.collections import contested
-from syncd.ledger import Ledger
 from syncd.note import PropertyValue
 from syncd.repo import Repo
+from syncd.state.ledger import Ledger
 from syncd.timestamps import iso
 from syncd.touched import origin
 from syncd.vault import Vault

@@ -26,10 +26,10 @@ from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, e
 from index.text.tags import MOST
 from syncd.collections import retagged
 from syncd.config import EnrichSettings
-from syncd.ledger import Ledger
 from syncd.note import decode, edit, encode, split
 from syncd.secrets import redacted
 from syncd.shelf import Slot
+from syncd.state.ledger import Ledger
 
 PAUSE_S: Final = (5.0, 300.0)  # first and longest time for which an endpoint that failed is left alone
 AGAIN_MS: Final = (60_000, 6 * 3_600_000)  # first and longest time until a note is tried again

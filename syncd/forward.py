@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from index.errors import Conflict, Unavailable
 from syncd.openat import FOLDER, lstat, opener
 from syncd.stale import held
-from syncd.state import private
+from syncd.state.state_folder import private
 
 if TYPE_CHECKING:
     from syncd.apart import Done

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable
 
 from index.model import Stat
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 from syncd.vault import Sum
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 
 SCOPES: Final = ("read", "write", "admin")
 SURFACES: Final = ("mcp", "rest")

@@ -23,14 +23,14 @@ from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.filing import wanted
 from syncd.keys import Keys
-from syncd.ledger import Ledger
-from syncd.lock import Lock
 from syncd.past import Past
 from syncd.perspectives import Perspectives
 from syncd.queue import Queue
 from syncd.repo import Repo
 from syncd.shelf import Shelf, ShelfSettings, Slot
-from syncd.state import LEDGER, claim
+from syncd.state.ledger import Ledger
+from syncd.state.process_lock import Lock
+from syncd.state.state_folder import LEDGER, claim
 from syncd.sync import Sync
 from syncd.tools import Tools
 from syncd.uploads import Uploads

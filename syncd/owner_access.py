@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from syncd.desk import Desk
 from syncd.keys import Key, Keys
 from syncd.perspectives import Perspectives
-from syncd.state import KEY_FILE, private
+from syncd.state.state_folder import KEY_FILE, private
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]

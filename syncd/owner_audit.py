@@ -15,7 +15,7 @@ from syncd import chain
 from syncd.audit import WANTED, Audit
 from syncd.chain import Checked, Entry, Head
 from syncd.place import place
-from syncd.state import synced
+from syncd.state.state_folder import synced
 from syncd.vault import Vault
 
 MOST = 10_000  # entries in one answer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.scope.index import Index
 from syncd import incoming, owner_queue
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 
 if TYPE_CHECKING:
     from syncd.desk import Desk

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.observations.perspectives import DEFAULTS, MOST, Perspective, checked
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 
 Table: TypeAlias = tuple[Perspective, ...]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError, Unavailable
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 from syncd.ticks import Answer, Outcome
 
 # Carries out what a proposal is about (with its `key`), and says what was done. It looks first whether all is still as it was:

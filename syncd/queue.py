@@ -18,9 +18,9 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.audit import AUTHOR
 from syncd.knowledge_base_settings import KbSettings
-from syncd.ledger import Ledger
 from syncd.queued import STATUSES, Job, Kind, Status, read
 from syncd.staged import Staged
+from syncd.state.ledger import Ledger
 
 STAGED: Final = "staged"  # in the state folder: the files of jobs, each under its job's id
 TRIES: Final = 10

@@ -17,12 +17,12 @@ from syncd.desk import Desk
 from syncd.dropped import EVERY_S, Dropped
 from syncd.jobs import Jobs
 from syncd.labels import Labels
-from syncd.leftovers import collect
 from syncd.opened import Opened
 from syncd.parts import spare
 from syncd.queued import Kind
 from syncd.remote import TICK_S
 from syncd.runs import Runs
+from syncd.state.leftovers_part import collect
 from syncd.steward import Steward
 from syncd.tools import Tools
 from syncd.uploads import Uploads

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 
 KEPT = 50  # runs of each job
 

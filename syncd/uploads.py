@@ -21,7 +21,7 @@ from syncd.knowledge_base_settings import KbSettings
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
 from syncd.queue import Queue
 from syncd.queued import Job
-from syncd.state import synced
+from syncd.state.state_folder import synced
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id

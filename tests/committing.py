@@ -13,8 +13,8 @@ from syncd.audit import Audit, Author, authored
 from syncd.audited import Audited
 from syncd.commits import Commits
 from syncd.duties import GitSettings
-from syncd.ledger import Ledger
 from syncd.repo import Repo
+from syncd.state.ledger import Ledger
 
 CODE = Author("mcp", "capture_thought", "k1", "claude-code")
 CHAT = Author("rest", "capture_thought", "k2", "chat")

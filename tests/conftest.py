@@ -11,7 +11,7 @@ import pytest
 
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import Bundled
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 
 
 @pytest.fixture(scope="session")

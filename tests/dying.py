@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 
 from syncd.knowledge_base_settings import KbSettings
-from syncd.ledger import Ledger
 from syncd.queue import Queue
+from syncd.state.ledger import Ledger
 from syncd.uploads import Uploads
 
 PARTS = [bytes(random.Random(n).choices(b"abc \n", k=size)) for n, size in enumerate((3_000, 1, 5_000))]

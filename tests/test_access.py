@@ -17,7 +17,7 @@ from index.errors import InvalidArgument, PermissionDenied
 from mcp_server.access import APART_S, FRESH_S, LONGEST, Access
 from syncd.doors import AccessSettings
 from syncd.keys import Keys
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 from tests.jwks import AUDIENCE, Team, unsigned
 
 MAPPED = {"ann@Example.org": "ann", "e367826f93b8d71185e03fe518aff3b4.access": "robot", "gone@example.org": "nobody"}

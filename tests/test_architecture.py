@@ -131,7 +131,7 @@ HOMES = {
     "rjieba": ("index/text/words.py",),
     "python_multipart": ("mcp_server/multipart.py",),
     "sentence_transformers": ("index/encoders/*",),
-    "sqlite3": ("index/catalog/catalog.py", "index/catalog/sqlite_file.py", "syncd/ledger.py"),
+    "sqlite3": ("index/catalog/catalog.py", "index/catalog/sqlite_file.py", "syncd/state/ledger.py"),
     "starlette": ("mcp_server/*",),
     "tokenizers": ("index/encoders/*",),
     "torch": ("index/encoders/*",),

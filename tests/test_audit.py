@@ -20,8 +20,8 @@ from syncd import backup, chain
 from syncd.audit import HEAD, Audit, Author, Change, Events, authored, taken_back
 from syncd.audited import Audited
 from syncd.chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
-from syncd.ledger import peeked
 from syncd.owner_audit import of_file
+from syncd.state.ledger import peeked
 from tests.rim import client, run, running
 from tests.world import World, until
 

@@ -23,8 +23,8 @@ from syncd import backup
 from syncd.backup import checked, checked_target, free, pack, put_back, relocated, truth, unpack
 from syncd.keys import Keys
 from syncd.knowledge_base_settings import KbSettings
-from syncd.ledger import Ledger
 from syncd.queue import Queue
+from syncd.state.ledger import Ledger
 from tests.process import Failed, daemon
 
 NOW = 1_800_000_000_000

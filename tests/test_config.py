@@ -9,7 +9,7 @@ import pytest
 from index.encoders.settings import Bundled, Local
 from index.errors import InvalidArgument
 from syncd.config import FIELDS, SECTIONS, Settings, known, load
-from syncd.state import default_state
+from syncd.state.state_folder import default_state
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from syncd.lock import Lock
+from syncd.state.process_lock import Lock
 from tests.process import Failed, Memex, daemon, tree
 from tests.world import until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from index.model import Stat
 from syncd.handled import Handled, same
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 from syncd.vault import Sum
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.keys import Keys
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 
 NOW = 1_700_000_000_000
 

@@ -7,8 +7,8 @@ import stat
 import pytest
 
 from index.errors import Unavailable
-from syncd import ledger
-from syncd.ledger import Ledger
+from syncd.state import ledger
+from syncd.state.ledger import Ledger
 
 
 @pytest.fixture

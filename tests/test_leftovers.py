@@ -6,8 +6,8 @@ import os
 import socket
 import time
 
-from syncd.leftovers import collect
 from syncd.openat import fresh
+from syncd.state.leftovers_part import collect
 from syncd.vault import Vault
 from tests.world import until
 

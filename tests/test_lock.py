@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.lock import Lock, sole
+from syncd.state.process_lock import Lock, sole
 
 HOLDER = """
 import sys, time

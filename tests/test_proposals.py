@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from index.errors import Conflict, NotFound, Unavailable
-from syncd.ledger import Ledger
 from syncd.proposals import GONE, Proposal, Proposals
+from syncd.state.ledger import Ledger
 from syncd.ticks import Outcome
 
 RELATE = Proposal("relate", ("a", "b"), {"source": "Ada", "target": "Bab"})

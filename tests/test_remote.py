@@ -23,10 +23,10 @@ from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.duties import GitSettings
 from syncd.forward import JOURNAL
-from syncd.ledger import Ledger
 from syncd.remote import PARKED, UNREACHED, Outcome, Remote
 from syncd.repo import Repo
 from syncd.standing import UNWELL
+from syncd.state.ledger import Ledger
 from syncd.upstream import fetch
 from tests.test_repo import run
 from tests.test_standing import CASES, only_command, with_remote

@@ -29,8 +29,8 @@ from mcp_server.server import app, now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.doors import AccessSettings, LimitsSettings
 from syncd.keys import Keys
-from syncd.ledger import Ledger
-from syncd.state import LEDGER
+from syncd.state.ledger import Ledger
+from syncd.state.state_folder import LEDGER
 from tests.jwks import AUDIENCE, Team
 from tests.rim import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
 from tests.world import until

@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument
 from syncd.config import load
-from syncd.state import claim, default_state, remembered
+from syncd.state.state_folder import claim, default_state, remembered
 
 
 def test_a_state_folder_remembers_its_vault(tmp_path):

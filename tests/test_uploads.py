@@ -15,9 +15,9 @@ import pytest
 
 from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.knowledge_base_settings import KbSettings
-from syncd.ledger import Ledger
 from syncd.parts import GONE
 from syncd.queue import Queue
+from syncd.state.ledger import Ledger
 from syncd.uploads import LIVES_MS, Uploads
 
 MIB = 1_048_576

@@ -13,8 +13,8 @@ import pytest
 
 from index.errors import InvalidArgument
 from mcp_server.webhook import LARGEST
-from syncd.ledger import Ledger
 from syncd.pushes import KEPT_MS, Pushes, drop_secret, make_secret
+from syncd.state.ledger import Ledger
 from tests.rim import PLAIN, running
 
 PAYLOAD = json.dumps(

@@ -10,8 +10,8 @@ from index.errors import Conflict, InvalidArgument, Unavailable
 from syncd import worker as module
 from syncd.audit import AUTHOR, Author, authored
 from syncd.knowledge_base_settings import KbSettings
-from syncd.ledger import Ledger
 from syncd.queue import TRIES, Queue
+from syncd.state.ledger import Ledger
 from syncd.worker import LATE_MS, STREAK, Worker
 from tests.world import until
 

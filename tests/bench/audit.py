@@ -11,7 +11,7 @@ from statistics import median
 from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.chain import Head, checked
-from syncd.ledger import Ledger
+from syncd.state.ledger import Ledger
 from syncd.vault import Vault
 from tests.bench.measure import Row
 

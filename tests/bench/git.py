@@ -13,8 +13,8 @@ from syncd.audit import Audit, Author, authored
 from syncd.audited import Audited
 from syncd.commits import Commits
 from syncd.duties import GitSettings
-from syncd.ledger import Ledger
 from syncd.repo import Repo
+from syncd.state.ledger import Ledger
 from tests.bench.measure import Row
 
 NOTES, CAPTURES, ROUNDS = 10_000, 10, 15
