@@ -14,7 +14,7 @@ from syncd.config import Settings, config_file, load
 from syncd.keys import Keys
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import KEY_FILE, LEDGER, claim, default_state, digest, private
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 OWNER = "owner"
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"

@@ -30,7 +30,6 @@ from syncd.handled import Handled
 from syncd.health import Health
 from syncd.jobs import Jobs
 from syncd.labels import Labels
-from syncd.names import note as is_note
 from syncd.opened import Opened, agents_tools, opened
 from syncd.owner import Operation, operations
 from syncd.pulse import Pulse, Vitals
@@ -40,6 +39,7 @@ from syncd.state.process_lock import sole
 from syncd.state.state_folder import KEY_FILE, private
 from syncd.steward import vault_services
 from syncd.telemetry import Sample
+from syncd.vault.path_rules import note as is_note
 from syncd.watch import Hearing, Watch
 
 log = logging.getLogger(__name__)

@@ -24,15 +24,15 @@ from syncd.inline import wikilinks
 from syncd.journal import Journal, Step, Way, moved, sha256, written
 from syncd.marks import Marks, marks
 from syncd.moving import relinking
-from syncd.names import join
 from syncd.note import FrontmatterError, decode, edit, encode, properties, split
-from syncd.place import ARCHIVE
 from syncd.promotable import freed, restless, told
 from syncd.promote import Promotions
 from syncd.promotion import HINDERING, Problem, names
 from syncd.properties import as_text
 from syncd.repo import Repo
 from syncd.review_table import DISMISSED
+from syncd.vault.location import ARCHIVE
+from syncd.vault.path_rules import join
 from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 

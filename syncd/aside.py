@@ -10,8 +10,8 @@ from typing import Final
 from index.errors import InvalidArgument
 from syncd.marks import Marks, marks
 from syncd.note import PropertyValue, edit, properties, split
-from syncd.place import ARCHIVE, place
 from syncd.review_table import DISMISSED
+from syncd.vault.location import ARCHIVE, place
 
 DAY_MS: Final = 24 * 3600 * 1000
 KEEP: Final = "keep"  # what `review` says of a capture that was brought back after it had expired

@@ -16,14 +16,14 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
 from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
 from syncd.marks import overreach
-from syncd.names import note
 from syncd.note import FrontmatterError, decode, properties, split
-from syncd.openat import lstat
 from syncd.parse import TYPES
 from syncd.past import Past
-from syncd.place import place
-from syncd.turns import Turns
-from syncd.vault import Sum, Vault
+from syncd.vault.location import place
+from syncd.vault.openat import lstat
+from syncd.vault.path_rules import note
+from syncd.vault.vault import Sum, Vault
+from syncd.vault.write_reservations import Turns
 
 AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
 KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there

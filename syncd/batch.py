@@ -21,7 +21,7 @@ from syncd.audit import taken_back
 from syncd.marks import Marked
 from syncd.note import decode, encode
 from syncd.parse import parse
-from syncd.vault import Sum, Vault
+from syncd.vault.vault import Sum, Vault
 from syncd.writing import UNWRITTEN, still, unnamed
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
 from index.names import fold
-from syncd.names import DEVICE
 from syncd.note import OWNED, FrontmatterError, comparable_key, compose, properties, split
-from syncd.place import RESERVED
 from syncd.secrets import redacted
 from syncd.tag_names import tag_of
 from syncd.timestamps import iso
+from syncd.vault.location import RESERVED
+from syncd.vault.path_rules import DEVICE
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters

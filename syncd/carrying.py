@@ -26,13 +26,13 @@ from syncd.marks import marks
 from syncd.message import message
 from syncd.moving import relinking
 from syncd.note import FrontmatterError, decode, encode
-from syncd.place import REPORTS
 from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.proposals import Proposals
 from syncd.repo import Repo
 from syncd.resolve import Paths
 from syncd.retag import retagged
 from syncd.uniting import merged, superseded
+from syncd.vault.location import REPORTS
 from syncd.vault_snapshot import Ground
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from index.model import Entry
 from index.scope.index import Index
 from syncd.shelf import Shelf
 from syncd.sweep import Progress
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from syncd.ours import Batch, batches, saying
 from syncd.repo import Marks, Repo
 from syncd.sift import REFUSED, Sifted, sifted
 from syncd.state.ledger import Ledger
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)
 

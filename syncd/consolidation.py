@@ -22,13 +22,13 @@ from syncd.carrying import KINDS
 from syncd.findings import Findings
 from syncd.note import decode, encode
 from syncd.offers import Offer, offers, sheet, whole
-from syncd.place import REPORTS
 from syncd.proposals import Proposals
 from syncd.repo import Repo
 from syncd.report import Entry, Sheet, board, report
 from syncd.state.ledger import Ledger
 from syncd.ticks import Outcome, answers, boxes, settled
 from syncd.uniting import added
+from syncd.vault.location import REPORTS
 from syncd.vault_snapshot import Ground
 
 Progress = Callable[[int, int, str], object]

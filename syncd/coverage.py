@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from syncd.listing import Listing
-from syncd.place import place
+from syncd.vault.listing import Listing
+from syncd.vault.location import place
 
 
 def coverage(

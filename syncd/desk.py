@@ -16,11 +16,11 @@ from index.names import fold
 from syncd.audit import Author
 from syncd.capture import workspace_name
 from syncd.keys import Keys
-from syncd.place import place
 from syncd.pushes import Pushes
 from syncd.telemetry import Sample
 from syncd.tools import Tools
 from syncd.uploads import Uploads
+from syncd.vault.location import place
 from syncd.workspace import Workspace
 
 

@@ -18,7 +18,7 @@ from syncd.doctor import Finding, Patient, Rank, mine, word
 from syncd.mount import remote
 from syncd.standing import UNWELL
 from syncd.state.ledger import SQLITE_HERE
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 from syncd.version import installed
 
 # ruff: noqa: PLC0415 - Git takes longer to import than most checks to run

@@ -21,12 +21,12 @@ from syncd.journal import Step, Way, moved, sha256, written
 from syncd.marked import written_at
 from syncd.moving import Relinking, relinking
 from syncd.note import FrontmatterError, decode, edit, encode, properties, split
-from syncd.place import place
 from syncd.promotable import Stored, stored_of, there_of, told
 from syncd.promote import Promotions
 from syncd.promotion import INBOX_ONLY, PROMOTED_AT, inside, promoted
 from syncd.repo import Repo
 from syncd.strays import Stray, Strays
+from syncd.vault.location import place
 from syncd.vault_snapshot import Ground
 
 log = logging.getLogger(__name__)

@@ -17,11 +17,11 @@ from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
 from syncd.file_note import digest_of
 from syncd.handled import Handled, same
-from syncd.listing import Listing
-from syncd.names import below
-from syncd.place import place
 from syncd.shelf import Slot
-from syncd.vault import Sum, Vault
+from syncd.vault.listing import Listing
+from syncd.vault.location import place
+from syncd.vault.path_rules import below
+from syncd.vault.vault import Sum, Vault
 
 EVERY_S: Final = 5.0  # between two looks at what waits
 SOURCE: Final = "inbox"  # of a document that nobody uploaded

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncd.cron import unfit
-from syncd.names import objection, unnamable
 from syncd.typed import Tables, setting
+from syncd.vault.path_rules import objection, unnamable
 
 
 def _unfit(folder: str) -> str:

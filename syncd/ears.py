@@ -21,7 +21,7 @@ if sys.platform == "linux":
 else:
     from watchdog.observers import Observer
 
-from syncd.names import note
+from syncd.vault.path_rules import note
 
 log = logging.getLogger(__name__)
 

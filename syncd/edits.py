@@ -28,7 +28,7 @@ from syncd.repo import Repo
 from syncd.state.ledger import Ledger
 from syncd.timestamps import iso
 from syncd.touched import origin
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 LOCKED_S: Final = (
     30.0  # a lock of Git is waited for so long after the edit; an unfinished merge for as long as it takes

@@ -14,8 +14,8 @@ from typing import Final
 from syncd.capture import CONFLICT_COPY, file_name
 from syncd.inline import wikilinks
 from syncd.kinds import MARKDOWN, SUFFIXES
-from syncd.place import ENTITIES, FILES, INBOX, place
 from syncd.secrets import redacted
+from syncd.vault.location import ENTITIES, FILES, INBOX, place
 
 TITLE_LENGTH: Final = 300
 # What a file is called whose name does not tell what it is: without an ending nothing opens it, and no link finds it.

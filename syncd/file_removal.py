@@ -14,7 +14,7 @@ from index.errors import Conflict, NotFound
 from index.model import Record
 from syncd.dropped import SOURCE
 from syncd.file_note import digest_of
-from syncd.vault import Sum
+from syncd.vault.vault import Sum
 from syncd.writing import still, undoing, unnamed
 
 if TYPE_CHECKING:

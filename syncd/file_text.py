@@ -22,9 +22,9 @@ from syncd.enrich import filled
 from syncd.file_names import last_name
 from syncd.file_note import Facts, about, clean, taken_in
 from syncd.note import FrontmatterError, PropertyValue, encode
-from syncd.place import FILES
 from syncd.tag_names import tag_of
-from syncd.vault import Sum
+from syncd.vault.location import FILES
+from syncd.vault.vault import Sum
 from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
 
 if TYPE_CHECKING:

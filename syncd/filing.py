@@ -17,8 +17,8 @@ from syncd.files import Files
 from syncd.handled import Handled
 from syncd.inplace import InPlace
 from syncd.kinds import KNOWN
-from syncd.listing import Wanted
 from syncd.queue import Queue
+from syncd.vault.listing import Wanted
 from syncd.worker import Handler, Work
 
 if TYPE_CHECKING:

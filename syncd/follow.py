@@ -15,9 +15,9 @@ from pathlib import Path
 from index.errors import MemexError
 from syncd import moves
 from syncd.hooks import BELLS, MOVED, PUSHED
-from syncd.names import note
 from syncd.repo import Marks, Repo
 from syncd.standing import UNWELL
+from syncd.vault.path_rules import note
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from index.errors import Conflict, Unavailable
-from syncd.openat import FOLDER, lstat, opener
 from syncd.stale import held
 from syncd.state.state_folder import private
+from syncd.vault.openat import FOLDER, lstat, opener
 
 if TYPE_CHECKING:
     from syncd.apart import Done

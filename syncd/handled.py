@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from index.model import Stat
 from syncd.state.ledger import Ledger
-from syncd.vault import Sum
+from syncd.vault.vault import Sum
 
 
 class Handled:

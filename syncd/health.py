@@ -24,10 +24,10 @@ from syncd.labels import Labels
 from syncd.oddities import Twins, oddities, tally
 from syncd.opened import Opened
 from syncd.parse import parse
-from syncd.place import place
 from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
 from syncd.steward import Steward
+from syncd.vault.location import place
 from syncd.version import installed
 from syncd.watch import Hearing
 from syncd.worker import Worker

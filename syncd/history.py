@@ -26,7 +26,7 @@ from syncd.meant import LEAST, Candidate, candidates, chosen
 from syncd.past import Past
 from syncd.repo import Repo
 from syncd.touched import Touch, touches
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 LINES: Final = 4_000  # of a note, beyond which differences are not worked out
 NAMES: Final = 20  # of one note, that Git is asked about

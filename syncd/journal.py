@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 from index.errors import Conflict, NotFound
 from syncd.audit import taken_back
 from syncd.state.ledger import Ledger
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 RECENT_MS: Final = 7 * 24 * 3600 * 1000  # so long a commit that Git did not allow is made up for
 State: TypeAlias = Literal["begun", "done", "undone", "torn"]

@@ -24,7 +24,7 @@ from syncd import meant
 from syncd.enrich import Enricher, lacking
 from syncd.parse import parse
 from syncd.shelf import Slot
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 # Writes what was found into a note, in place of what is there or not: workspace, path, what was found, whether to replace.

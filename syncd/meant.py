@@ -15,7 +15,7 @@ from index.errors import InvalidArgument
 from index.model import Record
 from index.names import stem
 from index.scope.index import Index
-from syncd.place import ARCHIVE
+from syncd.vault.location import ARCHIVE
 
 LEAST: Final = 4  # characters of an id that stand for it
 SHOWN: Final = 10  # notes that are named where several may be meant

@@ -13,9 +13,7 @@ from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
 from syncd.capture import file_name
 from syncd.journal import sha256
-from syncd.names import join
 from syncd.note import FrontmatterError, decode, edit, encode, split
-from syncd.place import REPORTS
 from syncd.promotable import other_name
 from syncd.promote import Promotions
 from syncd.promotion import unmarked
@@ -23,6 +21,8 @@ from syncd.proposals import Proposal, Proposals
 from syncd.quoting import fenced, link, shown
 from syncd.secrets import redacted
 from syncd.ticks import item
+from syncd.vault.location import REPORTS
+from syncd.vault.path_rules import join
 from syncd.vault_snapshot import Ground
 
 KIND: Final = "promote-merge"

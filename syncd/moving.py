@@ -17,12 +17,12 @@ from index.errors import MemexError, NotFound
 from index.names import fold
 from syncd.canvas_spots import in_canvas
 from syncd.mentions import Names, mentioned
-from syncd.names import note
 from syncd.note import decode, encode
-from syncd.place import INBOX, place
 from syncd.relink import Move, edited, relinked, spliced
 from syncd.resolve import Paths
-from syncd.vault import Vault
+from syncd.vault.location import INBOX, place
+from syncd.vault.path_rules import note
+from syncd.vault.vault import Vault
 
 _SETTINGS: Final = ".obsidian/app.json"
 _MARK: Final = re.compile(r"(\[\[|\]\(\s*+<?|\]:\s*+<?)")

@@ -7,8 +7,8 @@ from typing import Any
 
 from index.graph.graph import Graph
 from index.scope.index import Index
-from syncd.listing import AWAY
-from syncd.names import twins
+from syncd.vault.listing import AWAY
+from syncd.vault.path_rules import twins
 
 
 class Twins:

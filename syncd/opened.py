@@ -34,7 +34,7 @@ from syncd.state.state_folder import LEDGER, claim
 from syncd.sync import Sync
 from syncd.tools import Tools
 from syncd.uploads import Uploads
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 from syncd.witness import Witness
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from syncd import chain
 from syncd.audit import WANTED, Audit
 from syncd.chain import Checked, Entry, Head
-from syncd.place import place
 from syncd.state.state_folder import synced
-from syncd.vault import Vault
+from syncd.vault.location import place
+from syncd.vault.vault import Vault
 
 MOST = 10_000  # entries in one answer
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]

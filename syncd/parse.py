@@ -25,9 +25,9 @@ from syncd.markdown import outline
 from syncd.memo_relations import relations
 from syncd.naming import numbers, told
 from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
-from syncd.place import INBOX, Place, place
 from syncd.properties import Properties, as_text, as_time, for_the_person
 from syncd.secrets import defects as secrets_in
+from syncd.vault.location import INBOX, Place, place
 
 TYPES = frozenset({"note", "file", "entity"})
 _CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")

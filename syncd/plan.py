@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from index.model import Entry, Stat
-from syncd.names import below
+from syncd.vault.path_rules import below
 
 
 @dataclass(frozen=True, slots=True)

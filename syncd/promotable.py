@@ -20,10 +20,10 @@ from syncd.kinds import KNOWN
 from syncd.markdown import open_ended
 from syncd.marks import marks
 from syncd.moving import Relinking, relinking
-from syncd.names import join, objection
 from syncd.note import FrontmatterError, decode, encode, split
 from syncd.promotion import Problem, another, goal, identified, names, promoted, refusal, spelled
 from syncd.repo import Repo
+from syncd.vault.path_rules import join, objection
 from syncd.vault_snapshot import Ground
 
 _UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # what no name can hold in Windows, or in a link

@@ -18,9 +18,9 @@ from index.model import Document
 from index.names import fold
 from syncd.capture import file_name
 from syncd.marks import Marks
-from syncd.names import HOLE, objection, unnamable
 from syncd.note import PropertyValue, edit, properties, split
 from syncd.timestamps import iso
+from syncd.vault.path_rules import HOLE, objection, unnamable
 
 # What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
 INBOX_ONLY: Final = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from syncd.place import ARCHIVE, ENTITIES, REPORTS
+from syncd.vault.location import ARCHIVE, ENTITIES, REPORTS
 
 NAME: Final = "Review.base"
 DISMISSED: Final = "dismissed"

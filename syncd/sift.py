@@ -18,9 +18,9 @@ from syncd import secrets
 from syncd.audit import Audit
 from syncd.chain import Entry
 from syncd.graft import Blob, Content, Graft, above
-from syncd.names import objection
 from syncd.note import FrontmatterError, decode, properties, split
 from syncd.ours import led
+from syncd.vault.path_rules import objection
 
 FRESH_MS: Final = 60_000  # an entry so young may still be about to be carried out
 # Why a path stays as it is, in words that follow "kept local:".

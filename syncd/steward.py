@@ -29,7 +29,6 @@ from syncd.journal import Journal
 from syncd.marked import Marked
 from syncd.merging import Merging
 from syncd.opened import Opened
-from syncd.place import ARCHIVE, REPORTS
 from syncd.promote import WAYS as PROMOTIONS
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
@@ -38,6 +37,7 @@ from syncd.review import Review
 from syncd.strays import Strays
 from syncd.sync import Sync
 from syncd.undo import Undo
+from syncd.vault.location import ARCHIVE, REPORTS
 from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 

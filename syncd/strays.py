@@ -19,9 +19,9 @@ from index.scope.index import Index
 from syncd.audit import Audit
 from syncd.lineage import AGENTS
 from syncd.note import FrontmatterError, decode, properties, split
-from syncd.place import place
 from syncd.properties import as_time
 from syncd.state.ledger import Ledger
+from syncd.vault.location import place
 from syncd.vault_snapshot import Ground
 
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # so long a note that has gone may turn up elsewhere

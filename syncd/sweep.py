@@ -19,12 +19,12 @@ from syncd.adoption import Adoption, adoptable, owed
 from syncd.agenda import Agenda
 from syncd.collections import Filing
 from syncd.edits import Edits
-from syncd.names import below
 from syncd.parse import parse
-from syncd.place import Place, place
 from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
 from syncd.shelf import Build
-from syncd.vault import Listing, Vault
+from syncd.vault.location import Place, place
+from syncd.vault.path_rules import below
+from syncd.vault.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
 

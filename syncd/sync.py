@@ -17,13 +17,13 @@ from index.errors import MemexError, Unavailable
 from syncd.absence import Absence
 from syncd.agenda import Agenda
 from syncd.audit import ADOPTION, authored
-from syncd.beside import Beside
 from syncd.config import SyncSettings
 from syncd.edits import Edits
 from syncd.repo import Repo
 from syncd.shelf import Build, Shelf
 from syncd.sweep import Aim, Outcome, Progress, Sweep
-from syncd.vault import Listing, Vault
+from syncd.vault.taken_names import Beside
+from syncd.vault.vault import Listing, Vault
 
 log = logging.getLogger(__name__)
 

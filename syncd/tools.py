@@ -16,7 +16,7 @@ from syncd.parse import parse
 from syncd.queue import Queue
 from syncd.shelf import Slot
 from syncd.uploads import Uploads
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from syncd.audit import AUTHOR, Audit, authored
 from syncd.chain import Entry
 from syncd.history import History
 from syncd.lineage import AGENTS, MOVED, WRITES, Way, in_force, last_call, way_back
-from syncd.names import note
-from syncd.place import place
-from syncd.vault import Vault
+from syncd.vault.location import place
+from syncd.vault.path_rules import note
+from syncd.vault.vault import Vault
 
 KEPT_NO_MORE: Final = "what it was before is not kept any more (git.past_days, git.past_mb)"
 OUTSIDE: Final = "it is in your own notes by now, which nothing here touches"

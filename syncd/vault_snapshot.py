@@ -9,10 +9,10 @@ from index.model import Document, Record, Stat
 from syncd import meant
 from syncd.config import Settings
 from syncd.parse import parse
-from syncd.place import ARCHIVE, place
 from syncd.shelf import Slot
 from syncd.sync import Sync
-from syncd.vault import Vault
+from syncd.vault.location import ARCHIVE, place
+from syncd.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from index.model import Entry, Record
 from syncd.marks import Marks, marks
 from syncd.note import decode
 from syncd.shelf import Slot
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 
 def everything(_: Marks) -> bool:

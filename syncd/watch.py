@@ -18,7 +18,7 @@ from typing import Literal
 
 from syncd.ears import Ears
 from syncd.mount import remote
-from syncd.names import note
+from syncd.vault.path_rules import note
 
 log = logging.getLogger(__name__)
 

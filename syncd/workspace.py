@@ -27,7 +27,6 @@ from syncd.held import Held, held
 from syncd.lineage import Writer, created_by, updated_by
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.names import note
 from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
@@ -38,6 +37,7 @@ from syncd.timestamps import iso
 from syncd.tools import Tools
 from syncd.update import Wish, updated
 from syncd.uploads import Uploads
+from syncd.vault.path_rules import note
 from syncd.writing import created, enriched, known, still, undoing, unnamed
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncd.beside import Beside
 from syncd.convert import Converted, Unreadable
 from syncd.dropped import Dropped
 from syncd.file_names import droppable
@@ -18,6 +17,7 @@ from syncd.files import Files
 from syncd.handled import Handled
 from syncd.inplace import InPlace
 from syncd.kinds import KNOWN, kind_of
+from syncd.vault.taken_names import Beside
 from tests.world import World
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from syncd.hooks import HOOKS, install
 from syncd.parse import parse
-from syncd.place import place
+from syncd.vault.location import place
 from tests.world import PROMPT, World
 
 WITHIN = 120.0

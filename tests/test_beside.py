@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from index.names import fold
-from syncd.beside import Beside
-from syncd.vault import Vault
+from syncd.vault.taken_names import Beside
+from syncd.vault.vault import Vault
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_what_was_put_there_counts_at_once_and_what_is_gone_no_more(beside, root
 def test_what_a_person_puts_there_counts_soon(beside, root, monkeypatch):
     assert not beside.taken("new.pdf")
     (root / "new.pdf").write_bytes(b"text")
-    monkeypatch.setattr("syncd.beside.FRESH_S", 0.0)
+    monkeypatch.setattr("syncd.vault.taken_names.FRESH_S", 0.0)
     assert beside.taken("new.pdf")
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument
 from index.names import fold
 from syncd.capture import file_name, free_name, metadata_of, namespace_path, title_of, workspace_name
-from syncd.names import objection
 from syncd.note import OWNED
 from syncd.tag_names import tag_of
 from syncd.timestamps import iso
+from syncd.vault.path_rules import objection
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from index.model import Stat
 from syncd.app import App
 from syncd.config import VaultSettings
 from syncd.coverage import coverage
-from syncd.listing import Listing
-from syncd.names import printable
+from syncd.vault.listing import Listing
+from syncd.vault.path_rules import printable
 from tests.fakes import fake_embedder
 from tests.world import World, settings_of
 from vault_fixtures import gnarly

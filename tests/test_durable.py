@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd import durable
-from syncd.names import ours
-from syncd.openat import Calls, cross, relink, stepwise
-from syncd.vault import Vault
+from syncd.vault import atomic_write
+from syncd.vault.openat import Calls, cross, relink, stepwise
+from syncd.vault.path_rules import ours
+from syncd.vault.vault import Vault
 
 ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
 LARGE = bytes(range(256)) * 10_000  # pieces of a MiB
@@ -396,7 +396,7 @@ def test_a_file_size_limit_leaves_nothing(fresh):
     assert state(root) == before
 
 
-CREATE = "import sys; from pathlib import Path; from syncd.vault import Vault; Vault(Path(sys.argv[1])).create('a/new.md', b'x' * 5000)"
+CREATE = "import sys; from pathlib import Path; from syncd.vault.vault import Vault; Vault(Path(sys.argv[1])).create('a/new.md', b'x' * 5000)"
 
 
 @pytest.mark.faults
@@ -453,7 +453,7 @@ def test_a_file_keeps_its_owner_mode_and_attributes(fresh):
 def test_what_tells_two_states_apart(tmp_path):
     file = tmp_path / "x"
     file.write_bytes(b"1")
-    one = durable.seen(file.stat())
+    one = atomic_write.seen(file.stat())
     os.utime(file, ns=(0, 5))
-    assert durable.seen(file.stat()) != one
-    assert durable.seen(file.stat()).mtime_ns == 5
+    assert atomic_write.seen(file.stat()) != one
+    assert atomic_write.seen(file.stat()).mtime_ns == 5

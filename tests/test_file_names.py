@@ -12,7 +12,7 @@ from index.names import fold
 from syncd.capture import CONFLICT_COPY
 from syncd.file_names import droppable, ending, home, last_name, linked, note_name, numbered, stored_name
 from syncd.kinds import KNOWN, SUFFIXES
-from syncd.names import note, objection
+from syncd.vault.path_rules import note, objection
 from tests.test_secrets import SECRETS
 
 PDF, TEXT, MARKDOWN = SUFFIXES[".pdf"], "text/plain", "text/markdown"

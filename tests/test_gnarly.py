@@ -9,8 +9,8 @@ import time
 import pytest
 
 from index.errors import Unavailable
-from syncd.names import printable, twins
-from syncd.vault import Vault
+from syncd.vault.path_rules import printable, twins
+from syncd.vault.vault import Vault
 from vault_fixtures import gnarly
 from vault_fixtures.zoo import LIMIT, ZOO
 

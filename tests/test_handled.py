@@ -5,7 +5,7 @@ from __future__ import annotations
 from index.model import Stat
 from syncd.handled import Handled, same
 from syncd.state.ledger import Ledger
-from syncd.vault import Sum
+from syncd.vault.vault import Sum
 
 
 def test_what_was_read_is_known_again(tmp_path):

@@ -6,9 +6,9 @@ import os
 import socket
 import time
 
-from syncd.openat import fresh
 from syncd.state.leftovers_part import collect
-from syncd.vault import Vault
+from syncd.vault.openat import fresh
+from syncd.vault.vault import Vault
 from tests.world import until
 
 OLD = [

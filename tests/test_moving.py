@@ -8,7 +8,7 @@ import random
 import pytest
 
 from syncd.moving import Walk, relinking
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 
 @pytest.fixture

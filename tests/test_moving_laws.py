@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from syncd.moving import relinking
 from syncd.note import decode, encode
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 from tests.links import Oracle, blank, links_of
 
 DATA = Path(os.environ.get("MEMEX_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))

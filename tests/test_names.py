@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.names import behind, evicted, ignored, ignoring, objection, ours, placeholder, printable, temporary, twins
+from syncd.vault.path_rules import (
+    behind,
+    evicted,
+    ignored,
+    ignoring,
+    objection,
+    ours,
+    placeholder,
+    printable,
+    temporary,
+    twins,
+)
 
 ANY_NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=40)
 ANY_TEXT = st.text(st.characters(), max_size=40)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from syncd import openat
-from syncd.openat import FOLDER, Calls, cross, entries, exchange, fresh, lstat, opener, relink, rename, stepwise
+from syncd.vault import openat
+from syncd.vault.openat import FOLDER, Calls, cross, entries, exchange, fresh, lstat, opener, relink, rename, stepwise
 
 WAYS = [pytest.param(stepwise, id="stepwise")]
 if opener() is openat.openat2:

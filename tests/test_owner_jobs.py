@@ -7,7 +7,7 @@ import time
 import pytest
 
 from index.errors import NotFound
-from syncd.openat import fresh
+from syncd.vault.openat import fresh
 from tests.world import World, until
 
 NAMES = {"leftovers", "listing", "maintenance", "root"}

@@ -19,7 +19,7 @@ from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd import absence, sweep, sync
 from syncd.config import SyncSettings
-from syncd.names import printable, twins
+from syncd.vault.path_rules import printable, twins
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 from vault_fixtures import gnarly

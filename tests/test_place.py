@@ -1,8 +1,8 @@
-"""syncd/place.py: where a path stands."""
+"""syncd/vault/location.py: where a path stands."""
 
 import pytest
 
-from syncd.place import VAULT, Place, place
+from syncd.vault.location import VAULT, Place, place
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from index.document_ids import path_id
 from index.model import Entry, Stat
-from syncd.names import below
 from syncd.plan import Added, Modified, Moved, Plan, Removed, Seen, brake, plan, survey
+from syncd.vault.path_rules import below
 
 
 def stat(ino=1, size=1, mtime_ns=1):

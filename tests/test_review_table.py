@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.place import place
 from syncd.review_table import review_table
+from syncd.vault.location import place
 from tests.bases import Base, Invalid, Note, parsed
 
 WAITING = {

@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
-from syncd.names import objection
-from syncd.openat import Calls, exchange, stepwise
-from syncd.vault import Vault
+from syncd.vault.openat import Calls, exchange, stepwise
+from syncd.vault.path_rules import objection
+from syncd.vault.vault import Vault
 
 HOME = Path(__file__).parent.parent
 ROOT = os.geteuid() == 0
@@ -592,7 +592,9 @@ def test_what_the_account_may_not_touch_is_named_and_kept(tmp_path):
     (root / "locked").chmod(0o755)
     other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c"]
     env = {"PYTHONPATH": str(HOME), "PYTHONDONTWRITEBYTECODE": "1"}
-    if subprocess.run([*other, "import syncd.vault"], cwd="/", env=env, capture_output=True, check=False).returncode:
+    if subprocess.run(
+        [*other, "import syncd.vault.vault"], cwd="/", env=env, capture_output=True, check=False
+    ).returncode:
         pytest.skip("another user can't run this Python, or read this project")
     command = [*other, textwrap.dedent(TRIED), str(root)]
     done = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, check=False)

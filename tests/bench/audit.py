@@ -12,7 +12,7 @@ from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.chain import Head, checked
 from syncd.state.ledger import Ledger
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 from tests.bench.measure import Row
 
 WRITES = 500

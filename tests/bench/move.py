@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from syncd.moving import relinking
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 from tests.bench import vaults
 from tests.bench.measure import Row
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from index.model import Stat
-from syncd.durable import seen
-from syncd.names import evicted, join, note, placeholder, printable, utf8
-from syncd.openat import Opener, entries, lstat
+from syncd.vault.atomic_write import seen
+from syncd.vault.openat import Opener, entries, lstat
+from syncd.vault.path_rules import evicted, join, note, placeholder, printable, utf8
 
 # Of the path and size of a file that is no note: why it can't be listed beside them, "" = it is, None = nobody asks.
 Wanted: TypeAlias = Callable[[str, int], str | None]

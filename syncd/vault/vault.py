@@ -17,11 +17,11 @@ from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.model import Stat
-from syncd import durable
-from syncd.failures import failure
-from syncd.listing import ANY_SIZE, AWAY, Listing, Survey, Wanted, unfit, unwanted, words
-from syncd.names import behind, ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
-from syncd.openat import FOLDER, Calls, entries, lstat
+from syncd.vault import atomic_write
+from syncd.vault.listing import ANY_SIZE, AWAY, Listing, Survey, Wanted, unfit, unwanted, words
+from syncd.vault.openat import FOLDER, Calls, entries, lstat
+from syncd.vault.os_errors import failure
+from syncd.vault.path_rules import behind, ignored, ignoring, join, note, objection, ours, placeholder, printable, utf8
 
 __all__ = ["Listing", "Vault", "ignored"]
 
@@ -151,7 +151,7 @@ class Vault:
             return None
         with self._told(path):
             found = self._found(path)
-        return durable.seen(found) if found is not None and stat.S_ISREG(found.st_mode) else None
+        return atomic_write.seen(found) if found is not None and stat.S_ISREG(found.st_mode) else None
 
     def holds(self, path: str) -> bool:
         """Whether anything is at `path`, be it a link or a folder. Unavailable when nobody knows."""
@@ -169,7 +169,7 @@ class Vault:
             with self._told(path), self._file(path) as file:
                 data, was = self._bytes(file)
                 found = self._found(path)
-                if found is not None and durable.seen(found) == was and len(data) == was.size:
+                if found is not None and atomic_write.seen(found) == was and len(data) == was.size:
                     return data, was
         raise Unavailable(f"{path} keeps changing while it is read; it is read again once it is quiet")
 
@@ -178,12 +178,12 @@ class Vault:
         self._check(path, reading=True)
         digest = hashlib.sha256()
         with self._told(path), self._file(path, most=ANY_SIZE) as file:
-            was = durable.seen(os.fstat(file))
+            was = atomic_write.seen(os.fstat(file))
             while piece := os.read(file, _PIECE):
                 digest.update(piece)
                 into(piece)
-            if durable.seen(os.fstat(file)) != was:
-                raise durable.Changed
+            if atomic_write.seen(os.fstat(file)) != was:
+                raise atomic_write.Changed
         return Sum(digest.hexdigest(), was)
 
     @contextmanager
@@ -212,7 +212,7 @@ class Vault:
 
     def _bytes(self, file: int) -> tuple[bytes, Stat]:
         """What is in an open file, and the stat it had before the first byte was read."""
-        was = durable.seen(os.fstat(file))
+        was = atomic_write.seen(os.fstat(file))
         pieces, size = [], 0
         while size <= self.max_bytes and (piece := os.read(file, 1 << 20)):
             pieces.append(piece)
@@ -227,7 +227,7 @@ class Vault:
         `again` puts back what was there a moment ago, so any name that the disk takes will do."""
         self._check(path, new=not again)
         with self._told(path, making=True), self._making(path.rpartition("/")[0]) as (folder, undo):
-            made = durable.put(self._calls, folder, path.rpartition("/")[2], (data,), mode=self._mode)
+            made = atomic_write.put(self._calls, folder, path.rpartition("/")[2], (data,), mode=self._mode)
             undo.pop_all()
         return made
 
@@ -242,7 +242,7 @@ class Vault:
             self._making(path.rpartition("/")[0]) as (folder, undo),
         ):
             pieces = _checked(file, digest)
-            made = durable.put(self._calls, folder, path.rpartition("/")[2], pieces, mode=self._mode)
+            made = atomic_write.put(self._calls, folder, path.rpartition("/")[2], pieces, mode=self._mode)
             undo.pop_all()
         return made
 
@@ -251,7 +251,7 @@ class Vault:
         self._check(path)
         with self._told(path), self._file(path) as old, self._parent(path) as (folder, name):
             was = self._unchanged(old, digest)
-            return durable.swap(self._calls, folder, name, data, old=old, was=was)
+            return atomic_write.swap(self._calls, folder, name, data, old=old, was=was)
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """Take a file away; with `digest`, only if its bytes still have that sha256."""
@@ -264,7 +264,7 @@ class Vault:
             else:
                 with self._file(path) as old:
                     was = self._unchanged(old, digest)
-            durable.take(self._calls, folder, name, was=was)
+            atomic_write.take(self._calls, folder, name, was=was)
 
     @contextmanager
     def without(self, path: str, was: Sum) -> Iterator[None]:
@@ -273,7 +273,7 @@ class Vault:
         with ExitStack() as gone:
             with self._told(path):
                 folder, name = gone.enter_context(self._parent(path))
-                gone.enter_context(durable.aside(self._calls, folder, name, was=was.stat))
+                gone.enter_context(atomic_write.aside(self._calls, folder, name, was=was.stat))
             yield
 
     def make_folder(self, path: str) -> None:
@@ -309,8 +309,8 @@ class Vault:
 
     def _unchanged(self, file: int, digest: str) -> Stat:
         data, was = self._bytes(file)
-        if hashlib.sha256(data).hexdigest() != digest or durable.seen(os.fstat(file)) != was:
-            raise durable.Changed
+        if hashlib.sha256(data).hexdigest() != digest or atomic_write.seen(os.fstat(file)) != was:
+            raise atomic_write.Changed
         return was
 
     @contextmanager
@@ -359,7 +359,7 @@ class Vault:
             raise Unavailable(LOST)
         try:
             yield
-        except durable.Changed as error:
+        except atomic_write.Changed as error:
             raise Conflict(f"{path} has changed since it was read; read it again") from error
         except OSError as error:
             if not self.present():
@@ -374,7 +374,7 @@ def _checked(file: FileIO, digest: str) -> Iterator[bytes]:
         found.update(piece)
         yield piece
     if found.hexdigest() != digest:
-        raise durable.Changed
+        raise atomic_write.Changed
 
 
 def _aged(entry: os.DirEntry[str], older_s: float) -> bool:

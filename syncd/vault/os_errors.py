@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
-from syncd.listing import words
+from syncd.vault.listing import words
 
 
 def failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: PLR0911 - a table, one line a case

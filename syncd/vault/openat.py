@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from syncd.names import join, temporary
+from syncd.vault.path_rules import join, temporary
 
 Opener: TypeAlias = Callable[[int, str, int, int], int]
 

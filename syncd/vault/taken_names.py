@@ -13,7 +13,7 @@ from typing import Final
 
 from index.errors import Unavailable
 from index.names import fold
-from syncd.vault import Vault
+from syncd.vault.vault import Vault
 
 FRESH_S: Final = 2.0  # a look at the whole vault serves for so long: uploads come in bursts
 _ENDING = re.compile(r"\.\w{1,10}\Z")
