@@ -25,7 +25,7 @@ from syncd.control import ControlServer
 from syncd.daemon_metrics import samples
 from syncd.desk import Desk
 from syncd.filing import filing, wanted
-from syncd.follow import Follow
+from syncd.git.head_follower import Follow
 from syncd.handled import Handled
 from syncd.health import Health
 from syncd.jobs import Jobs

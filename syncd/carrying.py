@@ -21,6 +21,7 @@ from index.names import fold
 from syncd.aside import away
 from syncd.audit import Audit, Author, authored
 from syncd.commits import Commits, Due, Made
+from syncd.git.repository import Repo
 from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
 from syncd.marks import marks
 from syncd.message import message
@@ -28,7 +29,6 @@ from syncd.moving import relinking
 from syncd.note import FrontmatterError, decode, encode
 from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.proposals import Proposals
-from syncd.repo import Repo
 from syncd.resolve import Paths
 from syncd.retag import retagged
 from syncd.uniting import merged, superseded

@@ -12,8 +12,8 @@ import click
 from index.errors import Conflict, NotFound
 from syncd import render
 from syncd.cli_frame import Group, answer, as_json, color, settings, talk
-from syncd.hooks import HOOKS, REMOTE_HOOKS, Hook, exclude, find, install, uninstall
-from syncd.repo import Repo
+from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, exclude, find, install, uninstall
+from syncd.git.repository import Repo
 from syncd.state.state_folder import remembered
 
 REPO = click.option(

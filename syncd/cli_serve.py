@@ -250,7 +250,7 @@ def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -
 
 def _under_git(vault: Path) -> None:
     """Put a folder that is not under Git under it, with all that is in it."""
-    from syncd.repo import Repo
+    from syncd.git.repository import Repo
 
     repo = Repo(vault)
     try:

@@ -20,10 +20,10 @@ from index.graph.vertex import Vertex
 from syncd.audit import Author, authored
 from syncd.carrying import KINDS
 from syncd.findings import Findings
+from syncd.git.repository import Repo
 from syncd.note import decode, encode
 from syncd.offers import Offer, offers, sheet, whole
 from syncd.proposals import Proposals
-from syncd.repo import Repo
 from syncd.report import Entry, Sheet, board, report
 from syncd.state.ledger import Ledger
 from syncd.ticks import Outcome, answers, boxes, settled

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from index.errors import MemexError
 from syncd.doctor import Finding, Patient, Rank, mine, word
+from syncd.git.repository_state import UNWELL
 from syncd.mount import remote
-from syncd.standing import UNWELL
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
 from syncd.version import installed
@@ -143,7 +143,7 @@ def git(patient: Patient) -> Iterator[Finding]:
     """The state of the repository, with the command that mends it."""
     if not patient.vault.is_dir():
         return
-    from syncd.repo import Repo
+    from syncd.git.repository import Repo
 
     repo = Repo(patient.vault)
     try:

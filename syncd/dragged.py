@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from index.errors import MemexError
 from index.model import Document
-from syncd import moves
 from syncd.audit import Author, authored
 from syncd.edits import TORN
+from syncd.git import head_moves
+from syncd.git.repository import Repo
 from syncd.journal import Step, Way, moved, sha256, written
 from syncd.marked import written_at
 from syncd.moving import Relinking, relinking
@@ -24,7 +25,6 @@ from syncd.note import FrontmatterError, decode, edit, encode, properties, split
 from syncd.promotable import Stored, stored_of, there_of, told
 from syncd.promote import Promotions
 from syncd.promotion import INBOX_ONLY, PROMOTED_AT, inside, promoted
-from syncd.repo import Repo
 from syncd.strays import Stray, Strays
 from syncd.vault.location import place
 from syncd.vault_snapshot import Ground
@@ -146,7 +146,7 @@ class Dragged:
     def _by(self, drag: Drag) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
         path, at = drag.stray.new, self._ground.vault.stat(drag.stray.new)
-        if at is None or not moves.brought(self._repo, path, drag.raw, at.mtime_ns // 1_000_000_000):
+        if at is None or not head_moves.brought(self._repo, path, drag.raw, at.mtime_ns // 1_000_000_000):
             return ""
         told = self._repo.answer("log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n")
         return (told or "").strip()

@@ -20,14 +20,14 @@ from index.document_ids import path_id
 from index.errors import Unavailable
 from index.model import Document, Record, Stat
 from index.scope.index import Index
-from syncd import moves
 from syncd.audit import Audit
 from syncd.collections import contested
+from syncd.git import head_moves
+from syncd.git.note_commits import origin
+from syncd.git.repository import Repo
 from syncd.note import PropertyValue
-from syncd.repo import Repo
 from syncd.state.ledger import Ledger
 from syncd.timestamps import iso
-from syncd.touched import origin
 from syncd.vault.vault import Vault
 
 LOCKED_S: Final = (
@@ -102,7 +102,7 @@ class Edits:
         busy = self._repo.busy()
         if busy and not (busy.endswith(".lock") and time.time() - stat.mtime_ns / 1e9 > LOCKED_S):
             return None
-        if moves.brought(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
+        if head_moves.brought(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
             self._drop(document.path)
             return {}
         before = edit.created_at if edit.updated_at is None else edit.updated_at

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from index.errors import Conflict, Unavailable
-from syncd.stale import held
+from syncd.git.stale_locks import held
 from syncd.state.state_folder import private
 from syncd.vault.openat import FOLDER, lstat, opener
 
 if TYPE_CHECKING:
-    from syncd.apart import Done
-    from syncd.repo import Repo
+    from syncd.git.child_process import Done
+    from syncd.git.repository import Repo
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
-from syncd.overlooked import ignored
-from syncd.repo import Ran, Repo
+from syncd.git.ignored_paths import ignored
+from syncd.git.repository import Ran, Repo
 
 Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
 

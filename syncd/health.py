@@ -17,8 +17,8 @@ from syncd.coverage import coverage
 from syncd.desk import Desk
 from syncd.dropped import MISSING, Dropped
 from syncd.edits import said
-from syncd.follow import Follow
-from syncd.hooks import HOOKS, find
+from syncd.git.head_follower import Follow
+from syncd.git.hooks import HOOKS, find
 from syncd.jobs import Jobs
 from syncd.labels import Labels
 from syncd.oddities import Twins, oddities, tally

@@ -19,13 +19,13 @@ from index.model import Record
 from index.scope.index import Index
 from syncd.audit import Audit
 from syncd.chain import Entry
+from syncd.git.note_commits import Touch, touches
+from syncd.git.repository import Repo
 from syncd.journal import Entry as Passage
 from syncd.journal import Journal
 from syncd.lineage import WRITES, Strand, in_force, strands
 from syncd.meant import LEAST, Candidate, candidates, chosen
 from syncd.past import Past
-from syncd.repo import Repo
-from syncd.touched import Touch, touches
 from syncd.vault.vault import Vault
 
 LINES: Final = 4_000  # of a note, beyond which differences are not worked out

@@ -12,7 +12,7 @@ from index.errors import Unavailable
 from syncd import secrets
 
 if TYPE_CHECKING:
-    from syncd.repo import Repo
+    from syncd.git.repository import Repo
 
 MOST: Final = 5_000_000  # bytes of a file beyond which it is no note
 _LIMIT_S: Final = 300.0

@@ -22,11 +22,11 @@ from syncd.config import Settings
 from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.filing import wanted
+from syncd.git.repository import Repo
 from syncd.keys import Keys
 from syncd.past import Past
 from syncd.perspectives import Perspectives
 from syncd.queue import Queue
-from syncd.repo import Repo
 from syncd.shelf import Shelf, ShelfSettings, Slot
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import Lock

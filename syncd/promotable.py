@@ -15,6 +15,7 @@ from index.model import Document, Record, Stat
 from index.names import fold
 from syncd.edits import LOCKED_S
 from syncd.file_names import ending, numbered
+from syncd.git.repository import Repo
 from syncd.journal import Step, Way, moved, sha256, written
 from syncd.kinds import KNOWN
 from syncd.markdown import open_ended
@@ -22,7 +23,6 @@ from syncd.marks import marks
 from syncd.moving import Relinking, relinking
 from syncd.note import FrontmatterError, decode, encode, split
 from syncd.promotion import Problem, another, goal, identified, names, promoted, refusal, spelled
-from syncd.repo import Repo
 from syncd.vault.path_rules import join, objection
 from syncd.vault_snapshot import Ground
 

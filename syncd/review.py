@@ -22,10 +22,10 @@ from index.model import Document, Record, Stat
 from index.names import fold, stem
 from syncd.adoption import UNADOPTED
 from syncd.edits import said
+from syncd.git.repository import Repo
 from syncd.marks import Marks
 from syncd.note import FrontmatterError, PropertyValue, decode, edit, encode, split
 from syncd.note import properties as properties_of
-from syncd.repo import Repo
 from syncd.resolve import Paths
 from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.state.ledger import Ledger

@@ -23,7 +23,7 @@ from syncd.consolidation import Consolidation
 from syncd.desk import Desk
 from syncd.dragged import Dragged
 from syncd.findings import Findings
-from syncd.follow import Follow
+from syncd.git.head_follower import Follow
 from syncd.history import History
 from syncd.journal import Journal
 from syncd.marked import Marked

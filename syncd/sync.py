@@ -19,7 +19,7 @@ from syncd.agenda import Agenda
 from syncd.audit import ADOPTION, authored
 from syncd.config import SyncSettings
 from syncd.edits import Edits
-from syncd.repo import Repo
+from syncd.git.repository import Repo
 from syncd.shelf import Build, Shelf
 from syncd.sweep import Aim, Outcome, Progress, Sweep
 from syncd.vault.taken_names import Beside

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.errors import Conflict, Unavailable
-from syncd.apart import Done
-from syncd.repo import Repo
+from syncd.git.child_process import Done
+from syncd.git.repository import Repo
 from syncd.secrets import redacted
 
 _FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)%00%(push:remotename)"

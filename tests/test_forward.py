@@ -12,7 +12,7 @@ import pytest
 
 from syncd import forward as module
 from syncd.forward import JOURNAL, Step, finish, forward
-from syncd.repo import Repo
+from syncd.git.repository import Repo
 from tests.test_repo import run
 
 pytestmark = pytest.mark.skipif(

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from index.errors import Conflict, MemexError, Unavailable
-from syncd import moves
 from syncd.duties import GitSettings
+from syncd.git import head_moves
 from syncd.sift import UNREADABLE
 from tests.committing import Rig
 from tests.test_remote import Desk
@@ -399,7 +399,7 @@ def test_a_remote_that_is_a_program_is_not_run_and_no_process_is_left(tmp_path):
     with pytest.raises(Unavailable, match="not allowed"):
         desk.remote.sync()
     assert not proof.exists()
-    moves.changed(desk.repo, desk.repo.marks(), desk.repo.marks())
+    head_moves.changed(desk.repo, desk.repo.marks(), desk.repo.marks())
     assert psutil.Process().children(recursive=True) == []
     desk.close()
 

@@ -14,9 +14,10 @@ import time
 
 import pytest
 
-from syncd import control, follow
-from syncd.hooks import HOOKS, install
-from syncd.standing import UNWELL
+from syncd import control
+from syncd.git import head_follower
+from syncd.git.hooks import HOOKS, install
+from syncd.git.repository_state import UNWELL
 from tests.fakes import fake_embedder
 from tests.process import ROOT, daemon
 from tests.test_standing import CASES, with_remote
@@ -152,7 +153,7 @@ def test_after_every_operation_the_index_equals_the_files(tmp_path, bundled, mod
 
 @pytest.mark.slow
 def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(follow, "POLL_S", 3.0)
+    monkeypatch.setattr(head_follower, "POLL_S", 3.0)
     world = World(tmp_path)
     bench = Bench(world.git, world.write, world.vault)
     bench.begin()
@@ -192,8 +193,8 @@ def test_captures_and_searches_work_in_every_state_and_the_owner_is_told_the_way
 
 
 def test_a_lock_held_for_a_while_loses_no_capture_and_the_index_catches_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(follow, "PATIENCE_S", 3.0)
-    monkeypatch.setattr(follow, "POLL_S", 0.5)
+    monkeypatch.setattr(head_follower, "PATIENCE_S", 3.0)
+    monkeypatch.setattr(head_follower, "POLL_S", 0.5)
     root = with_remote(tmp_path, "vault")
     world = World(tmp_path)
     with world.serving():

@@ -13,9 +13,9 @@ import time
 import pytest
 
 from index.errors import Conflict
-from syncd import hooks
-from syncd.hooks import HOOKS, REMOTE_HOOKS, exclude, find, install, uninstall
-from syncd.repo import Repo
+from syncd.git import hooks
+from syncd.git.hooks import HOOKS, REMOTE_HOOKS, exclude, find, install, uninstall
+from syncd.git.repository import Repo
 from tests.process import ROOT
 from tests.test_repo import run
 

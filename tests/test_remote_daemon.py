@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from index.errors import Conflict
-from syncd import hooks
 from syncd.cli import code, memex
 from syncd.duties import GitSettings
-from syncd.standing import UNWELL
+from syncd.git import hooks
+from syncd.git.repository_state import UNWELL
 from tests.test_repo import run
 from tests.world import World, answering, until
 

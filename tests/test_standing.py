@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from syncd.repo import Repo
-from syncd.standing import STATES, UNWELL, Standing, advice
+from syncd.git.repository import Repo
+from syncd.git.repository_state import STATES, UNWELL, Standing, advice
 from tests.test_repo import diverge, run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -16,12 +16,13 @@ import time
 from pathlib import Path
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd import hooks, remote, roster
+from syncd import remote, roster
 from syncd.adopt import adopt
 from syncd.app import App
 from syncd.config import ServerSettings, SyncSettings
 from syncd.doors import LimitsSettings
 from syncd.duties import GitSettings
+from syncd.git import hooks
 from tests.fakes import fake_embedder
 from tests.swift import Daemon
 from tests.world import World, settings_of

@@ -13,7 +13,7 @@ from syncd.audit import Audit, Author, authored
 from syncd.audited import Audited
 from syncd.commits import Commits
 from syncd.duties import GitSettings
-from syncd.repo import Repo
+from syncd.git.repository import Repo
 from syncd.state.ledger import Ledger
 from tests.bench.measure import Row
 

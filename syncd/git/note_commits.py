@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from syncd.repo import Repo
+    from syncd.git.repository import Repo
 
 MOST: Final = 1_000  # commits that are looked at for one note
 # A commit, and behind it the files that it touched, each told by `--raw`; a NUL ends everything.

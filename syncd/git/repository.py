@@ -19,10 +19,10 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
-from syncd.apart import Done, apart
-from syncd.dotgit import common, looks, own, stat
-from syncd.stale import stale
-from syncd.standing import REWRITTEN, Standing, advice, tied
+from syncd.git.child_process import Done, apart
+from syncd.git.git_folder import common, looks, own, stat
+from syncd.git.repository_state import REWRITTEN, Standing, advice, tied
+from syncd.git.stale_locks import stale
 
 if TYPE_CHECKING:
     import git

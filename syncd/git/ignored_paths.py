@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Unavailable
 
 if TYPE_CHECKING:
-    from syncd.repo import Repo
+    from syncd.git.repository import Repo
 
 _FEW: Final = 5  # names in a sentence
 

@@ -9,7 +9,7 @@ import hashlib
 import re
 from typing import Final
 
-from syncd.repo import Marks, Repo
+from syncd.git.repository import Marks, Repo
 
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: from where, to where
 _STEP = re.compile(
