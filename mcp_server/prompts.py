@@ -23,7 +23,7 @@ from mcp_server.operation import NAMED, Desktop
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY
 from mcp_server.wire import Given, invalid, plain
 from syncd.config import Settings
-from syncd.timestamps import iso
+from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.desk import Desk

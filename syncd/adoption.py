@@ -16,7 +16,7 @@ from syncd.agenda import Agenda
 from syncd.collections import Filing, contested
 from syncd.edits import Edits
 from syncd.entity import settle
-from syncd.note import FrontmatterError, decode, edit, encode
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.vault.vault import Vault
 
 BUSY = 10.0  # seconds until an edit is stamped that could not be just now

@@ -21,15 +21,15 @@ from syncd import meant
 from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit
 from syncd.git.repository import Repo
-from syncd.inline import wikilinks
 from syncd.journal import Journal, Step, Way, moved, sha256, written
 from syncd.marks import Marks, marks
 from syncd.moving import relinking
-from syncd.note import FrontmatterError, decode, edit, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
+from syncd.notes.inline_syntax import wikilinks
+from syncd.notes.property_reader import as_text
 from syncd.promotable import freed, restless, told
 from syncd.promote import Promotions
 from syncd.promotion import HINDERING, Problem, names
-from syncd.properties import as_text
 from syncd.review_table import DISMISSED
 from syncd.vault.location import ARCHIVE
 from syncd.vault.path_rules import join

@@ -9,7 +9,7 @@ from typing import Final
 
 from index.errors import InvalidArgument
 from syncd.marks import Marks, marks
-from syncd.note import PropertyValue, edit, properties, split
+from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.review_table import DISMISSED
 from syncd.vault.location import ARCHIVE, place
 

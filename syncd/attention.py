@@ -22,7 +22,7 @@ from index.text.text_sketch import Common, Pairs, Sketch
 from syncd.claims import Claims
 from syncd.contrary import INSTEAD, IS, IS_NOT, OVER, Against, Said, Telling, contrary, titles
 from syncd.findings import Finding, Kind, Quote, key_of
-from syncd.secrets import redacted
+from syncd.notes.secret_patterns import redacted
 from syncd.synonyms import synonyms
 from syncd.twins import Twin, twin
 

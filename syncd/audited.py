@@ -16,7 +16,7 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
 from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
 from syncd.marks import overreach
-from syncd.note import FrontmatterError, decode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.parse import TYPES
 from syncd.past import Past
 from syncd.vault.location import place

@@ -11,10 +11,10 @@ from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
 from index.names import fold
-from syncd.note import OWNED, FrontmatterError, comparable_key, compose, properties, split
-from syncd.secrets import redacted
-from syncd.tag_names import tag_of
-from syncd.timestamps import iso
+from syncd.notes.front_matter import OWNED, FrontmatterError, comparable_key, compose, properties, split
+from syncd.notes.secret_patterns import redacted
+from syncd.notes.tag_names import tag_of
+from syncd.notes.timestamps import iso
 from syncd.vault.location import RESERVED
 from syncd.vault.path_rules import DEVICE
 

@@ -26,7 +26,7 @@ from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
 from syncd.marks import marks
 from syncd.message import message
 from syncd.moving import relinking
-from syncd.note import FrontmatterError, decode, encode
+from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.proposals import Proposals
 from syncd.resolve import Paths

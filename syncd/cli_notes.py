@@ -13,7 +13,7 @@ from syncd import render
 from syncd.cli_arguments import WORKSPACE, moment, stdin
 from syncd.cli_complete import captures, collections, workspaces
 from syncd.cli_frame import Command, answer, as_json, ask, color, now, out, talk
-from syncd.secrets import DEFECT as SECRET
+from syncd.notes.secret_patterns import DEFECT as SECRET
 
 HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
 

@@ -14,10 +14,10 @@ from typing import Any
 from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
 from index.names import fold
 from index.query import collection_of
-from syncd.items import revised
-from syncd.note import FrontmatterError, PropertyValue, decode, edit, properties, split, verify
-from syncd.properties import as_text, fences, scan
-from syncd.tag_names import tag_of
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, properties, split, verify
+from syncd.notes.list_properties import revised
+from syncd.notes.property_reader import as_text, fences, scan
+from syncd.notes.tag_names import tag_of
 
 _BETWEEN = re.compile(r"([,\s]+)")
 

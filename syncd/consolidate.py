@@ -18,7 +18,7 @@ from index.text.summary_draft import draft
 from syncd import alike
 from syncd.alike import Aggregates, Cosine, Part
 from syncd.candidates import Candidate, Evidence, Likeness, candidate, mentions, pairs
-from syncd.secrets import redacted
+from syncd.notes.secret_patterns import redacted
 
 LIMIT: Final = 20  # of each list, unless more is asked for
 LOOKED_AT: Final = 300  # pairs that each kind of evidence brings

@@ -21,12 +21,12 @@ from syncd.audit import Author, authored
 from syncd.carrying import KINDS
 from syncd.findings import Findings
 from syncd.git.repository import Repo
-from syncd.note import decode, encode
+from syncd.notes.checkboxes import Outcome, answers, boxes, settled
+from syncd.notes.front_matter import decode, encode
 from syncd.offers import Offer, offers, sheet, whole
 from syncd.proposals import Proposals
 from syncd.report import Entry, Sheet, board, report
 from syncd.state.ledger import Ledger
-from syncd.ticks import Outcome, answers, boxes, settled
 from syncd.uniting import added
 from syncd.vault.location import REPORTS
 from syncd.vault_snapshot import Ground

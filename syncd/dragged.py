@@ -21,7 +21,7 @@ from syncd.git.repository import Repo
 from syncd.journal import Step, Way, moved, sha256, written
 from syncd.marked import written_at
 from syncd.moving import Relinking, relinking
-from syncd.note import FrontmatterError, decode, edit, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
 from syncd.promotable import Stored, stored_of, there_of, told
 from syncd.promote import Promotions
 from syncd.promotion import INBOX_ONLY, PROMOTED_AT, inside, promoted

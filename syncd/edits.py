@@ -25,9 +25,9 @@ from syncd.collections import contested
 from syncd.git import head_moves
 from syncd.git.note_commits import origin
 from syncd.git.repository import Repo
-from syncd.note import PropertyValue
+from syncd.notes.front_matter import PropertyValue
+from syncd.notes.timestamps import iso
 from syncd.state.ledger import Ledger
-from syncd.timestamps import iso
 from syncd.vault.vault import Vault
 
 LOCKED_S: Final = (

@@ -26,8 +26,8 @@ from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, e
 from index.text.tags import MOST
 from syncd.collections import retagged
 from syncd.config import EnrichSettings
-from syncd.note import decode, edit, encode, split
-from syncd.secrets import redacted
+from syncd.notes.front_matter import decode, edit, encode, split
+from syncd.notes.secret_patterns import redacted
 from syncd.shelf import Slot
 from syncd.state.ledger import Ledger
 

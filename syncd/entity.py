@@ -26,10 +26,10 @@ from syncd.entity_node import (
     node,
     statements,
 )
-from syncd.fields import fields, listed, prefix, retyped, without
-from syncd.note import PropertyValue, edit, properties, split
-from syncd.note import compose as composed
-from syncd.timestamps import iso
+from syncd.notes.front_matter import PropertyValue, edit, properties, split
+from syncd.notes.front_matter import compose as composed
+from syncd.notes.inline_fields import fields, listed, prefix, retyped, without
+from syncd.notes.timestamps import iso
 
 __all__ = [
     "add",

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from syncd.block_ids import BLOCK, Id, apart, confusing, find, without
-from syncd.fields import Field, fields
-from syncd.inline import COMMENT
+from syncd.notes.block_ids import BLOCK, Id, apart, confusing, find, without
+from syncd.notes.inline_fields import Field, fields
+from syncd.notes.inline_syntax import COMMENT
 
 LARGEST = 10**12 - 1  # ordinal
 

@@ -13,8 +13,8 @@ from typing import Any
 from index.errors import InvalidArgument
 from index.model import Defect, Node, Observation, Statement
 from syncd.entity_lines import LARGEST, Item, Page, read
-from syncd.fields import LONGEST, UNTYPED
-from syncd.properties import as_text, as_time
+from syncd.notes.inline_fields import LONGEST, UNTYPED
+from syncd.notes.property_reader import as_text, as_time
 
 # Properties that are a node's, beside those of any note.
 OWN = frozenset({"name", "entity_type", "last_ordinal", "observed_at", "summary_updated_at"})

@@ -23,7 +23,7 @@ from syncd.capture import MAX_CONTENT, composed, metadata_of
 from syncd.entity import checked_content, checked_kind, checked_name, checked_type
 from syncd.entity_node import OWN
 from syncd.newnode import checked_summary
-from syncd.tag_names import checked_tags
+from syncd.notes.tag_names import checked_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
 MAX_ORDINAL: Final = 10**9

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Final
 
 from syncd.capture import CONFLICT_COPY, file_name
-from syncd.inline import wikilinks
 from syncd.kinds import MARKDOWN, SUFFIXES
-from syncd.secrets import redacted
+from syncd.notes.inline_syntax import wikilinks
+from syncd.notes.secret_patterns import redacted
 from syncd.vault.location import ENTITIES, FILES, INBOX, place
 
 TITLE_LENGTH: Final = 300

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from syncd.file_names import linked
-from syncd.note import (
+from syncd.notes.front_matter import (
     OWNED,
     FrontmatterError,
     PropertyValue,

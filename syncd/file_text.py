@@ -21,8 +21,8 @@ from syncd.convert import HEAD, Converted
 from syncd.enrich import filled
 from syncd.file_names import last_name
 from syncd.file_note import Facts, about, clean, taken_in
-from syncd.note import FrontmatterError, PropertyValue, encode
-from syncd.tag_names import tag_of
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
+from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES
 from syncd.vault.vault import Sum
 from syncd.writing import UNWRITTEN, known, still, undoing, unnamed

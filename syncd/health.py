@@ -21,10 +21,10 @@ from syncd.git.head_follower import Follow
 from syncd.git.hooks import HOOKS, find
 from syncd.jobs import Jobs
 from syncd.labels import Labels
+from syncd.notes.secret_patterns import flagged, redacted
 from syncd.oddities import Twins, oddities, tally
 from syncd.opened import Opened
 from syncd.parse import parse
-from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
 from syncd.steward import Steward
 from syncd.vault.location import place

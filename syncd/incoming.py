@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.errors import InvalidArgument, ResourceExhausted
 from syncd.capture import namespace_path
 from syncd.collections import filed
-from syncd.tag_names import tag_of
+from syncd.notes.tag_names import tag_of
 
 CHUNK: Final = 1_048_576  # bytes of a chunk that are recommended,
 LARGEST: Final = 2 * CHUNK  # and that are taken

@@ -19,9 +19,9 @@ from syncd.file_names import ending, home, linked, numbered
 from syncd.file_note import Facts, digest_of, revised, untouched
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.handled import Handled
-from syncd.note import FrontmatterError, edit, encode
+from syncd.notes.front_matter import FrontmatterError, edit, encode
+from syncd.notes.timestamps import iso
 from syncd.parts import spare
-from syncd.timestamps import iso
 from syncd.vault.location import place
 from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Sum

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from index.errors import Unavailable
-from syncd import secrets
+from syncd.notes import secret_patterns
 
 if TYPE_CHECKING:
     from syncd.git.repository import Repo
@@ -36,7 +36,7 @@ def leaks(repo: Repo, inbox: str, tip: str, known: str) -> list[tuple[str, str]]
         if blob in sent and mode.startswith(b"100") and path.startswith(f"{inbox}/"):
             blobs[blob] = path
     told = [*((path, path) for path in blobs.values()), *((blobs[blob], text) for blob, text in _texts(repo, [*blobs]))]
-    return sorted({(path, kind) for path, text in told for kind in secrets.found(text)})
+    return sorted({(path, kind) for path, text in told for kind in secret_patterns.found(text)})
 
 
 def _texts(repo: Repo, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
 
+from syncd.notes.secret_patterns import redacted
 from syncd.reporting_settings import LogSettings
-from syncd.secrets import redacted
 
 FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", "ms")  # in this order, and no other
 OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell

@@ -21,7 +21,7 @@ from syncd.git.repository import Repo
 from syncd.journal import sha256
 from syncd.marks import Marks, marks
 from syncd.merging import Merging
-from syncd.note import FrontmatterError, decode, edit, encode
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotable import Plan, Taken, fit, restless, speak
 from syncd.promote import Promotions
 from syncd.promotion import DEFECT, UNCLEAR, Problem

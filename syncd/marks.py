@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, ResourceExhausted
 from index.names import fold
-from syncd.note import FrontmatterError, comparable_key, read, split, unclosed
-from syncd.properties import LARGEST_OWN, MOST_OWN, PERSONS, as_text, as_time, fences, filled
+from syncd.notes.front_matter import FrontmatterError, comparable_key, read, split, unclosed
+from syncd.notes.property_reader import LARGEST_OWN, MOST_OWN, PERSONS, as_text, as_time, fences, filled
 
 EDITED: Final = "a person has just edited the note; read it again in a moment"
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # what a key says that is there, and left open

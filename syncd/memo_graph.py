@@ -19,7 +19,7 @@ from index.scope.index import Index
 from syncd.batch import Change, Drafts, carried_out
 from syncd.memo_relations import REASON, checked_tag, dropped, rounded, saved
 from syncd.memos import Memos, leads
-from syncd.note import FrontmatterError
+from syncd.notes.front_matter import FrontmatterError
 from syncd.update import refused
 from syncd.writing import alone
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 from index.document_ids import ID
 from index.errors import InvalidArgument
 from index.model import Defect, MemoRelation
-from syncd.inline import wikilinks
-from syncd.items import revised
-from syncd.note import PropertyValue, read, split
-from syncd.properties import as_time
-from syncd.timestamps import iso
+from syncd.notes.front_matter import PropertyValue, read, split
+from syncd.notes.inline_syntax import wikilinks
+from syncd.notes.list_properties import revised
+from syncd.notes.property_reader import as_time
+from syncd.notes.timestamps import iso
 
 PROPERTY: Final = "relations"
 TAG: Final = 64  # characters

@@ -24,7 +24,7 @@ from syncd.capture import checked, metadata_of, namespace_path, properties_of
 from syncd.collections import filed, retagged
 from syncd.file_removal import stored_file
 from syncd.memo_relations import dropped
-from syncd.note import FrontmatterError, PropertyValue, encode
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.writing import alone, created, known, known_whole
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
 from syncd.capture import file_name
 from syncd.journal import sha256
-from syncd.note import FrontmatterError, decode, edit, encode, split
+from syncd.notes.checkboxes import item
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
+from syncd.notes.quoted_text import fenced, link, shown
+from syncd.notes.secret_patterns import redacted
 from syncd.promotable import other_name
 from syncd.promote import Promotions
 from syncd.promotion import unmarked
 from syncd.proposals import Proposal, Proposals
-from syncd.quoting import fenced, link, shown
-from syncd.secrets import redacted
-from syncd.ticks import item
 from syncd.vault.location import REPORTS
 from syncd.vault.path_rules import join
 from syncd.vault_snapshot import Ground

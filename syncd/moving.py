@@ -17,7 +17,7 @@ from index.errors import MemexError, NotFound
 from index.names import fold
 from syncd.canvas_spots import in_canvas
 from syncd.mentions import Names, mentioned
-from syncd.note import decode, encode
+from syncd.notes.front_matter import decode, encode
 from syncd.relink import Move, edited, relinked, spliced
 from syncd.resolve import Paths
 from syncd.vault.location import INBOX, place

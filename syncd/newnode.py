@@ -12,9 +12,9 @@ from typing import Final
 from index.errors import InvalidArgument
 from index.graph.vertex import Vertex, name_key
 from syncd.entity import checked_content, checked_kind, checked_name, link
-from syncd.note import PropertyValue
-from syncd.tag_names import checked_tags
-from syncd.timestamps import iso
+from syncd.notes.front_matter import PropertyValue
+from syncd.notes.tag_names import checked_tags
+from syncd.notes.timestamps import iso
 
 FACTS: Final = 1_000  # observations that one call may write
 SUMMARY: Final = 2_000  # characters

@@ -17,10 +17,10 @@ from index.scope.index import Index
 from syncd.batch import Change, Drafts, carried_out
 from syncd.capture import checked, checked_source, composed, namespace_path, properties_of, title_of
 from syncd.collections import filed, texts
-from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.notes.tag_names import tag_of
+from syncd.notes.timestamps import iso
 from syncd.queued import Job
-from syncd.tag_names import tag_of
-from syncd.timestamps import iso
 from syncd.worker import Work
 from syncd.writing import alone, created, known, unnamed
 

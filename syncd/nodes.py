@@ -24,10 +24,10 @@ from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out
 from syncd.capture import free_name, node_file
 from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, own_properties
-from syncd.note import PropertyValue, decode, encode
+from syncd.notes.front_matter import PropertyValue, decode, encode
+from syncd.notes.tag_names import checked_tags
+from syncd.notes.timestamps import iso
 from syncd.redraft import Related, sized, typed, unknown
-from syncd.tag_names import checked_tags
-from syncd.timestamps import iso
 from syncd.update import parsed, unread
 from syncd.vault.location import ENTITIES
 from syncd.writing import alone, unnamed

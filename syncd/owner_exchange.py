@@ -14,8 +14,8 @@ from index.model import COLLECTIONS, Observation, Record
 from index.scope.index import Index
 from syncd.exchange import Entity, written
 from syncd.newnode import NewNode
-from syncd.tag_names import tag_of
-from syncd.timestamps import iso
+from syncd.notes.tag_names import tag_of
+from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.nodes import Nodes

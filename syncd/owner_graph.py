@@ -12,7 +12,7 @@ from index.errors import InvalidArgument, NotFound
 from index.graph.vertex import Edge, Vertex, name_key, order
 from index.model import Observation, ObservationMode
 from syncd.newnode import NewNode
-from syncd.timestamps import iso
+from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.nodes import Nodes

@@ -12,7 +12,7 @@ from index.query import request
 from index.search.reranker import reranked
 from syncd import meant
 from syncd.desk import Desk
-from syncd.note import decode, split
+from syncd.notes.front_matter import decode, split
 from syncd.opened import Opened
 from syncd.shelf import SCOPES
 from syncd.workspace import Kept

@@ -12,7 +12,7 @@ from index.model import Record
 from syncd import meant
 from syncd.archive import Archive
 from syncd.marks import Marks
-from syncd.note import FrontmatterError, decode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.promotion import Problem, goal
 from syncd.review import Review
 from syncd.vault_snapshot import Ground

@@ -20,13 +20,13 @@ from syncd.collections import among, names_one, naming, texts
 from syncd.entity_lines import ids
 from syncd.entity_lines import read as page_of
 from syncd.entity_node import OWN, node_of
-from syncd.inline import is_tag, wikilinks
-from syncd.markdown import outline
 from syncd.memo_relations import relations
 from syncd.naming import numbers, told
-from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
-from syncd.properties import Properties, as_text, as_time, for_the_person
-from syncd.secrets import defects as secrets_in
+from syncd.notes.front_matter import FrontmatterError, decode, read, reserved, split, unclosed
+from syncd.notes.inline_syntax import is_tag, wikilinks
+from syncd.notes.markdown_outline import outline
+from syncd.notes.property_reader import Properties, as_text, as_time, for_the_person
+from syncd.notes.secret_patterns import defects as secrets_in
 from syncd.vault.location import INBOX, Place, place
 
 TYPES = frozenset({"note", "file", "entity"})

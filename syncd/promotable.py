@@ -18,10 +18,10 @@ from syncd.file_names import ending, numbered
 from syncd.git.repository import Repo
 from syncd.journal import Step, Way, moved, sha256, written
 from syncd.kinds import KNOWN
-from syncd.markdown import open_ended
 from syncd.marks import marks
 from syncd.moving import Relinking, relinking
-from syncd.note import FrontmatterError, decode, encode, split
+from syncd.notes.front_matter import FrontmatterError, decode, encode, split
+from syncd.notes.markdown_outline import open_ended
 from syncd.promotion import Problem, another, goal, identified, names, promoted, refusal, spelled
 from syncd.vault.path_rules import join, objection
 from syncd.vault_snapshot import Ground

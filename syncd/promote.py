@@ -23,7 +23,7 @@ from syncd.git.repository import Repo
 from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256
 from syncd.message import message
 from syncd.moving import Walk, relinking
-from syncd.note import FrontmatterError, decode, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
 from syncd.promotable import Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
 from syncd.returning import STANDING, return_of

@@ -18,8 +18,8 @@ from index.model import Document
 from index.names import fold
 from syncd.capture import file_name
 from syncd.marks import Marks
-from syncd.note import PropertyValue, edit, properties, split
-from syncd.timestamps import iso
+from syncd.notes.front_matter import PropertyValue, edit, properties, split
+from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import HOLE, objection, unnamable
 
 # What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError, Unavailable
+from syncd.notes.checkboxes import Answer, Outcome
 from syncd.state.ledger import Ledger
-from syncd.ticks import Answer, Outcome
 
 # Carries out what a proposal is about (with its `key`), and says what was done. It looks first whether all is still as it was:
 # Conflict or NotFound when it is not. A crash may call it again after it has done its work.

@@ -22,7 +22,7 @@ from syncd.batch import Drafts
 from syncd.capture import MAX_CONTENT
 from syncd.collections import retagged
 from syncd.newnode import link_to
-from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from index.model import Link
 from index.names import fold
-from syncd.properties import fences, shape
+from syncd.notes.property_reader import fences, shape
 from syncd.resolve import Paths
 from syncd.spots import Spot, Spots, in_note
 

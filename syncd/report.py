@@ -10,8 +10,8 @@ from typing import Final
 
 from index.graph.vertex import Edge
 from syncd.drawing import Board, Card, Picture, boards, mermaid
-from syncd.quoting import fenced, link, shown
-from syncd.ticks import item
+from syncd.notes.checkboxes import item
+from syncd.notes.quoted_text import fenced, link, shown
 
 DRAWN: Final = 40  # proposals in the overview, so fewer than a hundred notes
 LISTED: Final = 20  # notes without relations, and notes of a cluster, that are named

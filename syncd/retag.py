@@ -13,11 +13,11 @@ from typing import Any, Final
 from index.model import Document
 from index.names import fold
 from syncd.collections import texts
-from syncd.inline import is_tag
-from syncd.items import revised
-from syncd.markdown import outline
-from syncd.note import FrontmatterError, edit, properties, rewritten, split
-from syncd.properties import fences, scan
+from syncd.notes.front_matter import FrontmatterError, edit, properties, rewritten, split
+from syncd.notes.inline_syntax import is_tag
+from syncd.notes.list_properties import revised
+from syncd.notes.markdown_outline import outline
+from syncd.notes.property_reader import fences, scan
 
 _WORD: Final = re.compile(r"(?<![^\s,\[\"'])(#?)([^\s,\[\]\"'#]+)(?![^\s,\]\"'])")
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")

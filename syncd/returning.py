@@ -15,7 +15,7 @@ from index.names import fold
 from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.meant import candidates, chosen
 from syncd.moving import relinking
-from syncd.note import FrontmatterError, decode, encode
+from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotable import freed, told
 from syncd.promotion import Problem, names, returned
 from syncd.vault.path_rules import join

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd import secrets
 from syncd.audit import Audit
 from syncd.chain import Entry
 from syncd.graft import Blob, Content, Graft, above
-from syncd.note import FrontmatterError, decode, properties, split
+from syncd.notes import secret_patterns
+from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.ours import led
 from syncd.vault.path_rules import objection
 
@@ -147,9 +147,9 @@ def _amiss(path: str, raw: Content, *, public: bool) -> str:
     if raw is None:
         return ""
     text = "" if isinstance(raw, Path) or b"\0" in raw[:8000] else raw.decode("utf-8", "replace")
-    if not public and (rules := secrets.found(text)):
+    if not public and (rules := secret_patterns.found(text)):
         return f"{SECRET} ({rules[0]})"
-    if not public and (rules := secrets.found(path)):
+    if not public and (rules := secret_patterns.found(path)):
         return f"{SECRET} ({rules[0]}, in its name)"
     return MARKERS if torn(text) else ""
 

@@ -14,9 +14,9 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from index.model import Link
-from syncd.inline import scan, wikilink
-from syncd.markdown import outline
-from syncd.properties import fences, scalars
+from syncd.notes.inline_syntax import scan, wikilink
+from syncd.notes.markdown_outline import outline
+from syncd.notes.property_reader import fences, scalars
 
 WIKI: Final = re.compile(r"\[\[((?:[^\[\]\r\n]|\[(?!\[)|\](?!\]))++)\]\]")
 

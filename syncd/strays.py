@@ -18,8 +18,8 @@ from index.errors import MemexError, Unavailable
 from index.scope.index import Index
 from syncd.audit import Audit
 from syncd.lineage import AGENTS
-from syncd.note import FrontmatterError, decode, properties, split
-from syncd.properties import as_time
+from syncd.notes.front_matter import FrontmatterError, decode, properties, split
+from syncd.notes.property_reader import as_time
 from syncd.state.ledger import Ledger
 from syncd.vault.location import place
 from syncd.vault_snapshot import Ground

@@ -13,9 +13,9 @@ from index.scope.index import Index
 from syncd import entity
 from syncd.batch import Change, Drafts, carried_out
 from syncd.collections import filed, retagged
-from syncd.note import FrontmatterError, edit, split
-from syncd.tag_names import checked_tags
-from syncd.timestamps import iso
+from syncd.notes.front_matter import FrontmatterError, edit, split
+from syncd.notes.tag_names import checked_tags
+from syncd.notes.timestamps import iso
 from syncd.update import compared, read, unread
 from syncd.writing import alone, known
 

@@ -11,10 +11,10 @@ from typing import Any
 from index.model import Document
 from index.names import fold
 from syncd.collections import names_one, texts
-from syncd.items import revised
-from syncd.markdown import open_ended, outline
-from syncd.note import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
-from syncd.timestamps import iso
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
+from syncd.notes.list_properties import revised
+from syncd.notes.markdown_outline import open_ended, outline
+from syncd.notes.timestamps import iso
 
 _EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which a sign is as much as a word
 _WORD = re.compile(r"\w+")

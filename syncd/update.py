@@ -18,9 +18,9 @@ from syncd.capture import checked
 from syncd.collections import filed, names_one, retagged, texts
 from syncd.edits import said
 from syncd.marks import EDITED, too_large
-from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
-from syncd.tag_names import checked_tags
-from syncd.timestamps import iso
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
+from syncd.notes.tag_names import checked_tags
+from syncd.notes.timestamps import iso
 from syncd.writing import alone, known
 
 if TYPE_CHECKING:

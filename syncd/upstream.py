@@ -14,7 +14,7 @@ from typing import Final
 from index.errors import Conflict, Unavailable
 from syncd.git.child_process import Done
 from syncd.git.repository import Repo
-from syncd.secrets import redacted
+from syncd.notes.secret_patterns import redacted
 
 _FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)%00%(push:remotename)"
 _SSH: Final = "-oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"

@@ -30,10 +30,10 @@ from syncd.memos import Memos
 from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
-from syncd.note import FrontmatterError, decode, edit, encode, split
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
+from syncd.notes.timestamps import iso
 from syncd.queued import Job, Status
 from syncd.tagging import set_tags
-from syncd.timestamps import iso
 from syncd.tools import Tools
 from syncd.update import Wish, updated
 from syncd.uploads import Uploads

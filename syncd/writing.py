@@ -20,8 +20,8 @@ from index.tracing import span
 from syncd.audit import taken_back
 from syncd.capture import composed, free_name, title_of
 from syncd.enrich import Found, filled, lacking
-from syncd.note import FrontmatterError, encode
-from syncd.secrets import redacted
+from syncd.notes.front_matter import FrontmatterError, encode
+from syncd.notes.secret_patterns import redacted
 from syncd.shelf import Slot
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterable
 
 from index.model import Link
-from syncd.inline import wikilinks
-from syncd.markdown import outline
-from syncd.note import FrontmatterError, properties, split
+from syncd.notes.front_matter import FrontmatterError, properties, split
+from syncd.notes.inline_syntax import wikilinks
+from syncd.notes.markdown_outline import outline
 
 
 class Oracle:

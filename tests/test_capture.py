@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument
 from index.names import fold
 from syncd.capture import file_name, free_name, metadata_of, namespace_path, title_of, workspace_name
-from syncd.note import OWNED
-from syncd.tag_names import tag_of
-from syncd.timestamps import iso
+from syncd.notes.front_matter import OWNED
+from syncd.notes.tag_names import tag_of
+from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import objection
 
 

@@ -14,7 +14,7 @@ from index.errors import InvalidArgument
 from index.model import COLLECTIONS
 from syncd.capture import composed, metadata_of, properties_of
 from syncd.collections import Mention, Named, filed, latest, retagged, texts, written
-from syncd.note import FrontmatterError, edit, properties, split
+from syncd.notes.front_matter import FrontmatterError, edit, properties, split
 from syncd.parse import parse
 
 KNOWN = (*COLLECTIONS, "recipes")

@@ -238,7 +238,7 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path, name, part):
 
 
 def test_text_that_begins_like_properties_stays_text(tmp_path):
-    from syncd.note import compose, properties, split
+    from syncd.notes.front_matter import compose, properties, split
 
     (tmp_path / "rule.txt").write_text("---\nid: mine\npromote: true\n---\nbody\n")
     found = read(tmp_path / "rule.txt")

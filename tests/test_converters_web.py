@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from syncd.converters import web
 from syncd.converters.reading import Bounds, TooLarge
 from syncd.converters.web import markdown, read_html
-from syncd.markdown import outline
+from syncd.notes.markdown_outline import outline
 
 BOUNDS = Bounds(pages=10, inflated=1 << 20, text=100_000)
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from syncd.config import SyncSettings
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
 from tests.world import PROMPT, World, until
 
 CAPTURE = (
@@ -223,7 +223,7 @@ def test_a_drag_that_git_brought_says_who_did_it_and_when(world):
     look(world)
     look(world)
     said = properties(split(text(world, "Birds/Heron.md"))[0])
-    from syncd.timestamps import iso
+    from syncd.notes.timestamps import iso
 
     assert said["promoted_at"] == iso(int(at) * 1000)
     assert "Approved-By: Bea <bea@example.org>" in world.git("log", "-1", "--format=%B")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from index.errors import Conflict
-from syncd.note import decode, edit, encode, split
+from syncd.notes.front_matter import decode, edit, encode, split
 from tests.machine import run_machine
 from tests.world import World
 

@@ -13,7 +13,7 @@ from index.model import Observation, Statement
 from syncd import entity
 from syncd.entity_lines import read
 from syncd.entity_node import Numbered, Own
-from syncd.note import FrontmatterError, properties, split
+from syncd.notes.front_matter import FrontmatterError, properties, split
 
 NOW = 1_790_000_000_000
 STAMP = "2026-09-21T14:13:20.000Z"

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from index.model import Statement
 from syncd import entity
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
 
 NOW = 1_790_000_000_000
 PATH = "Captures/default/Entities/Ada.md"

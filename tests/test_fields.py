@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from index.model import Statement
-from syncd.fields import fields, prefix, retyped, without
+from syncd.notes.inline_fields import fields, prefix, retyped, without
 
 
 def said(line):

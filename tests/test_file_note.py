@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from syncd.capture import composed
 from syncd.file_note import ABOUT, Facts, about, clean, digest_of, revised, taken_in, untouched
-from syncd.note import OWNED, comparable_key, compose, encode, properties, split
+from syncd.notes.front_matter import OWNED, comparable_key, compose, encode, properties, split
 from syncd.parse import parse
 
 FACTS = Facts("application/pdf", 7, "ab" * 32, "The text.\n", pages=3)

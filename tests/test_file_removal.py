@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from index.errors import InvalidArgument, Unavailable
-from syncd.note import decode, edit, encode
+from syncd.notes.front_matter import decode, edit, encode
 from tests.filing import Filing
 from tests.test_durable import Fault, failing
 

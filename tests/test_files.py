@@ -13,7 +13,7 @@ import pytest
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from index.model import Query
 from syncd.convert import Unreadable
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
 from tests.fakes import fake_embedder
 from tests.filing import Filing
 from tests.test_durable import Fault, failing, half

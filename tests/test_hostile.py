@@ -11,7 +11,7 @@ from base64 import b64encode
 import pytest
 
 from syncd.marks import marks
-from syncd.note import decode
+from syncd.notes.front_matter import decode
 from tests.agent import member
 from tests.rim import running
 from tests.world import until

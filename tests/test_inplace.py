@@ -11,7 +11,7 @@ from index.errors import Conflict, NotFound, Unavailable
 from index.model import Query
 from syncd.backup import truth
 from syncd.convert import Unreadable
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
 from tests.filing import Filing
 from tests.test_durable import Fault, failing
 

@@ -1,4 +1,4 @@
-"""syncd/items.py: one item of a list property is changed by its own lines."""
+"""syncd/notes/list_properties.py: one item of a list property is changed by its own lines."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.items import revised
-from syncd.note import FrontmatterError, compose, properties, split
+from syncd.notes.front_matter import FrontmatterError, compose, properties, split
+from syncd.notes.list_properties import revised
 
 HAND_MADE = """---
 id: a  # mine

@@ -21,7 +21,7 @@ import httpx2
 import pytest
 
 from index.model import COLLECTIONS
-from syncd.note import decode, split
+from syncd.notes.front_matter import decode, split
 from tests.rim import client, running
 from tests.swift import Daemon
 from tests.world import World, until

@@ -26,7 +26,7 @@ from mcp_server.server import now_ms
 from mcp_server.tools import kb, thoughts
 from mcp_server.wire import payload
 from syncd.config import EnrichSettings
-from syncd.note import decode, edit, encode, split
+from syncd.notes.front_matter import decode, edit, encode, split
 from tests.machine import run_machine
 from tests.world import World
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.marks import PERSONS, Marks, marks, overreach, persons
-from syncd.note import compose, split
-from syncd.properties import OWNED, FrontmatterError
+from syncd.notes.front_matter import compose, split
+from syncd.notes.property_reader import OWNED, FrontmatterError
 from syncd.update import refused
 
 

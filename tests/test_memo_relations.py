@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument
 from index.model import MemoRelation
 from syncd.memo_relations import checked_tag, dropped, relations, rounded, saved
-from syncd.note import compose, properties, split
+from syncd.notes.front_matter import compose, properties, split
 from syncd.parse import parse
 
 RELATION = MemoRelation("b-1", "Two", "sees", 0.5, "why: so", 3, 1_700_000_000_000, 1_800_000_000_000)

@@ -6,7 +6,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.memos import patched
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncd.moving import relinking
-from syncd.note import decode, encode
+from syncd.notes.front_matter import decode, encode
 from syncd.vault.vault import Vault
 from tests.links import Oracle, blank, links_of
 

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from syncd.note import FrontmatterError, compose, decode, edit, encode, properties, reserved, split, unclosed
+from syncd.notes.front_matter import (
+    FrontmatterError,
+    compose,
+    decode,
+    edit,
+    encode,
+    properties,
+    reserved,
+    split,
+    unclosed,
+)
 
 anything = st.text(st.characters(codec="utf-8"))
 bodies = anything | st.sampled_from(

@@ -14,9 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from index.model import Document, Link
-from syncd.inline import scan
-from syncd.markdown import outline
-from syncd.note import compose
+from syncd.notes.front_matter import compose
+from syncd.notes.inline_syntax import scan
+from syncd.notes.markdown_outline import outline
 from syncd.parse import parse
 
 GOLDEN = Path(__file__).parent / "golden"

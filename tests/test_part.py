@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument, NotFound
 from mcp_server.costs import tokens
 from mcp_server.part import LONGEST, SHOWN, Text, outlined, part, section
-from syncd.markdown import outline
+from syncd.notes.markdown_outline import outline
 
 BODY = "intro\n\n# One\n\na\n\n## Deeper\n\nb\n\n# Two\n\nc\n\n## Deeper\n\nd\n"
 PIECES = st.lists(st.sampled_from(["\n", "\r\n", "\r", "a", "word ", "x" * 700, "日本", "# h", " "]), max_size=30)

@@ -11,11 +11,11 @@ from index.errors import Conflict, NotFound
 from syncd import marked as marked_job
 from syncd.duties import PromoteSettings
 from syncd.marks import marks
-from syncd.note import properties, split
+from syncd.notes.checkboxes import answers
+from syncd.notes.front_matter import properties, split
 from syncd.promotable import Taken
 from syncd.promote import Promotions
 from syncd.promotion import Problem, Rule
-from syncd.ticks import answers
 from tests.world import World, promote
 
 CAPTURE = (

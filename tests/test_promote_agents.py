@@ -11,8 +11,8 @@ from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.audit import Author, authored
 from syncd.marks import EDITED, marks
 from syncd.newnode import NewNode
-from syncd.note import decode
-from syncd.properties import PERSONS
+from syncd.notes.front_matter import decode
+from syncd.notes.property_reader import PERSONS
 from tests.agent import agent
 from tests.rim import running
 from tests.world import World

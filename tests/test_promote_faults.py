@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from index.errors import MemexError
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
 from tests.world import World, promote
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from syncd.marks import marks
-from syncd.note import FrontmatterError, decode, encode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
 from syncd.parse import parse
 from syncd.promotion import (
     INBOX_ONLY,

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from index.errors import Conflict, NotFound, Unavailable
+from syncd.notes.checkboxes import Outcome
 from syncd.proposals import GONE, Proposal, Proposals
 from syncd.state.ledger import Ledger
-from syncd.ticks import Outcome
 
 RELATE = Proposal("relate", ("a", "b"), {"source": "Ada", "target": "Bab"})
 MERGE = Proposal("merge", ("1", "2"), {"keep": "1", "digest": "d1"})

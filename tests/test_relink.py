@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncd.markdown import outline
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
+from syncd.notes.markdown_outline import outline
 from syncd.relink import Move, relinked
 from syncd.resolve import Paths
 

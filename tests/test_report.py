@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from syncd.inline import scan
-from syncd.markdown import outline
-from syncd.quoting import fenced, link, shown
+from syncd.notes.checkboxes import answers, boxes
+from syncd.notes.inline_syntax import scan
+from syncd.notes.markdown_outline import outline
+from syncd.notes.quoted_text import fenced, link, shown
 from syncd.report import DRAWN, Entry, Sheet, board, report
-from syncd.ticks import answers, boxes
 from tests.test_drawing import CLIENTS, NODE, valid
 from tests.test_drawing import HOSTILE as NAMES
 

@@ -12,7 +12,7 @@ import pytest
 from syncd import review
 from syncd.cli_review import table
 from syncd.duties import ReviewSettings
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
 from syncd.review_table import review_table
 from syncd.suggest import Suggestions
 from tests.bases import Base, Note

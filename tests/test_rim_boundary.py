@@ -17,8 +17,8 @@ from mcp.types import PromptReference, ResourceTemplateReference
 from index.document_ids import path_id
 from syncd.duties import ReviewSettings
 from syncd.marks import persons
-from syncd.note import split
-from syncd.properties import PERSONS
+from syncd.notes.front_matter import split
+from syncd.notes.property_reader import PERSONS
 from tests.rim import client, run, running
 from tests.world import until
 

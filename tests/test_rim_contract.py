@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from syncd.note import OWNED
+from syncd.notes.front_matter import OWNED
 from tests.rim import client, run, running
 
 TOOLS = {

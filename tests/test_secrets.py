@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from syncd.secrets import found, redacted
+from syncd.notes.secret_patterns import found, redacted
 
 DICE = random.Random(7)
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.note import properties, split
+from syncd.notes.front_matter import properties, split
 from tests.test_undo import by, capture, delete, inbox, space, undo, update
 from tests.world import World
 

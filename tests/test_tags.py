@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.text.tags import key_of, related, same, settled, tag_of
-from syncd.inline import is_tag
+from syncd.notes.inline_syntax import is_tag
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=80))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncd.ticks import Outcome, answers, boxes, item, settled
+from syncd.notes.checkboxes import Outcome, answers, boxes, item, settled
 
 A, B, C = "00112233445566aa", "0011223344556600", "ffffffffffffffff"
 

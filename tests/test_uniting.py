@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncd.note import FrontmatterError, properties, split
+from syncd.notes.front_matter import FrontmatterError, properties, split
 from syncd.parse import parse
 from syncd.uniting import added, merged, superseded
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.note import split
+from syncd.notes.front_matter import split
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
 

@@ -15,7 +15,7 @@ from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
 from syncd.config import Settings
 from syncd.newnode import NewNode
-from syncd.timestamps import iso
+from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace

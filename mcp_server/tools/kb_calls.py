@@ -21,9 +21,9 @@ from mcp_server.wire import replaced
 from syncd.collections import names_one
 from syncd.config import Settings
 from syncd.incoming import decoded
-from syncd.markdown import outline
-from syncd.secrets import DEFECT
-from syncd.timestamps import iso
+from syncd.notes.markdown_outline import outline
+from syncd.notes.secret_patterns import DEFECT
+from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.queued import Job

@@ -14,8 +14,8 @@ from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import contents
 from mcp_server.wire import replaced
 from syncd.config import Settings
-from syncd.secrets import DEFECT
-from syncd.timestamps import iso
+from syncd.notes.secret_patterns import DEFECT
+from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace

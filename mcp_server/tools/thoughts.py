@@ -31,7 +31,7 @@ from mcp_server.tools.thoughts_schema import (
 from mcp_server.wire import replaced
 from syncd.config import Settings
 from syncd.lineage import Writer
-from syncd.secrets import DEFECT
+from syncd.notes.secret_patterns import DEFECT
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace

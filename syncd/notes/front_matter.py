@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from index.names import fold
-from syncd.properties import OWNED, FrontmatterError, Key, Properties, fences, read, reserved, scan
+from syncd.notes.property_reader import OWNED, FrontmatterError, Key, Properties, fences, read, reserved, scan
 
 __all__ = [
     "OWNED",

@@ -17,7 +17,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
 from index.model import Block, BlockKind, Callout, Defect, Heading, Link, Task
-from syncd.inline import COMMENT, scan
+from syncd.notes.inline_syntax import COMMENT, scan
 
 DEEPEST = 60  # containers within containers; what lies deeper is searchable, but its links are not seen
 MOST_LINES = 100_000

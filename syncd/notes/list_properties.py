@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from syncd.note import FrontmatterError, PropertyValue, edit, item, verify
-from syncd.properties import Properties, fences, scan
+from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, item, verify
+from syncd.notes.property_reader import Properties, fences, scan
 
 
 def revised(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from index.model import Statement
-from syncd.inline import scan
+from syncd.notes.inline_syntax import scan
 
 LONGEST = 100  # characters of a type
 UNTYPED = re.compile(r"::|[\[\]`]|%%|<!--|:\Z")  # what no type can hold: it would be read as something else

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from syncd.markdown import outline
-from syncd.note import split
-from syncd.quoting import shown
+from syncd.notes.front_matter import split
+from syncd.notes.markdown_outline import outline
+from syncd.notes.quoted_text import shown
 
 Answer: TypeAlias = Literal["accepted", "dismissed"]
 
