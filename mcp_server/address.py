@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from syncd.config import ServerSettings
+from syncd.settings.settings import ServerSettings
 
 HTTP = 80  # the port that a Host leaves out
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

@@ -22,7 +22,7 @@ from mcp_server.metrics import Metrics
 from mcp_server.observed import calling, request_id
 from mcp_server.wire import Given, Returned, invalid
 from syncd.audit import Author, authored
-from syncd.config import Settings
+from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.desk import Desk

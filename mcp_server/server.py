@@ -34,7 +34,7 @@ from mcp_server.protocol import VaultMCP
 from mcp_server.timed import timed
 from mcp_server.tools.families import FAMILIES
 from mcp_server.updates import Updates
-from syncd.config import ServerSettings, Settings
+from syncd.settings.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:
     from mcp_server.access import Access

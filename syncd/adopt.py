@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from index.errors import Conflict, NotFound
-from syncd.config import Settings, config_file, load
 from syncd.keys import Keys
+from syncd.settings.settings import Settings, config_file, load
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import KEY_FILE, LEDGER, claim, default_state, digest, private
 from syncd.vault.vault import Vault

@@ -20,7 +20,6 @@ from index.encoders.embedder import Embedder
 from index.errors import MemexError, Unavailable
 from index.process_memory import frugal
 from syncd import roster, traces
-from syncd.config import Settings
 from syncd.control import ControlServer
 from syncd.daemon_metrics import samples
 from syncd.desk import Desk
@@ -35,6 +34,7 @@ from syncd.owner import Operation, operations
 from syncd.pulse import Pulse, Vitals
 from syncd.pushes import Pushes
 from syncd.roster import REMOTE
+from syncd.settings.settings import Settings
 from syncd.state.process_lock import sole
 from syncd.state.state_folder import KEY_FILE, private
 from syncd.steward import vault_services

@@ -12,7 +12,7 @@ from syncd import render
 from syncd.cli_arguments import moment
 from syncd.cli_complete import keys, workspaces
 from syncd.cli_frame import Command, Group, answer, ask, color, now, settings, talk
-from syncd.config import FIELDS, SECTIONS, Settings, known
+from syncd.settings.settings import FIELDS, SECTIONS, Settings, known
 
 
 @click.group(cls=Group)

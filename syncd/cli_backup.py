@@ -13,7 +13,7 @@ import click
 from index.errors import Conflict, InvalidArgument
 from syncd import render
 from syncd.cli_frame import Command, answer, flag, flags, now, settings
-from syncd.config import NO_VAULT, Settings, config_file
+from syncd.settings.settings import NO_VAULT, Settings, config_file
 from syncd.state.state_folder import claim, default_state
 from syncd.version import installed
 

@@ -23,7 +23,7 @@ from index.errors import MemexError
 from index.model import COLLECTIONS
 from syncd import control, render
 from syncd.cli_frame import FLAGS, Command
-from syncd.config import Settings, load
+from syncd.settings.settings import Settings, load
 
 PATIENCE_S = 1.0
 NEWEST = 50  # captures whose ids are offered

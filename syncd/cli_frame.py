@@ -17,7 +17,7 @@ import click
 
 from index.errors import Conflict, NotFound
 from syncd import cli_help, control, log, render
-from syncd.config import Settings, load
+from syncd.settings.settings import Settings, load
 from syncd.state.state_folder import remembered
 
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ from syncd import control, log, render
 from syncd.cli_complete import workspaces
 from syncd.cli_frame import STARTING_S, Command, answer, flag, flags, now, settings, talk
 from syncd.cli_talk import brief, called, tell
-from syncd.config import Settings, load
 from syncd.control import DAEMON
 from syncd.notify import Supervisor
 from syncd.pulse import Pulse
+from syncd.settings.settings import Settings, load
 
 if TYPE_CHECKING:
     from syncd.app import App, Ready

@@ -12,7 +12,7 @@ import click
 
 from index.errors import NotFound, Unavailable
 from syncd.cli_frame import Group, answer, flag, settings, talk
-from syncd.config import Settings, config_file
+from syncd.settings.settings import Settings, config_file
 from syncd.state.state_folder import remembered
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import MemexError
 from syncd import control, render
 from syncd.cli_frame import out, talk
-from syncd.config import Settings
+from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.app import Ready

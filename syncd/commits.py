@@ -21,12 +21,12 @@ from typing import Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.audit import Audit
-from syncd.duties import GitSettings
 from syncd.git import head_moves
 from syncd.git.repository import Marks, Repo
 from syncd.graft import Content, Graft, Hanging, Held, Moved, Refused
 from syncd.journal import RECENT_MS, owed
 from syncd.ours import Batch, batches, saying
+from syncd.settings.automation import GitSettings
 from syncd.sift import REFUSED, Sifted, sifted
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault

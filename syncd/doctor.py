@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 from index.errors import MemexError
 from syncd import control
 from syncd.cells import padded, wrapped
-from syncd.config import Settings
 from syncd.render import BOLD, DIM, GREEN, RED, YELLOW, line, painted
+from syncd.settings.settings import Settings
 from syncd.state import process_lock
 
 ASKED_S = 15.0

@@ -25,9 +25,9 @@ from index.text.sentences import cut, plain, prose
 from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, enrichment
 from index.text.tags import MOST
 from syncd.collections import retagged
-from syncd.config import EnrichSettings
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redacted
+from syncd.settings.settings import EnrichSettings
 from syncd.shelf import Slot
 from syncd.state.ledger import Ledger
 

@@ -22,8 +22,8 @@ from syncd.vault.listing import Wanted
 from syncd.worker import Handler, Work
 
 if TYPE_CHECKING:
-    from syncd.config import Settings
-    from syncd.knowledge_base_settings import KbSettings
+    from syncd.settings.knowledge_base import KbSettings
+    from syncd.settings.settings import Settings
     from syncd.sync import Sync
     from syncd.tools import Tools
 

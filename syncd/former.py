@@ -10,8 +10,8 @@ from typing import Any
 
 from index.encoders.embedder import Embedder
 from index.encoders.settings import EncoderSettings
-from syncd.config import ENCODERS
-from syncd.typed import Setting, typed
+from syncd.settings.settings import ENCODERS
+from syncd.settings.values import Setting, typed
 
 
 def table(settings: EncoderSettings) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
 
 from index.errors import MemexError, NotFound, Unavailable
-from syncd.cron import times
 from syncd.runs import Run, Runs
+from syncd.settings.cron_schedule import times
 
 log = logging.getLogger(__name__)
 

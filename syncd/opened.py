@@ -18,7 +18,6 @@ from index.search.reranker import Reranker
 from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.check import DeepCheck
-from syncd.config import Settings
 from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.filing import wanted
@@ -27,6 +26,7 @@ from syncd.keys import Keys
 from syncd.past import Past
 from syncd.perspectives import Perspectives
 from syncd.queue import Queue
+from syncd.settings.settings import Settings
 from syncd.shelf import Shelf, ShelfSettings, Slot
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import Lock

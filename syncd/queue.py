@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.audit import AUTHOR
-from syncd.knowledge_base_settings import KbSettings
 from syncd.queued import STATUSES, Job, Kind, Status, read
+from syncd.settings.knowledge_base import KbSettings
 from syncd.staged import Staged
 from syncd.state.ledger import Ledger
 

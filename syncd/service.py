@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import unit
-from syncd.config import Settings
+from syncd.settings.settings import Settings
 from syncd.state.state_folder import private
 
 PATIENCE_S = 180.0  # for a manager's own commands: `start` returns when the daemon is ready, or is not

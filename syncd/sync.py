@@ -17,9 +17,9 @@ from index.errors import MemexError, Unavailable
 from syncd.absence import Absence
 from syncd.agenda import Agenda
 from syncd.audit import ADOPTION, authored
-from syncd.config import SyncSettings
 from syncd.edits import Edits
 from syncd.git.repository import Repo
+from syncd.settings.settings import SyncSettings
 from syncd.shelf import Build, Shelf
 from syncd.sweep import Aim, Outcome, Progress, Sweep
 from syncd.vault.taken_names import Beside

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from index.errors import NotFound
 from index.model import Document, Record, Stat
 from syncd import meant
-from syncd.config import Settings
 from syncd.parse import parse
+from syncd.settings.settings import Settings
 from syncd.shelf import Slot
 from syncd.sync import Sync
 from syncd.vault.location import ARCHIVE, place

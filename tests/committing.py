@@ -12,8 +12,8 @@ from pathlib import Path
 from syncd.audit import Audit, Author, authored
 from syncd.audited import Audited
 from syncd.commits import Commits
-from syncd.duties import GitSettings
 from syncd.git.repository import Repo
+from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
 
 CODE = Author("mcp", "capture_thought", "k1", "claude-code")

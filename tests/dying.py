@@ -10,8 +10,8 @@ import time
 from itertools import count
 from pathlib import Path
 
-from syncd.knowledge_base_settings import KbSettings
 from syncd.queue import Queue
+from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from syncd.uploads import Uploads
 

@@ -23,13 +23,13 @@ from mcp.client.streamable_http import streamable_http_client
 from index.encoders.embedder import Embedder
 from index.encoders.settings import Encoder, Kind
 from mcp_server.server import now_ms, serve
-from syncd.config import McpSettings, ServerSettings
 from syncd.desk import Desk
-from syncd.doors import AccessSettings, LimitsSettings
-from syncd.duties import ReviewSettings
 from syncd.keys import Keys
-from syncd.knowledge_base_settings import KbSettings
-from syncd.reporting_settings import TelemetrySettings
+from syncd.settings.access import AccessSettings, LimitsSettings
+from syncd.settings.automation import ReviewSettings
+from syncd.settings.knowledge_base import KbSettings
+from syncd.settings.reporting import TelemetrySettings
+from syncd.settings.settings import McpSettings, ServerSettings
 from syncd.workspace import Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World

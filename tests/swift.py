@@ -21,8 +21,8 @@ from index.errors import MemexError
 from syncd import control
 from syncd.adopt import adopt
 from syncd.app import App
-from syncd.config import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
-from syncd.doors import LimitsSettings
+from syncd.settings.access import LimitsSettings
+from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
 from tests.fakes import fake_embedder
 from tests.world import until
 

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from index.errors import InvalidArgument, PermissionDenied
 from mcp_server.access import APART_S, FRESH_S, LONGEST, Access
-from syncd.doors import AccessSettings
 from syncd.keys import Keys
+from syncd.settings.access import AccessSettings
 from syncd.state.ledger import Ledger
 from tests.jwks import AUDIENCE, Team, unsigned
 

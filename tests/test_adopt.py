@@ -9,8 +9,8 @@ import pytest
 
 from index.errors import Conflict, NotFound
 from syncd.adopt import adopt, owner_key, reset, settings_file
-from syncd.config import load
 from syncd.keys import Keys
+from syncd.settings.settings import load
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import LEDGER, default_state, private
 

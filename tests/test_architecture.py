@@ -31,7 +31,7 @@ PURE = (
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
     "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/notes/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
     "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/claims.py", "syncd/collections.py", "syncd/consolidate.py", "syncd/contrary.py",
-    "syncd/converters/layout.py", "syncd/converters/tidy.py", "syncd/cron.py", "syncd/cues.py", "syncd/debounce.py", "syncd/drawing.py",
+    "syncd/converters/layout.py", "syncd/converters/tidy.py", "syncd/settings/cron_schedule.py", "syncd/cues.py", "syncd/debounce.py", "syncd/drawing.py",
     "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/notes/inline_fields.py", "syncd/file_names.py",
     "syncd/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/incoming.py", "syncd/notes/inline_syntax.py", "syncd/notes/list_properties.py", "syncd/kinds.py",
     "syncd/notes/markdown_outline.py", "syncd/marks.py", "syncd/memo_relations.py", "syncd/mentions.py", "syncd/message.py", "syncd/vault/path_rules.py", "syncd/naming.py",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from index.errors import MemexError, NotFound
-from syncd.duties import ReviewSettings
+from syncd.settings.automation import ReviewSettings
 from tests.world import PROMPT, World
 
 HOME = "See [[Old idea]], [[Captures/default/Old idea|this]] and [text](Captures/default/Old%20idea.md).\n"

@@ -22,8 +22,8 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from syncd import backup
 from syncd.backup import checked, checked_target, free, pack, put_back, relocated, truth, unpack
 from syncd.keys import Keys
-from syncd.knowledge_base_settings import KbSettings
 from syncd.queue import Queue
+from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from tests.process import Failed, daemon
 

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from syncd.cli import code
-from syncd.duties import GitSettings
+from syncd.settings.automation import GitSettings
 from tests.world import World, answering, until
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -15,8 +15,8 @@ import pytest
 
 from index.names import fold
 from syncd.cli import code
-from syncd.duties import PromoteSettings
 from syncd.promotion import Rule
+from syncd.settings.automation import PromoteSettings
 from tests.world import World, answering, until
 
 ROOT = Path(__file__).parent.parent

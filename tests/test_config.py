@@ -8,7 +8,7 @@ import pytest
 
 from index.encoders.settings import Bundled, Local
 from index.errors import InvalidArgument
-from syncd.config import FIELDS, SECTIONS, Settings, known, load
+from syncd.settings.settings import FIELDS, SECTIONS, Settings, known, load
 from syncd.state.state_folder import default_state
 
 

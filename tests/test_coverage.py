@@ -10,8 +10,8 @@ import pytest
 
 from index.model import Stat
 from syncd.app import App
-from syncd.config import VaultSettings
 from syncd.coverage import coverage
+from syncd.settings.settings import VaultSettings
 from syncd.vault.listing import Listing
 from syncd.vault.path_rules import printable
 from tests.fakes import fake_embedder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.cron import times, unfit
+from syncd.settings.cron_schedule import times, unfit
 
 WEEK = "sun,mon,tue,wed,thu,fri,sat"
 

@@ -14,7 +14,7 @@ import pytest
 
 from index.errors import MemexError
 from syncd import watch
-from syncd.config import WatchSettings
+from syncd.settings.settings import WatchSettings
 from tests.swift import Daemon, alone_with_limits
 from tests.world import World, until
 

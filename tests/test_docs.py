@@ -12,8 +12,8 @@ import click
 
 from index.encoders.settings import Bundled, Endpoint
 from syncd.cli import EXIT, SERVE_EXIT, memex
-from syncd.config import known as settings
-from syncd.config import load
+from syncd.settings.settings import known as settings
+from syncd.settings.settings import load
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from syncd.config import SyncSettings
 from syncd.notes.front_matter import properties, split
+from syncd.settings.settings import SyncSettings
 from tests.world import PROMPT, World, until
 
 CAPTURE = (

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from index.errors import Conflict
-from syncd.config import SyncSettings
 from syncd.notes.front_matter import properties, split
 from syncd.notes.timestamps import iso
+from syncd.settings.settings import SyncSettings
 from tests.world import World, until
 
 SLOW = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=3600.0, listing_s=3600.0)

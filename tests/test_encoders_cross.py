@@ -13,8 +13,8 @@ from index.errors import Unavailable
 from index.model import Query
 from index.search.reranker import opened
 from syncd import doctor_state
-from syncd.config import SearchSettings
 from syncd.doctor import examine
+from syncd.settings.settings import SearchSettings
 from tests import crossed
 from tests.crossed import GOLD
 from tests.world import World, settings_of, until

@@ -22,11 +22,11 @@ from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import COLLECTIONS, Filter, Query
 from mcp_server.tools.families import FAMILIES
 from syncd.cli import code
-from syncd.config import EnrichSettings
 from syncd.control import ControlServer
 from syncd.exchange import records
-from syncd.knowledge_base_settings import KbSettings
 from syncd.newnode import NewNode
+from syncd.settings.knowledge_base import KbSettings
+from syncd.settings.settings import EnrichSettings
 from tests.agent import member
 from tests.fakes import FakeChat
 from tests.machine import run_machine

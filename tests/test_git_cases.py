@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from index.errors import Conflict, MemexError, Unavailable
-from syncd.duties import GitSettings
 from syncd.git import head_moves
+from syncd.settings.automation import GitSettings
 from syncd.sift import UNREADABLE
 from tests.committing import Rig
 from tests.test_remote import Desk

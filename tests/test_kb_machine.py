@@ -25,8 +25,8 @@ from mcp_server.caller import CALLER, Caller
 from mcp_server.server import now_ms
 from mcp_server.tools import kb, thoughts
 from mcp_server.wire import payload
-from syncd.config import EnrichSettings
 from syncd.notes.front_matter import decode, edit, encode, split
+from syncd.settings.settings import EnrichSettings
 from tests.machine import run_machine
 from tests.world import World
 

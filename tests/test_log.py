@@ -14,7 +14,7 @@ import warnings
 import pytest
 
 from syncd.log import FIELDS, LONGEST, bound, clean, in_journal, install
-from syncd.reporting_settings import LogSettings
+from syncd.settings.reporting import LogSettings
 from tests.process import daemon
 
 

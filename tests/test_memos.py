@@ -324,7 +324,7 @@ def test_broken_properties_are_left_to_their_owner(world, space):
 
 
 def test_a_note_that_has_no_id_of_its_own_yet_is_not_written_to(world, space):
-    from syncd.config import SyncSettings
+    from syncd.settings.settings import SyncSettings
 
     world.close()
     world._sections["sync"] = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=3600.0, listing_s=3600.0)

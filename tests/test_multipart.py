@@ -14,7 +14,7 @@ import pytest
 
 from mcp_server import multipart
 from mcp_server.multipart import PATH
-from syncd.knowledge_base_settings import KbSettings
+from syncd.settings.knowledge_base import KbSettings
 from tests.rim import running
 from tests.world import until
 

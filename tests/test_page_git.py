@@ -10,8 +10,8 @@ import time
 import pytest
 
 from index.errors import Conflict
-from syncd.duties import GitSettings
 from syncd.page import page
+from syncd.settings.automation import GitSettings
 from tests.test_undo import capture
 from tests.world import World
 

@@ -18,7 +18,7 @@ from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd import absence, sweep, sync
-from syncd.config import SyncSettings
+from syncd.settings.settings import SyncSettings
 from syncd.vault.path_rules import printable, twins
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until

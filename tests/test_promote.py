@@ -9,13 +9,13 @@ import pytest
 
 from index.errors import Conflict, NotFound
 from syncd import marked as marked_job
-from syncd.duties import PromoteSettings
 from syncd.marks import marks
 from syncd.notes.checkboxes import answers
 from syncd.notes.front_matter import properties, split
 from syncd.promotable import Taken
 from syncd.promote import Promotions
 from syncd.promotion import Problem, Rule
+from syncd.settings.automation import PromoteSettings
 from tests.world import World, promote
 
 CAPTURE = (

@@ -8,8 +8,8 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.audit import Author, authored
-from syncd.knowledge_base_settings import KbSettings
 from syncd.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
+from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 
 NOTE = {"text": "a note"}

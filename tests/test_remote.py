@@ -21,11 +21,11 @@ from index.errors import Conflict, Unavailable
 from syncd import remote
 from syncd.audit import Audit
 from syncd.audited import Audited
-from syncd.duties import GitSettings
 from syncd.forward import JOURNAL
 from syncd.git.repository import Repo
 from syncd.git.repository_state import UNWELL
 from syncd.remote import PARKED, UNREACHED, Outcome, Remote
+from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
 from syncd.upstream import fetch
 from tests.test_repo import run

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from index.errors import Conflict
 from syncd.cli import code, memex
-from syncd.duties import GitSettings
 from syncd.git import hooks
 from syncd.git.repository_state import UNWELL
+from syncd.settings.automation import GitSettings
 from tests.test_repo import run
 from tests.world import World, answering, until
 

@@ -15,7 +15,7 @@ import pytest
 from index.errors import Unavailable
 from index.model import Answer, Query
 from index.search.reranker import Reranker, located, passage
-from syncd.config import SearchSettings
+from syncd.settings.settings import SearchSettings
 from tests.fakes import FakeJudge
 from tests.world import World, until
 

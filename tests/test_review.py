@@ -11,9 +11,9 @@ import pytest
 
 from syncd import review
 from syncd.cli_review import table
-from syncd.duties import ReviewSettings
 from syncd.notes.front_matter import properties, split
 from syncd.review_table import review_table
+from syncd.settings.automation import ReviewSettings
 from syncd.suggest import Suggestions
 from tests.bases import Base, Note
 from tests.world import PROMPT, World

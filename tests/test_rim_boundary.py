@@ -15,10 +15,10 @@ import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.document_ids import path_id
-from syncd.duties import ReviewSettings
 from syncd.marks import persons
 from syncd.notes.front_matter import split
 from syncd.notes.property_reader import PERSONS
+from syncd.settings.automation import ReviewSettings
 from tests.rim import client, run, running
 from tests.world import until
 

@@ -27,8 +27,8 @@ from mcp_server.guard import OPEN
 from mcp_server.operation import READERS
 from mcp_server.server import app, now_ms
 from mcp_server.tools.families import FAMILIES
-from syncd.doors import AccessSettings, LimitsSettings
 from syncd.keys import Keys
+from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import LEDGER
 from tests.jwks import AUDIENCE, Team

@@ -18,7 +18,7 @@ from index.errors import Unavailable
 from mcp_server.address import hosts, origins
 from mcp_server.operation import READERS
 from mcp_server.server import now_ms
-from syncd.config import ServerSettings
+from syncd.settings.settings import ServerSettings
 from tests.rim import SLOW, running
 from tests.world import until
 

@@ -10,7 +10,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from mcp_server.tools.families import FAMILIES
-from syncd.config import McpSettings
+from syncd.settings.settings import McpSettings
 from tests.rim import CRASH, SLOW, client, run, running
 from tests.world import until
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.config import load
 from syncd.service import Launchd, Systemd, Wish, command, keeper, settle
+from syncd.settings.settings import load
 from tests.process import Failed, Memex
 
 NAME = 'My Vault – ü 5% $x "q"'

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument
-from syncd.config import load
+from syncd.settings.settings import load
 from syncd.state.state_folder import claim, default_state, remembered
 
 

@@ -14,7 +14,7 @@ from moto.server import ThreadedMotoServer
 
 from index.model import Filter
 from index.storage.chunk_store import Store, StoreDamaged, discard
-from syncd.config import IndexSettings
+from syncd.settings.settings import IndexSettings
 from tests.chunked import DIMENSIONS, row, unit
 from tests.world import World
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from index.graph.vertex import Edge
-from syncd.config import EnrichSettings
 from syncd.newnode import NewNode
+from syncd.settings.settings import EnrichSettings
 from syncd.summaries import ASKED, ENOUGH_S, Asking
 from tests.entities import OPEN, TOPICS, entities, vertices
 from tests.fakes import FakeChat, fake_embedder

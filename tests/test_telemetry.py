@@ -17,7 +17,7 @@ from index.errors import InvalidArgument
 from index.tracing import span
 from mcp_server.server import now_ms
 from syncd import daemon_metrics, traces
-from syncd.reporting_settings import TelemetrySettings
+from syncd.settings.reporting import TelemetrySettings
 from tests.rim import CRASH, client, run, running
 from tests.world import until
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.typed import Setting, Variants, closest, listed, setting, typed, words
+from syncd.settings.values import Setting, Variants, closest, listed, setting, typed, words
 
 
 @dataclasses.dataclass(frozen=True)

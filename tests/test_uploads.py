@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
-from syncd.knowledge_base_settings import KbSettings
 from syncd.parts import GONE
 from syncd.queue import Queue
+from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from syncd.uploads import LIVES_MS, Uploads
 

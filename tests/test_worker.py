@@ -9,8 +9,8 @@ import pytest
 from index.errors import Conflict, InvalidArgument, Unavailable
 from syncd import worker as module
 from syncd.audit import AUTHOR, Author, authored
-from syncd.knowledge_base_settings import KbSettings
 from syncd.queue import TRIES, Queue
+from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from syncd.worker import LATE_MS, STREAK, Worker
 from tests.world import until

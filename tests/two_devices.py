@@ -19,10 +19,10 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd import remote, roster
 from syncd.adopt import adopt
 from syncd.app import App
-from syncd.config import ServerSettings, SyncSettings
-from syncd.doors import LimitsSettings
-from syncd.duties import GitSettings
 from syncd.git import hooks
+from syncd.settings.access import LimitsSettings
+from syncd.settings.automation import GitSettings
+from syncd.settings.settings import ServerSettings, SyncSettings
 from tests.fakes import fake_embedder
 from tests.swift import Daemon
 from tests.world import World, settings_of

@@ -14,8 +14,8 @@ from typing import Any
 from index.encoders.embedder import Embedder
 from index.errors import MemexError
 from syncd.app import App
-from syncd.config import Settings, SyncSettings, VaultSettings
 from syncd.control import ControlServer
+from syncd.settings.settings import Settings, SyncSettings, VaultSettings
 from tests.fakes import FakeEncoder, fake_embedder
 
 PROMPT = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.0, listing_s=3600.0)

@@ -19,11 +19,11 @@ from mcp_server.snippet import MARK, snippet
 from mcp_server.tools import kb_schema as shape
 from mcp_server.wire import replaced
 from syncd.collections import names_one
-from syncd.config import Settings
 from syncd.incoming import decoded
 from syncd.notes.markdown_outline import outline
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
+from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.queued import Job

@@ -13,9 +13,9 @@ from mcp_server.operation import Operation
 from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import contents
 from mcp_server.wire import replaced
-from syncd.config import Settings
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
+from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace

@@ -29,9 +29,9 @@ from mcp_server.tools.thoughts_schema import (
     Wrote,
 )
 from mcp_server.wire import replaced
-from syncd.config import Settings
 from syncd.lineage import Writer
 from syncd.notes.secret_patterns import DEFECT
+from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace

@@ -23,8 +23,8 @@ import psutil
 
 from index.encoders.word_frequency import places
 from syncd.app import App
-from syncd.config import Settings, VaultSettings
 from syncd.findings import Finding, Findings
+from syncd.settings.settings import Settings, VaultSettings
 from syncd.synonyms import synonyms
 from tests.bench.measure import Row
 from tests.bench.speed import fresh

@@ -15,7 +15,7 @@ from pathlib import Path
 from index.encoders.embedder import Embedder, EmbedSettings
 from mcp_server.tools.families import FAMILIES
 from syncd.app import App
-from syncd.config import Settings, VaultSettings
+from syncd.settings.settings import Settings, VaultSettings
 from tests.bench import vaults
 from tests.bench.measure import ROOT, Daemon, Row, daemon, p50, p95, timed
 from tests.counted import counted

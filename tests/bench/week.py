@@ -19,7 +19,7 @@ from typing import Any
 
 from index.encoders.embedder import Embedder, EmbedSettings
 from syncd.app import App
-from syncd.config import Settings, VaultSettings
+from syncd.settings.settings import Settings, VaultSettings
 from tests.bench import vaults
 from tests.bench.measure import Daemon, Row, daemon
 from tests.bench.speed import fresh, made_up

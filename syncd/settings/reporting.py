@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from syncd.typed import setting
+from syncd.settings.values import setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from syncd.cron import unfit
-from syncd.typed import Tables, setting
+from syncd.settings.cron_schedule import unfit
+from syncd.settings.values import Tables, setting
 from syncd.vault.path_rules import objection, unnamable
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
-from syncd.doors import AccessSettings, LimitsSettings
-from syncd.duties import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
-from syncd.knowledge_base_settings import KbSettings
-from syncd.reporting_settings import LogSettings, TelemetrySettings
+from syncd.settings.access import AccessSettings, LimitsSettings
+from syncd.settings.automation import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
+from syncd.settings.knowledge_base import KbSettings
+from syncd.settings.reporting import LogSettings, TelemetrySettings
+from syncd.settings.values import Setting, Variants, closest, listed, setting, typed
 from syncd.state.state_folder import default_state, remembered
-from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:
     from index.encoders.embedder import EmbedSettings

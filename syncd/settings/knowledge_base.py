@@ -9,7 +9,7 @@ from typing import Final
 from index.errors import InvalidArgument
 from index.model import COLLECTIONS
 from index.names import fold
-from syncd.typed import setting
+from syncd.settings.values import setting
 
 _COLLECTION: Final = re.compile(r"[^\W\d_][\w-]{0,63}")
 

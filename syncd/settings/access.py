@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.errors import InvalidArgument
-from syncd.typed import setting
+from syncd.settings.values import setting
 
 _TEAM: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62})")
 _SAFE_URL: Final = re.compile(
