@@ -40,7 +40,7 @@ from syncd.state.state_folder import KEY_FILE, private
 from syncd.steward import vault_services
 from syncd.telemetry import Sample
 from syncd.vault.path_rules import note as is_note
-from syncd.watch import Hearing, Watch
+from syncd.watch.watcher import Hearing, Watch
 
 log = logging.getLogger(__name__)
 

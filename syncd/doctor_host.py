@@ -16,10 +16,10 @@ from pathlib import Path
 from index.errors import MemexError
 from syncd.doctor import Finding, Patient, Rank, mine, word
 from syncd.git.repository_state import UNWELL
-from syncd.mount import remote
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
 from syncd.version import installed
+from syncd.watch.network_mounts import remote
 
 # ruff: noqa: PLC0415 - Git takes longer to import than most checks to run
 SQLITE = (3, 37)  # STRICT tables

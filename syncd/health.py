@@ -29,7 +29,7 @@ from syncd.shelf import SCOPES
 from syncd.steward import Steward
 from syncd.vault.location import place
 from syncd.version import installed
-from syncd.watch import Hearing
+from syncd.watch.watcher import Hearing
 from syncd.worker import Worker
 
 COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it

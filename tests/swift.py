@@ -151,7 +151,7 @@ def somebody_else(folder: Path) -> tuple[Callable[..., subprocess.CompletedProce
     def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*other, program, *words], cwd="/", env=env, capture_output=True, text=True, check=False)
 
-    if run("import syncd.ears").returncode:
+    if run("import syncd.watch.folder_events").returncode:
         pytest.skip("another user can't run this Python, or read this project")
     return run, root
 

@@ -137,7 +137,7 @@ HOMES = {
     "torch": ("index/encoders/*",),
     "transformers": ("index/encoders/*",),
     "uvicorn": ("mcp_server/*",),
-    "watchdog": ("syncd/ears.py",),
+    "watchdog": ("syncd/watch/folder_events.py",),
     "yaml": ("syncd/notes/property_reader.py",),
 }
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
-from syncd import watch
 from syncd.settings.settings import WatchSettings
+from syncd.watch import watcher
 from tests.swift import Daemon, alone_with_limits
 from tests.world import World, until
 
@@ -134,7 +134,7 @@ def test_beyond_a_limit_edits_in_every_folder_are_found_and_events_are_back_once
 @linux
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["reads the kernel", "hands out", "sorts"])
 def test_a_dead_thread_costs_no_edit_and_is_counted(tmp_path, monkeypatch, which):
-    monkeypatch.setattr(watch, "CHECK_S", 0.2)
+    monkeypatch.setattr(watcher, "CHECK_S", 0.2)
     world = World(tmp_path)
     world.write("a.md", "a stint\n")
     with world.serving():

@@ -12,7 +12,7 @@ import warnings
 import pytest
 from watchdog import events
 
-from syncd.ears import Ears, hints
+from syncd.watch.folder_events import Ears, hints
 from tests.swift import somebody_else
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.mount import below, mounted, remote
+from syncd.watch.network_mounts import below, mounted, remote
 
 MOUNTS = """\
 22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from syncd import watch
-from syncd.watch import Watch
+from syncd.watch import watcher as watch
+from syncd.watch.watcher import Watch
 from tests.swift import alone_with_limits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")

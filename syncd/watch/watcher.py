@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from syncd.ears import Ears
-from syncd.mount import remote
 from syncd.vault.path_rules import note
+from syncd.watch.folder_events import Ears
+from syncd.watch.network_mounts import remote
 
 log = logging.getLogger(__name__)
 
