@@ -13,9 +13,9 @@ from index.errors import Conflict, NotFound, Unavailable
 from index.model import Document, Stat
 from index.scope.index import Index
 from syncd.agenda import Agenda
-from syncd.collections import Filing, contested
+from syncd.documents.collection_membership import Filing, contested
+from syncd.documents.entity_edits import settle
 from syncd.edits import Edits
-from syncd.entity import settle
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.vault.vault import Vault
 

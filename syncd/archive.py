@@ -20,9 +20,9 @@ from index.names import fold
 from syncd import meant
 from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit
+from syncd.documents.owner_marks import Marks, marks
 from syncd.git.repository import Repo
 from syncd.journal import Journal, Step, Way, moved, sha256, written
-from syncd.marks import Marks, marks
 from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
 from syncd.notes.inline_syntax import wikilinks

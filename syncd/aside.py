@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from index.errors import InvalidArgument
-from syncd.marks import Marks, marks
+from syncd.documents.owner_marks import Marks, marks
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.review_table import DISMISSED
 from syncd.vault.location import ARCHIVE, place

@@ -15,9 +15,9 @@ from index.document_ids import ID, path_id
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
 from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
-from syncd.marks import overreach
+from syncd.documents.owner_marks import overreach
+from syncd.documents.parser import TYPES
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
-from syncd.parse import TYPES
 from syncd.past import Past
 from syncd.vault.location import place
 from syncd.vault.openat import lstat

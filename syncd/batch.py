@@ -18,9 +18,9 @@ from index.names import stem
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
 from syncd.audit import taken_back
-from syncd.marks import Marked
+from syncd.documents.owner_marks import Marked
+from syncd.documents.parser import parse
 from syncd.notes.front_matter import decode, encode
-from syncd.parse import parse
 from syncd.vault.vault import Sum, Vault
 from syncd.writing import UNWRITTEN, still, unnamed
 

@@ -21,9 +21,9 @@ from index.names import fold
 from syncd.aside import away
 from syncd.audit import Audit, Author, authored
 from syncd.commits import Commits, Due, Made
+from syncd.documents.owner_marks import marks
 from syncd.git.repository import Repo
 from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
-from syncd.marks import marks
 from syncd.message import message
 from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode

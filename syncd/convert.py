@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
-from syncd.kinds import HEAD, KNOWN, NAMED, kind_of
+from syncd.documents.file_types import HEAD, KNOWN, NAMED, kind_of
 
 __all__ = ["HEAD", "KNOWN", "Converted", "Limits", "Unreadable", "converted", "kind_of"]
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 from syncd.confine import alone, bound, sealed
 from syncd.converters.reading import Bounds, Reader, Reading, TooLarge, Unread
 from syncd.converters.tidy import cut, plain, tidy
-from syncd.kinds import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
+from syncd.documents.file_types import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
 
 READERS: Final = {
     MARKDOWN: ("plain", "read_markdown"), TEXT: ("plain", "read_text"), JSON: ("plain", "read_json"),

@@ -14,7 +14,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from index.model import Record
 from index.names import fold
 from syncd.audit import Author
-from syncd.capture import workspace_name
+from syncd.documents.capture_note import workspace_name
 from syncd.keys import Keys
 from syncd.pushes import Pushes
 from syncd.telemetry import Sample

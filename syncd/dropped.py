@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
-from syncd.file_note import digest_of
+from syncd.documents.file_note import digest_of
 from syncd.handled import Handled, same
 from syncd.shelf import Slot
 from syncd.vault.listing import Listing

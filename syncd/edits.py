@@ -21,7 +21,7 @@ from index.errors import Unavailable
 from index.model import Document, Record, Stat
 from index.scope.index import Index
 from syncd.audit import Audit
-from syncd.collections import contested
+from syncd.documents.collection_membership import contested
 from syncd.git import head_moves
 from syncd.git.note_commits import origin
 from syncd.git.repository import Repo

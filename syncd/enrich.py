@@ -24,7 +24,7 @@ from index.model import Document
 from index.text.sentences import cut, plain, prose
 from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, enrichment
 from index.text.tags import MOST
-from syncd.collections import retagged
+from syncd.documents.collection_membership import retagged
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redacted
 from syncd.settings.settings import EnrichSettings

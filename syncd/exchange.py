@@ -19,9 +19,9 @@ from index.document_ids import ID
 from index.errors import MemexError
 from index.graph.vertex import Edge
 from index.names import fold
-from syncd.capture import MAX_CONTENT, composed, metadata_of
-from syncd.entity import checked_content, checked_kind, checked_name, checked_type
-from syncd.entity_node import OWN
+from syncd.documents.capture_note import MAX_CONTENT, composed, metadata_of
+from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
+from syncd.documents.entity_node import OWN
 from syncd.newnode import checked_summary
 from syncd.notes.tag_names import checked_tags
 

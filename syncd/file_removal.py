@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from index.errors import Conflict, NotFound
 from index.model import Record
+from syncd.documents.file_note import digest_of
 from syncd.dropped import SOURCE
-from syncd.file_note import digest_of
 from syncd.vault.vault import Sum
 from syncd.writing import still, undoing, unnamed
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
 from index.names import fold
-from syncd.capture import composed, namespace_path, properties_of
-from syncd.collections import filed, names_one
 from syncd.convert import HEAD, Converted
+from syncd.documents.capture_note import composed, namespace_path, properties_of
+from syncd.documents.collection_membership import filed, names_one
+from syncd.documents.file_names import last_name
+from syncd.documents.file_note import Facts, about, clean, taken_in
 from syncd.enrich import filled
-from syncd.file_names import last_name
-from syncd.file_note import Facts, about, clean, taken_in
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES

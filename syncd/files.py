@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
 from index.model import Stat
 from index.names import fold
-from syncd.file_names import ending, note_name, numbered, stored_name
+from syncd.documents.file_names import ending, note_name, numbered, stored_name
+from syncd.documents.file_types import MARKDOWN
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
 from syncd.handled import Handled
-from syncd.kinds import MARKDOWN
 from syncd.parts import spare
 from syncd.vault.atomic_write import seen
 from syncd.vault.taken_names import Beside

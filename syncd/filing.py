@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from syncd.convert import Limits, converted, kind_of
+from syncd.documents.file_names import droppable
+from syncd.documents.file_types import KNOWN
 from syncd.dropped import Dropped
-from syncd.file_names import droppable
 from syncd.file_text import Converter, Order
 from syncd.files import Files
 from syncd.handled import Handled
 from syncd.inplace import InPlace
-from syncd.kinds import KNOWN
 from syncd.queue import Queue
 from syncd.vault.listing import Wanted
 from syncd.worker import Handler, Work

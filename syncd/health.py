@@ -15,6 +15,7 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope, Stat
 from syncd.coverage import coverage
 from syncd.desk import Desk
+from syncd.documents.parser import parse
 from syncd.dropped import MISSING, Dropped
 from syncd.edits import said
 from syncd.git.head_follower import Follow
@@ -24,7 +25,6 @@ from syncd.labels import Labels
 from syncd.notes.secret_patterns import flagged, redacted
 from syncd.oddities import Twins, oddities, tally
 from syncd.opened import Opened
-from syncd.parse import parse
 from syncd.shelf import SCOPES
 from syncd.steward import Steward
 from syncd.vault.location import place

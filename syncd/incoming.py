@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
-from syncd.capture import namespace_path
-from syncd.collections import filed
+from syncd.documents.capture_note import namespace_path
+from syncd.documents.collection_membership import filed
 from syncd.notes.tag_names import tag_of
 
 CHUNK: Final = 1_048_576  # bytes of a chunk that are recommended,

@@ -15,8 +15,8 @@ from index.errors import Conflict, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
 from syncd.batch import Change, Drafts, carried_out
-from syncd.file_names import ending, home, linked, numbered
-from syncd.file_note import Facts, digest_of, revised, untouched
+from syncd.documents.file_names import ending, home, linked, numbered
+from syncd.documents.file_note import Facts, digest_of, revised, untouched
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.handled import Handled
 from syncd.notes.front_matter import FrontmatterError, edit, encode

@@ -21,8 +21,8 @@ from index.model import Document, Record
 from index.text.summary_and_tags import Enrichment
 from index.text.tags import key_of
 from syncd import meant
+from syncd.documents.parser import parse
 from syncd.enrich import Enricher, lacking
-from syncd.parse import parse
 from syncd.shelf import Slot
 from syncd.vault.vault import Vault
 

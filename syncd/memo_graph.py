@@ -17,7 +17,7 @@ from index.model import MemoRelation, Record
 from index.names import stem
 from index.scope.index import Index
 from syncd.batch import Change, Drafts, carried_out
-from syncd.memo_relations import REASON, checked_tag, dropped, rounded, saved
+from syncd.documents.memo_relations import REASON, checked_tag, dropped, rounded, saved
 from syncd.memos import Memos, leads
 from syncd.notes.front_matter import FrontmatterError
 from syncd.update import refused

@@ -20,10 +20,10 @@ from index.scope.index import Index
 from index.tracing import span
 from syncd import update
 from syncd.batch import Change, Drafts, Unstored, carried_out
-from syncd.capture import checked, metadata_of, namespace_path, properties_of
-from syncd.collections import filed, retagged
+from syncd.documents.capture_note import checked, metadata_of, namespace_path, properties_of
+from syncd.documents.collection_membership import filed, retagged
+from syncd.documents.memo_relations import dropped
 from syncd.file_removal import stored_file
-from syncd.memo_relations import dropped
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.writing import alone, created, known, known_whole
 

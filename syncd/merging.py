@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
-from syncd.capture import file_name
+from syncd.documents.capture_note import file_name
 from syncd.journal import sha256
 from syncd.notes.checkboxes import item
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split

@@ -15,8 +15,8 @@ from index.model import COLLECTIONS, Record
 from index.names import fold
 from index.scope.index import Index
 from syncd.batch import Change, Drafts, carried_out
-from syncd.capture import checked, checked_source, composed, namespace_path, properties_of, title_of
-from syncd.collections import filed, texts
+from syncd.documents.capture_note import checked, checked_source, composed, namespace_path, properties_of, title_of
+from syncd.documents.collection_membership import filed, texts
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso

@@ -19,10 +19,11 @@ from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
 from index.query import collection_of
 from index.scope.index import Index
-from syncd import consolidate, entity, insight, redraft
+from syncd import consolidate, insight, redraft
 from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out
-from syncd.capture import free_name, node_file
+from syncd.documents import entity_edits
+from syncd.documents.capture_note import free_name, node_file
 from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, own_properties
 from syncd.notes.front_matter import PropertyValue, decode, encode
 from syncd.notes.tag_names import checked_tags
@@ -168,7 +169,7 @@ class Nodes:
                 own = own_properties(one, stem, id=str(uuid.uuid4()), now=now)
                 if "id" in one.properties and index.record(str(own["id"]), self.workspace) is not None:
                     own["id"] = str(uuid.uuid4())  # another note's by now
-                text = entity.compose(own, one.observations, ordinals=one.ordinals)
+                text = entity_edits.compose(own, one.observations, ordinals=one.ordinals)
                 made[fold(stem)] = Made(path, encode(sized(one.name, text)))
             return list(made.values()), [change.path for change in made.values()]
 
@@ -201,7 +202,7 @@ class Nodes:
         """Give a node another name; its file stays, and so every link to it. The old name remains an alias.
 
         Raises Conflict when another node has the name."""
-        return self._at(self._changed(redraft.rename, name=name, new_name=entity.checked_name(new_name)))
+        return self._at(self._changed(redraft.rename, name=name, new_name=entity_edits.checked_name(new_name)))
 
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Put these in place of the tags of a node."""
@@ -212,13 +213,13 @@ class Nodes:
         self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
     ) -> list[tuple[str, list[Observation] | None]]:
         """Append observations. What each node got, in the order asked for; None for a name that is no node's."""
-        wanted = [(name, [entity.checked_content(one) for one in contents]) for name, contents in additions]
+        wanted = [(name, [entity_edits.checked_content(one) for one in contents]) for name, contents in additions]
         bounded((len(contents) for _, contents in wanted), most)
         return self._changed(redraft.add, additions=wanted)
 
     def replace(self, name: str, ordinal: int, content: str, version: int | None = None) -> tuple[str, str, str]:
         """Put another text in place of an observation, which keeps its ordinal. The node's name, the old text, the new."""
-        text = entity.checked_content(content)
+        text = entity_edits.checked_content(content)
         return self._changed(redraft.replace, name=name, ordinal=ordinal, content=text, version=version)
 
     def remove(self, deletions: Sequence[tuple[str, Collection[int]]]) -> list[tuple[str, list[int], list[int]]]:
@@ -227,7 +228,7 @@ class Nodes:
 
     def relate(self, edges: Sequence[Edge]) -> Related:
         """State relations. One that is stated already is left as it is."""
-        wanted = [Edge(one.source, one.target, entity.checked_type(one.type)) for one in edges]
+        wanted = [Edge(one.source, one.target, entity_edits.checked_type(one.type)) for one in edges]
         return self._changed(redraft.relate, edges=wanted)
 
     def unrelate(self, edges: Sequence[Edge]) -> tuple[int, int]:
@@ -236,7 +237,7 @@ class Nodes:
 
     def retype(self, source: str, target: str, old: str, new: str) -> Edge:
         """Give a relation another type. Raises NotFound without it, and Conflict when there is one of that type."""
-        return self._changed(redraft.retype, source=source, target=target, old=old, new=entity.checked_type(new))
+        return self._changed(redraft.retype, source=source, target=target, old=old, new=entity_edits.checked_type(new))
 
     # How
 

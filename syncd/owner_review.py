@@ -11,7 +11,7 @@ from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
 from syncd import meant
 from syncd.archive import Archive
-from syncd.marks import Marks
+from syncd.documents.owner_marks import Marks
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.promotion import Problem, goal
 from syncd.review import Review

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from index.errors import InvalidArgument, MemexError, NotFound, PermissionDenied, ResourceExhausted
+from syncd.documents.file_types import HEAD, kind_of
 from syncd.incoming import filename
-from syncd.kinds import HEAD, kind_of
 
 _WILD: Final = frozenset("*?[")
 

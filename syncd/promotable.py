@@ -13,12 +13,12 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record, Stat
 from index.names import fold
+from syncd.documents.file_names import ending, numbered
+from syncd.documents.file_types import KNOWN
+from syncd.documents.owner_marks import marks
 from syncd.edits import LOCKED_S
-from syncd.file_names import ending, numbered
 from syncd.git.repository import Repo
 from syncd.journal import Step, Way, moved, sha256, written
-from syncd.kinds import KNOWN
-from syncd.marks import marks
 from syncd.moving import Relinking, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import open_ended

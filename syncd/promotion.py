@@ -16,8 +16,8 @@ from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Document
 from index.names import fold
-from syncd.capture import file_name
-from syncd.marks import Marks
+from syncd.documents.capture_note import file_name
+from syncd.documents.owner_marks import Marks
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import HOLE, objection, unnamable

@@ -17,10 +17,10 @@ from index.errors import Conflict, NotFound, ResourceExhausted
 from index.graph.graph import Graph
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, Statement
-from syncd import entity
 from syncd.batch import Drafts
-from syncd.capture import MAX_CONTENT
-from syncd.collections import retagged
+from syncd.documents import entity_edits
+from syncd.documents.capture_note import MAX_CONTENT
+from syncd.documents.collection_membership import retagged
 from syncd.newnode import link_to
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 
@@ -68,7 +68,7 @@ def _drop(graph: Graph, drafts: Drafts, now: int, found: Mapping[str, Vertex]) -
     sources = {path for one in found.values() for path, _ in graph.sources(one.name)} - found.keys()
     for path in sorted(sources):
         if (source := graph.at(path)) and drafts.holds(path):
-            _edited(drafts, source, partial(entity.unrelate, gone=leads, now=now))
+            _edited(drafts, source, partial(entity_edits.unrelate, gone=leads, now=now))
 
 
 def describe(
@@ -82,7 +82,7 @@ def describe(
 ) -> str:
     """Set properties of a node; its path."""
     one = agreed(graph, drafts, name, version)
-    _rewritten(drafts, one, partial(entity.describe, changes=changes(now), now=now))
+    _rewritten(drafts, one, partial(entity_edits.describe, changes=changes(now), now=now))
     return one.path
 
 
@@ -91,7 +91,7 @@ def retag(graph: Graph, drafts: Drafts, now: int, *, name: str, version: int | N
     one = agreed(graph, drafts, name, version)
     with _mendable(one):
         changes = retagged(split(drafts.text(one.path))[0], tags, None)
-    _rewritten(drafts, one, partial(entity.describe, changes=changes, now=now))
+    _rewritten(drafts, one, partial(entity_edits.describe, changes=changes, now=now))
     return one.path
 
 
@@ -113,7 +113,7 @@ def rename(graph: Graph, drafts: Drafts, now: int, *, name: str, new_name: str) 
     known = [alias for alias in one.aliases if name_key(alias) not in (name_key(new_name), name_key(one.name))]
     aliases = [text for text in dict.fromkeys([new_name, one.name]) if name_key(text) != name_key(stem)]
     changes = {"name": None if new_name == stem else new_name, "aliases": [*aliases, *known] or None}
-    _rewritten(drafts, one, partial(entity.describe, changes=changes, now=now))
+    _rewritten(drafts, one, partial(entity_edits.describe, changes=changes, now=now))
     return one.path
 
 
@@ -127,7 +127,7 @@ def add(
         if one:
             wanted.setdefault(one.path, (one, []))[1].extend(contents)
     added = {
-        path: iter(_edited(drafts, one, partial(entity.add, contents=contents, now=now)))
+        path: iter(_edited(drafts, one, partial(entity_edits.add, contents=contents, now=now)))
         for path, (one, contents) in wanted.items()
     }
     return [
@@ -141,7 +141,7 @@ def replace(
 ) -> tuple[str, str, str]:
     """Put another text in place of an observation: the node's name, the old text and the new."""
     one = agreed(graph, drafts, name, version)
-    old = _edited(drafts, one, partial(entity.replace, ordinal=ordinal, content=content, now=now))
+    old = _edited(drafts, one, partial(entity_edits.replace, ordinal=ordinal, content=content, now=now))
     return one.name, old, content
 
 
@@ -155,7 +155,7 @@ def remove(
         if one:
             wanted.setdefault(one.path, (one, []))[1].extend(ordinals)
     gone = {
-        path: set(_edited(drafts, one, partial(entity.remove, ordinals=ordinals, now=now)))
+        path: set(_edited(drafts, one, partial(entity_edits.remove, ordinals=ordinals, now=now)))
         for path, (one, ordinals) in wanted.items()
     }
     told = []
@@ -186,7 +186,7 @@ def relate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -> 
             new.setdefault(source.path, (source, []))[1].append((one.type, link_to(target)))
             told.created.append(relation)
     for source, relations in new.values():
-        _rewritten(drafts, source, partial(entity.relate_all, relations=relations, now=now))
+        _rewritten(drafts, source, partial(entity_edits.relate_all, relations=relations, now=now))
     told.not_found.extend(missing)
     return told
 
@@ -201,7 +201,7 @@ def unrelate(graph: Graph, drafts: Drafts, now: int, *, edges: Sequence[Edge]) -
             stated.of(source).remove(key)
             gone.setdefault(source.path, (source, set()))[1].add(key)
     for source, own in gone.values():
-        _edited(drafts, source, partial(entity.unrelate, gone=_among(graph, own), now=now))
+        _edited(drafts, source, partial(entity_edits.unrelate, gone=_among(graph, own), now=now))
     deleted = sum(len(own) for _, own in gone.values())
     return deleted, len(edges) - deleted
 
@@ -216,7 +216,7 @@ def retype(graph: Graph, drafts: Drafts, now: int, *, source: str, target: str, 
         if (new, other.path) in own:
             raise Conflict(f"there is a relation {new!r} from {one.name!r} to {other.name!r} already")
         which = _among(graph, {(was, other.path)})
-        _rewritten(drafts, one, partial(entity.retype, which=which, new=new, now=now))
+        _rewritten(drafts, one, partial(entity_edits.retype, which=which, new=new, now=now))
     return Edge(one.name, other.name, new)
 
 
@@ -273,7 +273,7 @@ class _Stated:
         if one.path not in self._known:
             front, body = split(self._drafts.text(one.path))
             with _mendable(one):
-                node, _ = entity.node(properties(front), body, one.path)
+                node, _ = entity_edits.node(properties(front), body, one.path)
             leads = ((stated.type, self._graph.resolved(stated.target)) for stated in node.relations)
             self._known[one.path] = {(kind, to.path) for kind, to in leads if to}
         return self._known[one.path]

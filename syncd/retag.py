@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from index.model import Document
 from index.names import fold
-from syncd.collections import texts
+from syncd.documents.collection_membership import texts
 from syncd.notes.front_matter import FrontmatterError, edit, properties, rewritten, split
 from syncd.notes.inline_syntax import is_tag
 from syncd.notes.list_properties import revised

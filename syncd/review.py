@@ -21,9 +21,9 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
 from syncd.adoption import UNADOPTED
+from syncd.documents.owner_marks import Marks
 from syncd.edits import said
 from syncd.git.repository import Repo
-from syncd.marks import Marks
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, split
 from syncd.notes.front_matter import properties as properties_of
 from syncd.notes.timestamps import iso

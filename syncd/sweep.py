@@ -17,9 +17,9 @@ from index.scope.prepared_document import Prepared
 from syncd.absence import FINAL, Absence
 from syncd.adoption import Adoption, adoptable, owed
 from syncd.agenda import Agenda
-from syncd.collections import Filing
+from syncd.documents.collection_membership import Filing
+from syncd.documents.parser import parse
 from syncd.edits import Edits
-from syncd.parse import parse
 from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
 from syncd.shelf import Build
 from syncd.vault.location import Place, place

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.scope.index import Index
-from syncd import entity
 from syncd.batch import Change, Drafts, carried_out
-from syncd.collections import filed, retagged
+from syncd.documents import entity_edits
+from syncd.documents.collection_membership import filed, retagged
 from syncd.notes.front_matter import FrontmatterError, edit, split
 from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
@@ -40,7 +40,7 @@ def set_tags(workspace: str, tools: Tools, id: str, tags: Sequence[str], version
         try:
             changes = retagged(split(text)[0], wanted, collection)
             if changes and document.node:
-                drafts.put(record.path, entity.describe(text, changes, now=now))
+                drafts.put(record.path, entity_edits.describe(text, changes, now=now))
             elif changes:
                 drafts.put(
                     record.path, edit(text, {"updated_at": iso(now), "version": document.version + 1, **changes})

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from index.model import Document
 from index.search.reranker import Reranker
 from syncd.audit import Audit
+from syncd.documents.parser import parse
 from syncd.enrich import Enricher
-from syncd.parse import parse
 from syncd.queue import Queue
 from syncd.shelf import Slot
 from syncd.uploads import Uploads

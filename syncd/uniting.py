@@ -10,7 +10,7 @@ from typing import Any
 
 from index.model import Document
 from index.names import fold
-from syncd.collections import names_one, texts
+from syncd.documents.collection_membership import names_one, texts
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
 from syncd.notes.list_properties import revised
 from syncd.notes.markdown_outline import open_ended, outline

@@ -14,10 +14,10 @@ from index.model import Document, Record
 from index.scope.index import Index
 from syncd.adoption import UNADOPTED
 from syncd.batch import UNDATED, Change, Drafts, carried_out
-from syncd.capture import checked
-from syncd.collections import filed, names_one, retagged, texts
+from syncd.documents.capture_note import checked
+from syncd.documents.collection_membership import filed, names_one, retagged, texts
+from syncd.documents.owner_marks import EDITED, too_large
 from syncd.edits import said
-from syncd.marks import EDITED, too_large
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
 from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso

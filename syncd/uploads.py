@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd import incoming
-from syncd.kinds import HEAD, KNOWN, kind_of, suffix
+from syncd.documents.file_types import HEAD, KNOWN, kind_of, suffix
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
 from syncd.queue import Queue
 from syncd.queued import Job

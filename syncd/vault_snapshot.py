@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from index.errors import NotFound
 from index.model import Document, Record, Stat
 from syncd import meant
-from syncd.parse import parse
+from syncd.documents.parser import parse
 from syncd.settings.settings import Settings
 from syncd.shelf import Slot
 from syncd.sync import Sync

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from index.errors import MemexError
 from index.model import Entry, Record
-from syncd.marks import Marks, marks
+from syncd.documents.owner_marks import Marks, marks
 from syncd.notes.front_matter import decode
 from syncd.shelf import Slot
 from syncd.vault.vault import Vault

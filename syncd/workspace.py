@@ -20,14 +20,14 @@ from index.query import restriction
 from index.scope.index import Index
 from index.search.reranker import reranked
 from index.text.summary_and_tags import Enrichment
-from syncd.capture import checked, checked_source, metadata_of, namespace_path, properties_of
-from syncd.collections import filed
+from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
+from syncd.documents.capture_note import checked, checked_source, metadata_of, namespace_path, properties_of
+from syncd.documents.collection_membership import filed
 from syncd.file_removal import deleted
 from syncd.held import Held, held
 from syncd.lineage import Writer, created_by, updated_by
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.naming import addresses, bare, base, called, stems, told, unnumbered
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split

@@ -18,7 +18,7 @@ from index.scope.index import Index
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.audit import taken_back
-from syncd.capture import composed, free_name, title_of
+from syncd.documents.capture_note import composed, free_name, title_of
 from syncd.enrich import Found, filled, lacking
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.notes.secret_patterns import redacted

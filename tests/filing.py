@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from syncd.convert import Converted, Unreadable
+from syncd.documents.file_names import droppable
+from syncd.documents.file_types import KNOWN, kind_of
 from syncd.dropped import Dropped
-from syncd.file_names import droppable
 from syncd.file_text import Converter, Order
 from syncd.files import Files
 from syncd.handled import Handled
 from syncd.inplace import InPlace
-from syncd.kinds import KNOWN, kind_of
 from syncd.vault.taken_names import Beside
 from tests.world import World
 

@@ -22,7 +22,7 @@ from index.errors import InvalidArgument
 from syncd.confine import bound
 from syncd.convert import HEAD
 from syncd.converting import READERS, _reader, answer
-from syncd.kinds import kind_of
+from syncd.documents.file_types import kind_of
 
 ASKED = {"pages": 2_000, "inflated": 64 << 20, "text": 1_000_000}
 SECONDS = 30

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from syncd.documents.parser import parse
 from syncd.git.hooks import HOOKS, install
-from syncd.parse import parse
 from syncd.vault.location import place
 from tests.world import PROMPT, World
 

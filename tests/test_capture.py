@@ -1,4 +1,4 @@
-"""syncd/capture.py: what a capture becomes."""
+"""syncd/documents/capture_note.py: what a capture becomes."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.names import fold
-from syncd.capture import file_name, free_name, metadata_of, namespace_path, title_of, workspace_name
+from syncd.documents.capture_note import file_name, free_name, metadata_of, namespace_path, title_of, workspace_name
 from syncd.notes.front_matter import OWNED
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso

@@ -1,4 +1,4 @@
-"""syncd/collections.py: which collection is meant, and how a note says one alone."""
+"""syncd/documents/collection_membership.py: which collection is meant, and how a note says one alone."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.model import COLLECTIONS
-from syncd.capture import composed, metadata_of, properties_of
-from syncd.collections import Mention, Named, filed, latest, retagged, texts, written
+from syncd.documents.capture_note import composed, metadata_of, properties_of
+from syncd.documents.collection_membership import Mention, Named, filed, latest, retagged, texts, written
+from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, edit, properties, split
-from syncd.parse import parse
 
 KNOWN = (*COLLECTIONS, "recipes")
 

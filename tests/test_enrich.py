@@ -10,8 +10,8 @@ from index.encoders.word_frequency import places
 from index.text.sentences import cut, plain, prose
 from index.text.summary_and_tags import checked, enrichment
 from index.text.words import tokens, tongue
+from syncd.documents.parser import parse
 from syncd.notes.inline_syntax import is_tag
-from syncd.parse import parse
 from tests.fakes import FakeEncoder
 
 GERMAN = "Die Datenbank läuft seit gestern auf dem neuen Server. Die Sicherung der Datenbank dauert jetzt vier Minuten."

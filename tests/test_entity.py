@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
-from syncd import entity
-from syncd.entity_lines import read
-from syncd.entity_node import Numbered, Own
+from syncd.documents import entity_edits
+from syncd.documents.entity_lines import read
+from syncd.documents.entity_node import Numbered, Own
 from syncd.notes.front_matter import FrontmatterError, properties, split
 
 NOW = 1_790_000_000_000
@@ -79,7 +79,7 @@ contents = (
 
 def said(text):
     front, body = split(text)
-    return entity.node(properties(front), body, PATH)[0]
+    return entity_edits.node(properties(front), body, PATH)[0]
 
 
 def observed(text):
@@ -93,7 +93,7 @@ def normal(text):
 @given(st.lists(contents, max_size=5))
 @settings(max_examples=300, deadline=None)
 def test_what_is_given_comes_back_as_it_was_given(given_contents):
-    text = entity.compose(OWN, given_contents, [("knows", "Charles Babbage")])
+    text = entity_edits.compose(OWN, given_contents, [("knows", "Charles Babbage")])
     assert list(observed(text).items()) == list(enumerate(map(normal, given_contents), 1))
     assert said(text).relations == (Statement("knows", "Charles Babbage"),)
     assert not said(text).unsettled
@@ -101,7 +101,7 @@ def test_what_is_given_comes_back_as_it_was_given(given_contents):
 
 
 def test_a_new_note_is_one_that_obsidian_understands():
-    assert entity.compose(
+    assert entity_edits.compose(
         OWN | {"tags": ["math"]},
         ["Wrote the first published algorithm", "Two lines,\r\n  the second indented", "a list:\n- in it"],
         [("collaborated_with", "Charles Babbage"), ("works at", "Engine 2|Engine/2")],
@@ -114,7 +114,7 @@ def test_a_new_note_is_one_that_obsidian_understands():
         "- a list:\n  - in it\n\n  ^o3\n"
         "\n## Relations\n- collaborated_with:: [[Charles Babbage]]\n- works at:: [[Engine 2|Engine/2]]\n"
     )
-    assert entity.compose(OWN, []).endswith("\n---\n## Observations\n")
+    assert entity_edits.compose(OWN, []).endswith("\n---\n## Observations\n")
 
 
 # A person's note, out of pieces that no edit may touch.
@@ -261,7 +261,7 @@ def check_settled(before, after):
 @given(notes())
 @settings(max_examples=300, deadline=None)
 def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(text):
-    after = entity.settle(text, now=NOW)
+    after = entity_edits.settle(text, now=NOW)
     if not said(text).unsettled:
         assert after == text
         return
@@ -272,13 +272,13 @@ def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(te
     assert anchors(after) == anchors(text)
     assert linkable(after) == linkable(text)
     assert len(lines_of(after)) - len(lines_of(text)) <= 2 * len(observed(text))  # ids on lines of their own
-    assert entity.settle(after, now=NOW + 1) == after
+    assert entity_edits.settle(after, now=NOW + 1) == after
 
 
 @given(notes(), st.lists(contents, min_size=1, max_size=3))
 @settings(max_examples=300, deadline=None)
 def test_what_is_added_to_a_person_s_note_comes_back_and_the_rest_stays(text, given_contents):
-    after, new = entity.add(text, given_contents, now=NOW)
+    after, new = entity_edits.add(text, given_contents, now=NOW)
     assert [one.content for one in new] == [normal(content) for content in given_contents]
     assert anchors(after) == anchors(text)
     first = said(text).last_ordinal + 1
@@ -295,10 +295,10 @@ def test_an_observation_is_replaced_in_its_place(text, content, data):
     before = observed(text)
     if not before:
         with pytest.raises(NotFound, match="no observation 1"):
-            entity.replace(text, 1, content, now=NOW)
+            entity_edits.replace(text, 1, content, now=NOW)
         return
     ordinal = data.draw(st.sampled_from(sorted(before)))
-    after, old = entity.replace(text, ordinal, content, now=NOW)
+    after, old = entity_edits.replace(text, ordinal, content, now=NOW)
     assert old == before[ordinal]
     assert observed(after) == before | {ordinal: normal(content)}
     assert anchors(after) == anchors(text)
@@ -314,7 +314,7 @@ def test_an_observation_is_replaced_in_its_place(text, content, data):
 @settings(max_examples=300, deadline=None)
 def test_observations_are_removed_and_their_ordinals_stay_spent(text, ordinals):
     before = observed(text)
-    after, gone = entity.remove(text, ordinals, now=NOW)
+    after, gone = entity_edits.remove(text, ordinals, now=NOW)
     assert set(gone) == ordinals & before.keys()
     assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in ordinals}
     assert anchors(after) == {ordinal: id for ordinal, id in anchors(text).items() if ordinal not in ordinals}
@@ -326,11 +326,13 @@ def test_observations_are_removed_and_their_ordinals_stay_spent(text, ordinals):
         return
     check_the_rest(text, after, gone=1)
     check_settled(text, after)
-    _, new = entity.add(after, ["new"], now=NOW)
+    _, new = entity_edits.add(after, ["new"], now=NOW)
     assert new[0].ordinal == said(text).last_ordinal + 1
 
 
-types = st.text(max_size=8).map(lambda text: f"t{text}".strip()).filter(lambda text: valid(entity.checked_type, text))
+types = (
+    st.text(max_size=8).map(lambda text: f"t{text}".strip()).filter(lambda text: valid(entity_edits.checked_type, text))
+)
 targets = st.sampled_from(["Charles Babbage", "B", "Engine 2|Engine/2", "日本", "a`b", "50%", "C$ $D", "x.y"])
 
 
@@ -345,12 +347,12 @@ def valid(check, text):
 @given(notes(), types, targets)
 @settings(max_examples=300, deadline=None)
 def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
-    after = entity.relate(text, type, target, now=NOW)
-    stated = Statement(entity.checked_type(type), target.partition("|")[0])
+    after = entity_edits.relate(text, type, target, now=NOW)
+    stated = Statement(entity_edits.checked_type(type), target.partition("|")[0])
     assert statements(after) == statements(text) | {stated}
     assert observed(after) == observed(text)
     check_the_rest(text, after)
-    assert entity.relate(after, type, target, now=NOW + 1) == after
+    assert entity_edits.relate(after, type, target, now=NOW + 1) == after
 
 
 @given(notes(), st.sets(st.sampled_from("BCDEF")), types)
@@ -359,11 +361,11 @@ def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
 def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, type):
     before = statements(text)
     chosen = {one for one in before if one.target in targets}
-    after, count = entity.unrelate(text, chosen.__contains__, now=NOW)
+    after, count = entity_edits.unrelate(text, chosen.__contains__, now=NOW)
     assert (statements(after), count) == (before - chosen, len(chosen))
-    renamed = entity.retype(text, chosen.__contains__, type, now=NOW)
+    renamed = entity_edits.retype(text, chosen.__contains__, type, now=NOW)
     assert statements(renamed) == (before - chosen) | {
-        Statement(entity.checked_type(type), one.target) for one in chosen
+        Statement(entity_edits.checked_type(type), one.target) for one in chosen
     }
     for edited in (after, renamed):
         assert observed(edited) == observed(text)
@@ -376,7 +378,7 @@ def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, ty
 @given(notes(), st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 @settings(max_examples=300, deadline=None)
 def test_a_summary_is_a_property_and_the_rest_stays(text, summary):
-    after = entity.describe(text, {"summary": summary}, now=NOW)
+    after = entity_edits.describe(text, {"summary": summary}, now=NOW)
     own = {key.casefold(): value for key, value in properties(split(after)[0]).items()}
     was = {key.casefold(): value for key, value in properties(split(text)[0]).items()}
     assert own.get("summary") == summary
@@ -393,7 +395,7 @@ CRLF = "\ufeff---\r\nid: ada # hers\r\n---\r\nShe was.\r\n\r\n## Observations\r\
 
 
 def test_an_edit_adds_its_own_lines_and_no_other():
-    assert entity.add(CRLF, ["three\nfour"], now=NOW)[0] == (
+    assert entity_edits.add(CRLF, ["three\nfour"], now=NOW)[0] == (
         "\ufeff---\r\nid: ada # hers\r\n"
         f"updated_at: {STAMP}\r\nobserved_at: {STAMP}\r\nversion: 2\r\nlast_ordinal: 3\r\n"
         "---\r\nShe was.\r\n\r\n## Observations\r\n- one ^o1\r\nprose\r\n- two ^o2\r\n- three\r\n  four\r\n  ^o3"
@@ -416,7 +418,7 @@ def test_an_edit_adds_its_own_lines_and_no_other():
     ],
 )  # fmt: skip
 def test_an_observation_is_added_where_a_person_would_look_for_it(body, after):
-    assert split(entity.add(body, ["x"], now=NOW)[0])[1] == after
+    assert split(entity_edits.add(body, ["x"], now=NOW)[0])[1] == after
 
 
 @pytest.mark.parametrize(
@@ -432,7 +434,7 @@ def test_an_observation_is_added_where_a_person_would_look_for_it(body, after):
     ],
 )
 def test_an_ordinal_is_written_where_it_is_read_and_before_a_person_s_block_id_which_links_need_last(body, after):
-    assert split(entity.settle("## Observations\n" + body, now=NOW))[1] == "## Observations\n" + after
+    assert split(entity_edits.settle("## Observations\n" + body, now=NOW))[1] == "## Observations\n" + after
 
 
 @pytest.mark.parametrize(
@@ -447,14 +449,14 @@ def test_an_ordinal_is_written_where_it_is_read_and_before_a_person_s_block_id_w
 @pytest.mark.parametrize("ids", ["^b1", "^o1 ^b1", "^b1 ^o1"])
 def test_a_person_s_block_id_stays_with_an_observation_that_is_replaced(content, after, ids):
     text = f"## Observations\n- old {ids}\n- other ^o2\n"
-    assert split(entity.replace(text, 3 if ids == "^b1" else 1, content, now=NOW)[0])[1] == (
+    assert split(entity_edits.replace(text, 3 if ids == "^b1" else 1, content, now=NOW)[0])[1] == (
         "## Observations\n" + after.replace("^o1", "^o3" if ids == "^b1" else "^o1") + "- other ^o2\n"
     )
 
 
 def test_a_person_s_block_id_goes_with_its_observation():
     text = "## Observations\n- a ^o1 ^b1\n- b\n  c\n  ^o2 ^b2\n- d ^o3 ^b3\n"
-    assert split(entity.remove(text, [1, 2], now=NOW)[0])[1] == "## Observations\n- d ^o3 ^b3\n"
+    assert split(entity_edits.remove(text, [1, 2], now=NOW)[0])[1] == "## Observations\n- d ^o3 ^b3\n"
 
 
 @pytest.mark.parametrize(
@@ -469,7 +471,7 @@ def test_a_person_s_block_id_goes_with_its_observation():
     ],
 )  # fmt: skip
 def test_an_item_does_not_sink_into_the_one_before_when_what_stood_between_is_removed(body, gone, after):
-    assert split(entity.remove("## Observations\n" + body, gone, now=NOW)[0])[1] == "## Observations\n" + after
+    assert split(entity_edits.remove("## Observations\n" + body, gone, now=NOW)[0])[1] == "## Observations\n" + after
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.data())
@@ -478,7 +480,7 @@ def test_any_items_of_a_list_that_steps_by_one_blank_can_be_removed(indents, dat
     text = "## Observations\n" + "".join(f"{' ' * n}- item {at}\n" for at, n in enumerate(indents))
     before = observed(text)
     gone = data.draw(st.sets(st.sampled_from(sorted(before))))
-    after, _ = entity.remove(text, gone, now=NOW)
+    after, _ = entity_edits.remove(text, gone, now=NOW)
     assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in gone}
 
 
@@ -493,7 +495,7 @@ def test_any_items_of_a_list_that_steps_by_one_blank_can_be_removed(indents, dat
     ],
 )  # fmt: skip
 def test_a_relation_is_added_where_a_person_would_look_for_it(body, after):
-    assert split(entity.relate(body, "k", "B", now=NOW))[1] == after
+    assert split(entity_edits.relate(body, "k", "B", now=NOW))[1] == after
 
 
 @pytest.mark.parametrize(
@@ -505,7 +507,7 @@ def test_a_relation_is_added_where_a_person_would_look_for_it(body, after):
     ],
 )
 def test_a_relation_is_renamed_though_its_line_states_another(body, after):
-    assert split(entity.retype(body, lambda one: one.target == "A", "new", now=NOW))[1] == after
+    assert split(entity_edits.retype(body, lambda one: one.target == "A", "new", now=NOW))[1] == after
 
 
 @pytest.mark.parametrize(
@@ -517,11 +519,11 @@ def test_a_relation_is_renamed_though_its_line_states_another(body, after):
     ],
 )
 def test_what_stands_around_a_relation_keeps_its_meaning(body, after):
-    assert split(entity.unrelate(body, lambda one: one.target == "A", now=NOW)[0])[1] == after
+    assert split(entity_edits.unrelate(body, lambda one: one.target == "A", now=NOW)[0])[1] == after
 
 
 def test_an_observation_between_prose_and_a_rule_can_be_removed():
-    after, gone = entity.remove("# Observations\n\nProse.\n- a ^o1\n---\n- b ^o2\n", [1], now=NOW)
+    after, gone = entity_edits.remove("# Observations\n\nProse.\n- a ^o1\n---\n- b ^o2\n", [1], now=NOW)
     assert split(after)[1] == "# Observations\n\nProse.\n\n---\n- b ^o2\n"
     assert gone == [1]
 
@@ -529,45 +531,45 @@ def test_an_observation_between_prose_and_a_rule_can_be_removed():
 @pytest.mark.parametrize("body", ["```\nopen", "%% open\n", "<!-- open\n", "---\n\n~~~~\n~~~\n"])
 def test_a_note_that_would_swallow_what_is_added_is_left_alone(body):
     with pytest.raises(Conflict, match="not closed"):
-        entity.add(body, ["x"], now=NOW)
+        entity_edits.add(body, ["x"], now=NOW)
     with pytest.raises(Conflict, match="not closed"):
-        entity.relate(body, "k", "B", now=NOW)
+        entity_edits.relate(body, "k", "B", now=NOW)
     closed = "## Observations\n- a ^o1\n" + body
-    assert observed(entity.add(closed, ["x"], now=NOW)[0]) == {1: "a", 2: "x"}
+    assert observed(entity_edits.add(closed, ["x"], now=NOW)[0]) == {1: "a", 2: "x"}
 
 
 @pytest.mark.parametrize("text", ["---\na: [\n---\n", "---\na: 1\na: 2\n---\n", "---\nid: x\nopen\n"])
 def test_a_note_whose_properties_can_t_be_changed_is_left_alone(text):
     with pytest.raises(FrontmatterError):
-        entity.add(text, ["x"], now=NOW)
+        entity_edits.add(text, ["x"], now=NOW)
 
 
 def test_ordinals_can_be_spent():
     text = "---\nlast_ordinal: 999999999998\n---\n## Observations\n"
-    text, new = entity.add(text, ["x"], now=NOW)
+    text, new = entity_edits.add(text, ["x"], now=NOW)
     assert new == [Observation(999_999_999_999, "x")]
     with pytest.raises(Conflict, match="no ordinals left"):
-        entity.add(text, ["y"], now=NOW)
+        entity_edits.add(text, ["y"], now=NOW)
     with pytest.raises(Conflict, match="no ordinals left"):
-        entity.settle(text + "- y\n", now=NOW)
+        entity_edits.settle(text + "- y\n", now=NOW)
 
 
 @pytest.mark.parametrize("link", ["", " ", "#a", "a#b|c", "a]]b", "[[a]]", "a\nb", "a]", "## a", "|"])
 def test_a_link_that_leads_nowhere_is_not_written(link):
     with pytest.raises(InvalidArgument, match="can't be linked to"):
-        entity.relate("", "k", link, now=NOW)
+        entity_edits.relate("", "k", link, now=NOW)
 
 
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda text: entity.add(text, [], now=NOW)[0],
-        lambda text: entity.replace(text, 1, " one\n", now=NOW)[0],
-        lambda text: entity.remove(text, [7], now=NOW)[0],
-        lambda text: entity.relate(text, "k", "B|other words", now=NOW),
-        lambda text: entity.unrelate(text, lambda one: one.target == "A", now=NOW)[0],
-        lambda text: entity.retype(text, lambda one: one.target == "B", "k", now=NOW),
-        lambda text: entity.settle(text, now=NOW),
+        lambda text: entity_edits.add(text, [], now=NOW)[0],
+        lambda text: entity_edits.replace(text, 1, " one\n", now=NOW)[0],
+        lambda text: entity_edits.remove(text, [7], now=NOW)[0],
+        lambda text: entity_edits.relate(text, "k", "B|other words", now=NOW),
+        lambda text: entity_edits.unrelate(text, lambda one: one.target == "A", now=NOW)[0],
+        lambda text: entity_edits.retype(text, lambda one: one.target == "B", "k", now=NOW),
+        lambda text: entity_edits.settle(text, now=NOW),
     ],
 )
 def test_an_edit_that_changes_nothing_leaves_the_note_as_it_is(edit):
@@ -579,10 +581,10 @@ def test_a_large_note_is_changed_in_linear_time():
     line = "- an observation of an ordinary length, with a [[link]]\n"
     text = "## Observations\n" + line * 8_000 + "\n## Relations\n" + "- k:: [[B]], [[C]]\n" * 4_000
     began = time.process_time()
-    text = entity.settle(text, now=NOW)
-    text, _ = entity.add(text, ["x"], now=NOW)
-    text, _ = entity.replace(text, 4_000, "y", now=NOW)
-    text, gone = entity.remove(text, range(1, 8_000, 2), now=NOW)
-    text, count = entity.unrelate(text, lambda one: one.target == "C", now=NOW)
+    text = entity_edits.settle(text, now=NOW)
+    text, _ = entity_edits.add(text, ["x"], now=NOW)
+    text, _ = entity_edits.replace(text, 4_000, "y", now=NOW)
+    text, gone = entity_edits.remove(text, range(1, 8_000, 2), now=NOW)
+    text, count = entity_edits.unrelate(text, lambda one: one.target == "C", now=NOW)
     assert (len(gone), count, len(observed(text))) == (4_000, 1, 4_001)
     assert time.process_time() - began < 15  # measured: 2 s

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncd.entity_lines import ids, read
+from syncd.documents.entity_lines import ids, read
 
 
 def facts(text):

@@ -4,8 +4,8 @@ import pytest
 
 from index.errors import InvalidArgument
 from index.model import Observation
-from syncd.entity_node import checked_content, checked_kind, checked_name, checked_type, link, node
-from syncd.parse import parse
+from syncd.documents.entity_node import checked_content, checked_kind, checked_name, checked_type, link, node
+from syncd.documents.parser import parse
 
 PATH = "Captures/default/Entities/Ada Lovelace.md"
 

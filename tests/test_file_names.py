@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.names import fold
-from syncd.capture import CONFLICT_COPY
-from syncd.file_names import droppable, ending, home, last_name, linked, note_name, numbered, stored_name
-from syncd.kinds import KNOWN, SUFFIXES
+from syncd.documents.capture_note import CONFLICT_COPY
+from syncd.documents.file_names import droppable, ending, home, last_name, linked, note_name, numbered, stored_name
+from syncd.documents.file_types import KNOWN, SUFFIXES
 from syncd.vault.path_rules import note, objection
 from tests.test_secrets import SECRETS
 

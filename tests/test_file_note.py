@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.capture import composed
-from syncd.file_note import ABOUT, Facts, about, clean, digest_of, revised, taken_in, untouched
+from syncd.documents.capture_note import composed
+from syncd.documents.file_note import ABOUT, Facts, about, clean, digest_of, revised, taken_in, untouched
+from syncd.documents.parser import parse
 from syncd.notes.front_matter import OWNED, comparable_key, compose, encode, properties, split
-from syncd.parse import parse
 
 FACTS = Facts("application/pdf", 7, "ab" * 32, "The text.\n", pages=3)
 PATH = "Captures/default/Files/report.pdf"

@@ -10,7 +10,7 @@ from base64 import b64encode
 
 import pytest
 
-from syncd.marks import marks
+from syncd.documents.owner_marks import marks
 from syncd.notes.front_matter import decode
 from tests.agent import member
 from tests.rim import running

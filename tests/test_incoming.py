@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted
 from syncd import incoming
-from syncd.capture import file_name
+from syncd.documents.capture_note import file_name
 from syncd.incoming import CHUNK, CHUNKS, LARGEST
 
 MIB = 1_048_576

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from index.errors import InvalidArgument
-from syncd import kinds
-from syncd.kinds import CSV, DOCX, HEAD, HTML, JSON, KNOWN, MARKDOWN, PDF, PPTX, TEXT, XLSX, kind_of
+from syncd.documents import file_types
+from syncd.documents.file_types import CSV, DOCX, HEAD, HTML, JSON, KNOWN, MARKDOWN, PDF, PPTX, TEXT, XLSX, kind_of
 
 FILES = Path(__file__).parent / "files"
 
@@ -95,4 +95,4 @@ def test_a_refusal_lists_what_is_read():
 def test_every_suffix_has_a_reader():
     from syncd.converting import READERS
 
-    assert set(kinds.SUFFIXES.values()) == set(READERS) == set(kinds.NAMED)
+    assert set(file_types.SUFFIXES.values()) == set(READERS) == set(file_types.NAMED)

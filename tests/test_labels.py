@@ -9,8 +9,8 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import enrich as enriching
+from syncd.documents.parser import parse
 from syncd.labels import vocabulary
-from syncd.parse import parse
 from syncd.settings.settings import EnrichSettings
 from tests.fakes import FakeChat, FakeEncoder
 from tests.world import World

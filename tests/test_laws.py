@@ -16,7 +16,7 @@ from index.model import Query
 from index.scope.index import Index
 from syncd.audit import Author, authored
 from syncd.desk import Desk
-from syncd.marks import PERSONS
+from syncd.documents.owner_marks import PERSONS
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 

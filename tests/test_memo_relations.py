@@ -1,4 +1,4 @@
-"""syncd/memo_relations.py: the property `relations`, read and changed."""
+"""syncd/documents/memo_relations.py: the property `relations`, read and changed."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
 from index.model import MemoRelation
-from syncd.memo_relations import checked_tag, dropped, relations, rounded, saved
+from syncd.documents.memo_relations import checked_tag, dropped, relations, rounded, saved
+from syncd.documents.parser import parse
 from syncd.notes.front_matter import compose, properties, split
-from syncd.parse import parse
 
 RELATION = MemoRelation("b-1", "Two", "sees", 0.5, "why: so", 3, 1_700_000_000_000, 1_800_000_000_000)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12)

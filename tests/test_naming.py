@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.model import Record
-from syncd.naming import addresses, bare, base, stems, unnumbered
+from syncd.documents.agent_paths import addresses, bare, base, stems, unnumbered
 
 ROOT = "Captures/work/"
 

@@ -11,7 +11,7 @@ from index.document_ids import path_id
 from index.errors import MemexError
 from mcp_server.tools.families import FAMILIES
 from mcp_server.wire import payload
-from syncd.capture import file_name
+from syncd.documents.capture_note import file_name
 from syncd.newnode import NewNode
 from tests.world import World
 

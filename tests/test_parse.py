@@ -14,10 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from index.model import Document, Link
+from syncd.documents.parser import parse
 from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
-from syncd.parse import parse
 
 GOLDEN = Path(__file__).parent / "golden"
 NOTES = sorted(path.relative_to(GOLDEN / "notes").as_posix() for path in (GOLDEN / "notes").rglob("*.md"))

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import Conflict, NotFound
 from syncd import marked as marked_job
-from syncd.marks import marks
+from syncd.documents.owner_marks import marks
 from syncd.notes.checkboxes import answers
 from syncd.notes.front_matter import properties, split
 from syncd.promotable import Taken

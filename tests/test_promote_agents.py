@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.audit import Author, authored
-from syncd.marks import EDITED, marks
+from syncd.documents.owner_marks import EDITED, marks
 from syncd.newnode import NewNode
 from syncd.notes.front_matter import decode
 from syncd.notes.property_reader import PERSONS

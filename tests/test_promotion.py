@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from syncd.marks import marks
+from syncd.documents.owner_marks import marks
+from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
-from syncd.parse import parse
 from syncd.promotion import (
     INBOX_ONLY,
     Problem,

@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from index.names import fold
+from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, properties, split
-from syncd.parse import parse
 from syncd.retag import retagged
 
 

@@ -15,7 +15,7 @@ import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.document_ids import path_id
-from syncd.marks import persons
+from syncd.documents.owner_marks import persons
 from syncd.notes.front_matter import split
 from syncd.notes.property_reader import PERSONS
 from syncd.settings.automation import ReviewSettings

@@ -6,7 +6,7 @@ import pytest
 
 from index.model import Hit
 from index.search.fusion import STALE, yielding
-from syncd.parse import parse
+from syncd.documents.parser import parse
 from tests.agent import member
 from tests.rim import running
 from tests.world import until

@@ -13,7 +13,7 @@ from index.document_ids import owner, path_id
 from index.memos.relations import Ties, end
 from index.memos.walk_part import walk
 from index.model import Stat
-from syncd.parse import parse
+from syncd.documents.parser import parse
 
 PATHS = [
     f"Captures/{folder}/{name}.md"

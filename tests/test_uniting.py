@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, properties, split
-from syncd.parse import parse
 from syncd.uniting import added, merged, superseded
 
 HEAD = "---\nid: a\ncreated_at: 2026-01-01T00:00:00.000Z # mine\ntags: [x]   # mine\n---\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.marks import Marks
+from syncd.documents.owner_marks import Marks
 from syncd.waiting import Waiting
 from tests.world import World
 

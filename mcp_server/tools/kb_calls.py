@@ -18,7 +18,7 @@ from mcp_server.part import Text, outlined, part, section
 from mcp_server.snippet import MARK, snippet
 from mcp_server.tools import kb_schema as shape
 from mcp_server.wire import replaced
-from syncd.collections import names_one
+from syncd.documents.collection_membership import names_one
 from syncd.incoming import decoded
 from syncd.notes.markdown_outline import outline
 from syncd.notes.secret_patterns import DEFECT

@@ -15,7 +15,7 @@ import charset_normalizer
 
 from syncd.converters.reading import Bounds, Reading, TooLarge, Unread
 from syncd.converters.tidy import plain, rows_as_text
-from syncd.kinds import stray, wide
+from syncd.documents.file_types import stray, wide
 from syncd.notes.front_matter import FrontmatterError, properties, split
 
 SAMPLE: Final = 65_536  # bytes that an encoding is guessed from

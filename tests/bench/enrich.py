@@ -25,7 +25,7 @@ from index.encoders.word_frequency import places
 from index.model import Document
 from index.text.summary_and_tags import Enrichment, enrichment
 from index.text.tags import Vectors, same
-from syncd.parse import parse
+from syncd.documents.parser import parse
 from tests.bench.measure import ROOT, p50, p95
 
 PICKED = (

@@ -28,7 +28,7 @@ from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.storage.chunk_rows import Match
 from index.text.chunking import sizes
-from syncd.parse import parse
+from syncd.documents.parser import parse
 from tests.bench.measure import ROOT, Row, p50, p95
 
 SETS = ("locomo_dev", "jsquad_valid", "known_tasks_docs")

@@ -20,7 +20,7 @@ from index.scope.index import Index
 from index.text.summary_and_tags import enrichment
 from index.text.tags import key_of
 from syncd.app import App
-from syncd.parse import parse
+from syncd.documents.parser import parse
 from syncd.settings.settings import load
 from syncd.suggest import SURE, TAG, Habits, Subject, folder_of, habits, suggested
 from tests.bench.measure import Row, p50, p95

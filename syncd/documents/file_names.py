@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from types import MappingProxyType
 from typing import Final
 
-from syncd.capture import CONFLICT_COPY, file_name
-from syncd.kinds import MARKDOWN, SUFFIXES
+from syncd.documents.capture_note import CONFLICT_COPY, file_name
+from syncd.documents.file_types import MARKDOWN, SUFFIXES
 from syncd.notes.inline_syntax import wikilinks
 from syncd.notes.secret_patterns import redacted
 from syncd.vault.location import ENTITIES, FILES, INBOX, place

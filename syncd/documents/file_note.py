@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from syncd.file_names import linked
+from syncd.documents.file_names import linked
 from syncd.notes.front_matter import (
     OWNED,
     FrontmatterError,

@@ -12,7 +12,7 @@ from typing import Any
 
 from index.errors import InvalidArgument
 from index.model import Defect, Node, Observation, Statement
-from syncd.entity_lines import LARGEST, Item, Page, read
+from syncd.documents.entity_lines import LARGEST, Item, Page, read
 from syncd.notes.inline_fields import LONGEST, UNTYPED
 from syncd.notes.property_reader import as_text, as_time
 

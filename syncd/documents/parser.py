@@ -15,13 +15,13 @@ from typing import Any
 
 from index.document_ids import ID
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link
-from syncd.capture import CONFLICT_COPY
-from syncd.collections import among, names_one, naming, texts
-from syncd.entity_lines import ids
-from syncd.entity_lines import read as page_of
-from syncd.entity_node import OWN, node_of
-from syncd.memo_relations import relations
-from syncd.naming import numbers, told
+from syncd.documents.agent_paths import numbers, told
+from syncd.documents.capture_note import CONFLICT_COPY
+from syncd.documents.collection_membership import among, names_one, naming, texts
+from syncd.documents.entity_lines import ids
+from syncd.documents.entity_lines import read as page_of
+from syncd.documents.entity_node import OWN, node_of
+from syncd.documents.memo_relations import relations
 from syncd.notes.front_matter import FrontmatterError, decode, read, reserved, split, unclosed
 from syncd.notes.inline_syntax import is_tag, wikilinks
 from syncd.notes.markdown_outline import outline

@@ -13,8 +13,8 @@ from typing import Final
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
-from syncd.entity_lines import LARGEST, Item, alone, indentation, inside, read, stated, underline, written
-from syncd.entity_node import (
+from syncd.documents.entity_lines import LARGEST, Item, alone, indentation, inside, read, stated, underline, written
+from syncd.documents.entity_node import (
     ONE_LINE,
     Numbered,
     Own,
