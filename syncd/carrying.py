@@ -24,12 +24,12 @@ from syncd.commits import Commits, Due, Made
 from syncd.documents.owner_marks import marks
 from syncd.git.repository import Repo
 from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
+from syncd.links.link_resolution import Paths
 from syncd.message import message
 from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.proposals import Proposals
-from syncd.resolve import Paths
 from syncd.retag import retagged
 from syncd.uniting import merged, superseded
 from syncd.vault.location import REPORTS

@@ -15,11 +15,11 @@ from urllib.parse import unquote
 
 from index.errors import MemexError, NotFound
 from index.names import fold
-from syncd.canvas_spots import in_canvas
-from syncd.mentions import Names, mentioned
+from syncd.links.canvas_link_positions import in_canvas
+from syncd.links.link_resolution import Paths
+from syncd.links.link_rewriting import Move, edited, relinked, spliced
+from syncd.links.unlinked_mentions import Names, mentioned
 from syncd.notes.front_matter import decode, encode
-from syncd.relink import Move, edited, relinked, spliced
-from syncd.resolve import Paths
 from syncd.vault.location import INBOX, place
 from syncd.vault.path_rules import note
 from syncd.vault.vault import Vault

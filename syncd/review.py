@@ -24,10 +24,10 @@ from syncd.adoption import UNADOPTED
 from syncd.documents.owner_marks import Marks
 from syncd.edits import said
 from syncd.git.repository import Repo
+from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, split
 from syncd.notes.front_matter import properties as properties_of
 from syncd.notes.timestamps import iso
-from syncd.resolve import Paths
 from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.state.ledger import Ledger
 from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from syncd.links.link_resolution import Paths
+from syncd.links.link_rewriting import Move, relinked
 from syncd.notes.front_matter import properties, split
 from syncd.notes.markdown_outline import outline
-from syncd.relink import Move, relinked
-from syncd.resolve import Paths
 
 DATA = Path(os.environ.get("MEMEX_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 FILES = [

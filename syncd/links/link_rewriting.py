@@ -13,9 +13,9 @@ from typing import Final
 
 from index.model import Link
 from index.names import fold
+from syncd.links.link_resolution import Paths
+from syncd.links.note_link_positions import Spot, Spots, in_note
 from syncd.notes.property_reader import fences, shape
-from syncd.resolve import Paths
-from syncd.spots import Spot, Spots, in_note
 
 _STRANGE: Final = re.compile(r"[\[\]\\|<>`*$%!]")  # in a name: it would say something else as the text of a link
 

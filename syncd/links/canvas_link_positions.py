@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from index.model import Link
-from syncd.spots import Spot, Spots, in_body
+from syncd.links.note_link_positions import Spot, Spots, in_body
 
 _TOKEN: Final = re.compile(r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*+")|[^\s{}\[\],:"]++)')
 _UNIT: Final = re.compile(
