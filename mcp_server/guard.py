@@ -27,7 +27,7 @@ from mcp_server.caller import CALLER, TOO_FAST, Caller
 from mcp_server.paced import BodyLimit, paced
 from mcp_server.refusal import Refusal, refuse, with_headers
 from syncd.keys import Key, Keys
-from syncd.pushes import Pushes
+from syncd.remote.push_webhook import Pushes
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings
 

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from index.errors import NotFound, Unauthenticated
 from mcp_server.paced import BodyLimit
 from mcp_server.refusal import Refusal
-from syncd.pushes import Pushes
+from syncd.remote.push_webhook import Pushes
 
 PATH: Final = "/hooks/git"
 LARGEST: Final = 1_048_576  # bytes of a delivery; forges cut their own lists of commits far below

@@ -32,7 +32,7 @@ from syncd.labels import Labels
 from syncd.opened import Opened, agents_tools, opened
 from syncd.owner import Operation, operations
 from syncd.pulse import Pulse, Vitals
-from syncd.pushes import Pushes
+from syncd.remote.push_webhook import Pushes
 from syncd.roster import REMOTE
 from syncd.settings.settings import Settings
 from syncd.state.process_lock import sole

@@ -73,7 +73,7 @@ def hook_status(remote: Path | None) -> None:
 @click.option("--remove", is_flag=True, help="End it: webhooks are off.")
 def hook_secret(rotate: bool, remove: bool) -> None:
     """Make the secret with which a forge signs its webhooks; it is shown this once."""
-    from syncd.pushes import drop_secret, make_secret  # noqa: PLC0415 - it imports the ledger
+    from syncd.remote.push_webhook import drop_secret, make_secret  # noqa: PLC0415 - it imports the ledger
 
     state = _state()
     if remove:

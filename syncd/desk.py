@@ -16,7 +16,7 @@ from index.names import fold
 from syncd.audit import Author
 from syncd.documents.capture_note import workspace_name
 from syncd.keys import Keys
-from syncd.pushes import Pushes
+from syncd.remote.push_webhook import Pushes
 from syncd.telemetry import Sample
 from syncd.tools import Tools
 from syncd.uploads import Uploads

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from syncd.remote import Remote
+    from syncd.remote.remote_sync import Remote
 
 STAGES: Final = ("committing", "fetching", "merging", "moving", "pushing")
 

@@ -20,7 +20,7 @@ from syncd.labels import Labels
 from syncd.opened import Opened
 from syncd.parts import spare
 from syncd.queued import Kind
-from syncd.remote import TICK_S
+from syncd.remote.remote_sync import TICK_S
 from syncd.runs import Runs
 from syncd.state.leftovers_part import collect
 from syncd.steward import Steward

@@ -32,7 +32,7 @@ from syncd.opened import Opened
 from syncd.promote import WAYS as PROMOTIONS
 from syncd.promote import Promotions
 from syncd.proposals import Proposals
-from syncd.remote import Remote
+from syncd.remote.remote_sync import Remote
 from syncd.review import Review
 from syncd.strays import Strays
 from syncd.sync import Sync

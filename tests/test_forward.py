@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from syncd import forward as module
-from syncd.forward import JOURNAL, Step, finish, forward
 from syncd.git.repository import Repo
+from syncd.remote import fast_forward as module
+from syncd.remote.fast_forward import JOURNAL, Step, finish, forward
 from tests.test_repo import run
 
 pytestmark = pytest.mark.skipif(

@@ -77,7 +77,7 @@ def test_while_somebody_is_at_work_nothing_is_committed_and_the_lock_is_left_alo
 
 
 def test_while_somebody_is_at_work_nothing_is_exchanged_and_what_to_do_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("syncd.remote.LOCKED_S", 0.0)
+    monkeypatch.setattr("syncd.remote.remote_sync.LOCKED_S", 0.0)
     desk = Desk(tmp_path)
     desk.here("ours.md", "ours\n")
     desk.there("theirs.md", "theirs\n")

@@ -9,7 +9,7 @@ import pytest
 from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
 from syncd.git.repository import Repo
-from syncd.remote import Outcome
+from syncd.remote.remote_sync import Outcome
 from tests.test_history import commit, log
 from tests.test_remote import SECRET, Desk
 from tests.test_repo import run

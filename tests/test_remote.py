@@ -18,16 +18,16 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd import remote
 from syncd.audit import Audit
 from syncd.audited import Audited
-from syncd.forward import JOURNAL
 from syncd.git.repository import Repo
 from syncd.git.repository_state import UNWELL
-from syncd.remote import PARKED, UNREACHED, Outcome, Remote
+from syncd.remote import remote_sync as remote
+from syncd.remote.fast_forward import JOURNAL
+from syncd.remote.remote_sync import PARKED, UNREACHED, Outcome, Remote
+from syncd.remote.upstream_branch import fetch
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
-from syncd.upstream import fetch
 from tests.test_repo import run
 from tests.test_standing import CASES, only_command, with_remote
 from tests.world import until

@@ -16,10 +16,11 @@ import time
 from pathlib import Path
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd import remote, roster
+from syncd import roster
 from syncd.adopt import adopt
 from syncd.app import App
 from syncd.git import hooks
+from syncd.remote import remote_sync
 from syncd.settings.access import LimitsSettings
 from syncd.settings.automation import GitSettings
 from syncd.settings.settings import ServerSettings, SyncSettings
@@ -50,7 +51,7 @@ def settings(vault, state):
 
 def hasten(put=setattr):
     """Have what waits for seconds and minutes in life wait for parts of seconds."""
-    put(remote, "BACKOFF_S", (0.5, 2.0))
+    put(remote_sync, "BACKOFF_S", (0.5, 2.0))
     put(roster, "TICK_S", 0.5)
     put(roster, "MARKS_S", 0.5)
     put(roster, "COMMITS_S", 0.5)

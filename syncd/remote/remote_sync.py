@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
-from syncd.forward import JOURNAL, Blocked, Crossed, Step, finish, forward, mended
 from syncd.git.ignored_paths import freed, named
 from syncd.git.repository import Repo
 from syncd.git.repository_state import PLAIN, REWRITTEN, UNWELL, Standing
 from syncd.git.stale_locks import held
-from syncd.leaks import leaks
+from syncd.remote.fast_forward import JOURNAL, Blocked, Crossed, Step, finish, forward, mended
+from syncd.remote.outgoing_secrets import leaks
+from syncd.remote.upstream_branch import Tie, fetch, gone, may_push, own, push, tie
 from syncd.settings.automation import GitSettings
-from syncd.upstream import Tie, fetch, gone, may_push, own, push, tie
 
 log = logging.getLogger(__name__)
 
