@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from index.errors import MemexError, Unavailable
 from index.tracing import span
 from mcp_server.metrics import OTHER, Metrics
-from syncd.log import bound
+from syncd.telemetry.log import bound
 
 if TYPE_CHECKING:
-    from syncd.traces import Traces
+    from syncd.telemetry.request_traces import Traces
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.desk import Desk
-    from syncd.traces import Traces
+    from syncd.telemetry.request_traces import Traces
     from syncd.workspace import Workspace
 
 log = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from syncd.settings.settings import ServerSettings, Settings
 if TYPE_CHECKING:
     from mcp_server.access import Access
     from syncd.desk import Desk
-    from syncd.traces import Traces
+    from syncd.telemetry.request_traces import Traces
 
 log = logging.getLogger(__name__)
 

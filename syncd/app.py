@@ -19,7 +19,7 @@ from typing import Any, Self
 from index.encoders.embedder import Embedder
 from index.errors import MemexError, Unavailable
 from index.process_memory import frugal
-from syncd import roster, traces
+from syncd import roster
 from syncd.control import ControlServer
 from syncd.daemon_metrics import samples
 from syncd.desk import Desk
@@ -38,7 +38,8 @@ from syncd.settings.settings import Settings
 from syncd.state.process_lock import sole
 from syncd.state.state_folder import KEY_FILE, private
 from syncd.steward import vault_services
-from syncd.telemetry import Sample
+from syncd.telemetry import request_traces
+from syncd.telemetry.metrics import Sample
 from syncd.vault.path_rules import note as is_note
 from syncd.watch.watcher import Hearing, Watch
 
@@ -63,7 +64,7 @@ class App:
         frugal()  # before threads are started
         self.settings = settings
         self.watch: Watch | None = None  # as `traces`: while the daemon serves
-        self.traces: traces.Traces | None = None
+        self.traces: request_traces.Traces | None = None
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             self.opened = opened(settings, stack, embedder=embedder)
@@ -196,7 +197,7 @@ class App:
         with ExitStack() as running:
             running.callback(lambda: daemon.unlink(missing_ok=True))
             self._start(running)
-            self.traces = traces.opened(self.settings.telemetry, os.environ, version=installed())
+            self.traces = request_traces.opened(self.settings.telemetry, os.environ, version=installed())
             if self.traces:
                 running.callback(self.traces.close)
             serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=self.traces)

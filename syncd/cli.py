@@ -41,10 +41,10 @@ from syncd import (
     cli_service,
     cli_status,
     cli_update,
-    log,
     render,
 )
 from syncd.cli_frame import Group
+from syncd.telemetry import log
 from syncd.version import installed
 
 EXIT = {

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from index.errors import Conflict, NotFound
-from syncd import cli_help, control, log, render
+from syncd import cli_help, control, render
 from syncd.settings.settings import Settings, load
 from syncd.state.state_folder import remembered
+from syncd.telemetry import log
 
 if TYPE_CHECKING:
     from syncd.app import App

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd import control, log, render
+from syncd import control, render
 from syncd.cli_complete import workspaces
 from syncd.cli_frame import STARTING_S, Command, answer, flag, flags, now, settings, talk
 from syncd.cli_talk import brief, called, tell
@@ -32,6 +32,7 @@ from syncd.control import DAEMON
 from syncd.notify import Supervisor
 from syncd.pulse import Pulse
 from syncd.settings.settings import Settings, load
+from syncd.telemetry import log
 
 if TYPE_CHECKING:
     from syncd.app import App, Ready

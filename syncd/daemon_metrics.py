@@ -12,7 +12,7 @@ from index.encoders.embedder import Embedder
 from syncd.commits import Commits
 from syncd.health import Health
 from syncd.sync import Sync
-from syncd.telemetry import Sample
+from syncd.telemetry.metrics import Sample
 
 ENCODER: Final = ("loading", "ready", "broken")
 WATCH: Final = ("ok", "degraded", "poll", "off")

@@ -17,7 +17,7 @@ from syncd.audit import Author
 from syncd.documents.capture_note import workspace_name
 from syncd.keys import Keys
 from syncd.remote.push_webhook import Pushes
-from syncd.telemetry import Sample
+from syncd.telemetry.metrics import Sample
 from syncd.tools import Tools
 from syncd.uploads import Uploads
 from syncd.vault.location import place

@@ -118,7 +118,7 @@ HOMES = {
     "markdown_it": ("syncd/notes/markdown_outline.py",),
     "mcp": ("mcp_server/*",),
     "numpy": ("index/*",),
-    "opentelemetry": ("syncd/traces.py",),
+    "opentelemetry": ("syncd/telemetry/request_traces.py",),
     "onnx": ("index/encoders/*",),
     "onnxruntime": ("index/encoders/*",),
     "prometheus_client": ("mcp_server/metrics.py",),

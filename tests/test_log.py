@@ -13,8 +13,8 @@ import warnings
 
 import pytest
 
-from syncd.log import FIELDS, LONGEST, bound, clean, in_journal, install
 from syncd.settings.reporting import LogSettings
+from syncd.telemetry.log import FIELDS, LONGEST, bound, clean, in_journal, install
 from tests.process import daemon
 
 
@@ -170,7 +170,7 @@ def test_the_journal_gets_json_with_priorities_and_a_pipe_gets_text():
         "import logging, os, sys\n"
         "found = os.fstat(2)\n"
         "if sys.argv[1] == 'journal': os.environ['JOURNAL_STREAM'] = f'{found.st_dev}:{found.st_ino}'\n"
-        "from syncd.log import LogSettings, install\n"
+        "from syncd.telemetry.log import LogSettings, install\n"
         "install(LogSettings())\n"
         "logging.getLogger('memex').info('well'); logging.getLogger('memex').error('ill')\n"
     )

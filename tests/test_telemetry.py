@@ -16,8 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from index.errors import InvalidArgument
 from index.tracing import span
 from mcp_server.server import now_ms
-from syncd import daemon_metrics, traces
+from syncd import daemon_metrics
 from syncd.settings.reporting import TelemetrySettings
+from syncd.telemetry import request_traces
 from tests.rim import CRASH, client, run, running
 from tests.world import until
 
@@ -294,7 +295,7 @@ def test_nothing_of_a_note_or_a_request_leaves_in_a_trace(traced):
     assert SECRET.encode() not in collector.raw
     assert str(rim.world.vault).encode() not in collector.raw
     named = {pair.key for one in collector.spans for pair in one.attributes}
-    assert named <= traces.ALLOWED
+    assert named <= request_traces.ALLOWED
     assert not any(one.events for one in collector.spans)
     failed = [one for one in collector.spans if one.status.code == 2]
     assert {"tool capture_thought", "tool get_thought"} <= {one.name for one in failed}
@@ -316,14 +317,14 @@ def test_a_collector_that_is_down_keeps_nobody_waiting(tmp_path):
 
 
 def test_traces_are_off_until_an_exporter_is_set():
-    assert traces.opened(TelemetrySettings(), {}, version="1") is None
+    assert request_traces.opened(TelemetrySettings(), {}, version="1") is None
     assert span("x") is span("y")  # the one that does nothing
 
 
 def test_opentelemetry_s_own_variable_sets_the_exporter(monkeypatch):
     collector = Collector()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    exported = traces.opened(TelemetrySettings(), {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, version="1")
+    exported = request_traces.opened(TelemetrySettings(), {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, version="1")
     with exported.request({}):
         pass
     exported.close()
@@ -334,4 +335,4 @@ def test_opentelemetry_s_own_variable_sets_the_exporter(monkeypatch):
 def test_without_the_sdk_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(InvalidArgument, match=re.escape("pip install 'memex-vault[otel]'")):
-        traces.opened(TelemetrySettings(traces="http://127.0.0.1:4318"), {}, version="1")
+        request_traces.opened(TelemetrySettings(traces="http://127.0.0.1:4318"), {}, version="1")

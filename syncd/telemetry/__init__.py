@@ -1,0 +1,1 @@
+"""Logs, metrics and traces report to operators what the daemon does."""
