@@ -17,11 +17,11 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
-from syncd import meant
 from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit
 from syncd.documents.owner_marks import Marks, marks
 from syncd.git.repository import Repo
+from syncd.indexes import note_lookup
 from syncd.journal import Journal, Step, Way, moved, sha256, written
 from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
@@ -167,7 +167,7 @@ class Archive:
         """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
         ground, index = self._ground, self._ground.notes.index
         folder = f"{ground.inbox}/{ARCHIVE}/"
-        record = meant.found([index], given, lambda one: one.path.startswith(folder))
+        record = note_lookup.found([index], given, lambda one: one.path.startswith(folder))
         if record is None:
             raise NotFound(f"{given[:200]!r} is no capture that was set aside; memex unarchive --list names them")
         raw, stat = ground.vault.read(record.path)

@@ -19,7 +19,7 @@ from pathlib import Path
 from index.errors import NotFound, Unavailable
 from index.model import Entry
 from index.scope.index import Index
-from syncd.shelf import Shelf
+from syncd.indexes.index_builds import Shelf
 from syncd.sweep import Progress
 from syncd.vault.vault import Vault
 

@@ -264,7 +264,7 @@ def _index(patient: Patient) -> dict[str, str]:
     if patient.daemon is not None:
         return dict(control.call(patient.state, "index.examine", {}, timeout=120))
     from index.scope.integrity_check import examined
-    from syncd.shelf import SCOPES, build_in_use
+    from syncd.indexes.index_builds import SCOPES, build_in_use
 
     root = patient.state / "index"
     folder, made = build_in_use(root)

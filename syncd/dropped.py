@@ -17,7 +17,7 @@ from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
 from syncd.documents.file_note import digest_of
 from syncd.handled import Handled, same
-from syncd.shelf import Slot
+from syncd.indexes.index_builds import Slot
 from syncd.vault.listing import Listing
 from syncd.vault.location import place
 from syncd.vault.path_rules import below

@@ -25,10 +25,10 @@ from index.text.sentences import cut, plain, prose
 from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, enrichment
 from index.text.tags import MOST
 from syncd.documents.collection_membership import retagged
+from syncd.indexes.index_builds import Slot
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redacted
 from syncd.settings.settings import EnrichSettings
-from syncd.shelf import Slot
 from syncd.state.ledger import Ledger
 
 PAUSE_S: Final = (5.0, 300.0)  # first and longest time for which an endpoint that failed is left alone

@@ -13,19 +13,19 @@ from typing import Any
 
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope, Stat
-from syncd.coverage import coverage
 from syncd.desk import Desk
 from syncd.documents.parser import parse
 from syncd.dropped import MISSING, Dropped
 from syncd.edits import said
 from syncd.git.head_follower import Follow
 from syncd.git.hooks import HOOKS, find
+from syncd.indexes.coverage import coverage
+from syncd.indexes.index_builds import SCOPES
 from syncd.jobs import Jobs
 from syncd.labels import Labels
 from syncd.notes.secret_patterns import flagged, redacted
 from syncd.oddities import Twins, oddities, tally
 from syncd.opened import Opened
-from syncd.shelf import SCOPES
 from syncd.steward import Steward
 from syncd.vault.location import place
 from syncd.version import installed

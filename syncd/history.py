@@ -21,10 +21,10 @@ from syncd.audit import Audit
 from syncd.chain import Entry
 from syncd.git.note_commits import Touch, touches
 from syncd.git.repository import Repo
+from syncd.indexes.note_lookup import LEAST, Candidate, candidates, chosen
 from syncd.journal import Entry as Passage
 from syncd.journal import Journal
 from syncd.lineage import WRITES, Strand, in_force, strands
-from syncd.meant import LEAST, Candidate, candidates, chosen
 from syncd.past import Past
 from syncd.vault.vault import Vault
 

@@ -20,10 +20,10 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavai
 from index.model import Document, Record
 from index.text.summary_and_tags import Enrichment
 from index.text.tags import key_of
-from syncd import meant
 from syncd.documents.parser import parse
 from syncd.enrich import Enricher, lacking
-from syncd.shelf import Slot
+from syncd.indexes import note_lookup
+from syncd.indexes.index_builds import Slot
 from syncd.vault.vault import Vault
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -73,7 +73,7 @@ class Labels:
         """Fill what one note lacks; with `replace`, find both anew."""
         self._able()
         replace, dry = bool(given.get("replace")), bool(given.get("dry_run"))
-        record = meant.found([self._captures.index], given["id"], workspace=given.get("workspace") or None)
+        record = note_lookup.found([self._captures.index], given["id"], workspace=given.get("workspace") or None)
         if record is None:
             raise NotFound(f"no capture {given['id'][:64]!r}; memex recent lists them")
         if record.type == "entity":

@@ -22,12 +22,12 @@ from syncd.edits import Edits
 from syncd.enrich import Enricher
 from syncd.filing import wanted
 from syncd.git.repository import Repo
+from syncd.indexes.index_builds import Shelf, ShelfSettings, Slot
 from syncd.keys import Keys
 from syncd.past import Past
 from syncd.perspectives import Perspectives
 from syncd.queue import Queue
 from syncd.settings.settings import Settings
-from syncd.shelf import Shelf, ShelfSettings, Slot
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import Lock
 from syncd.state.state_folder import LEDGER, claim

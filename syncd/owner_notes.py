@@ -10,11 +10,11 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
 from index.search.reranker import reranked
-from syncd import meant
 from syncd.desk import Desk
+from syncd.indexes import note_lookup
+from syncd.indexes.index_builds import SCOPES
 from syncd.notes.front_matter import decode, split
 from syncd.opened import Opened
-from syncd.shelf import SCOPES
 from syncd.workspace import Kept
 
 Arguments: TypeAlias = Mapping[str, Any]
@@ -96,7 +96,7 @@ def _searched(opened: Opened, query: Query, scopes: list[Scope]) -> Answer:
 
 def _capture(opened: Opened, given: Arguments) -> Record:
     """The capture that is meant; NotFound for a note of the vault, and for one in another workspace than was named."""
-    record = meant.found([opened.captures.index], given["id"], workspace=given.get("workspace") or None)
+    record = note_lookup.found([opened.captures.index], given["id"], workspace=given.get("workspace") or None)
     if record is None:
         raise NotFound(
             f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
@@ -107,7 +107,7 @@ def _capture(opened: Opened, given: Arguments) -> Record:
 def _kept(opened: Opened, desk: Desk, id: str, workspace: str | None) -> Kept:
     slots = opened.shelf.slots
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
-    record = meant.found(indexes, id, workspace=workspace or None)
+    record = note_lookup.found(indexes, id, workspace=workspace or None)
     if record is None:
         raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
     if record.scope == "captures":

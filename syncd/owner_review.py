@@ -9,9 +9,9 @@ from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
-from syncd import meant
 from syncd.archive import Archive
 from syncd.documents.owner_marks import Marks
+from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.promotion import Problem, goal
 from syncd.review import Review
@@ -39,7 +39,7 @@ def operations(review: Review, archive: Archive, ground: Ground) -> dict[str, Op
 
     def shown(given: Mapping[str, Any], _: Progress) -> dict[str, Any]:
         waiting = {one.path: (one, said) for one, said in review.waiting()}
-        one = meant.found([ground.captures.index], given["id"], lambda it: it.path in waiting)
+        one = note_lookup.found([ground.captures.index], given["id"], lambda it: it.path in waiting)
         if one is None:
             raise NotFound(f"no capture {given['id'][:200]!r} waits; memex review --json lists those that do")
         record, said = waiting[one.path]

@@ -20,8 +20,8 @@ from syncd.agenda import Agenda
 from syncd.documents.collection_membership import Filing
 from syncd.documents.parser import parse
 from syncd.edits import Edits
+from syncd.indexes.index_builds import Build
 from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
-from syncd.shelf import Build
 from syncd.vault.location import Place, place
 from syncd.vault.path_rules import below
 from syncd.vault.vault import Listing, Vault

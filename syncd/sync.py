@@ -19,8 +19,8 @@ from syncd.agenda import Agenda
 from syncd.audit import ADOPTION, authored
 from syncd.edits import Edits
 from syncd.git.repository import Repo
+from syncd.indexes.index_builds import Build, Shelf
 from syncd.settings.settings import SyncSettings
-from syncd.shelf import Build, Shelf
 from syncd.sweep import Aim, Outcome, Progress, Sweep
 from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Listing, Vault

@@ -13,8 +13,8 @@ from index.search.reranker import Reranker
 from syncd.audit import Audit
 from syncd.documents.parser import parse
 from syncd.enrich import Enricher
+from syncd.indexes.index_builds import Slot
 from syncd.queue import Queue
-from syncd.shelf import Slot
 from syncd.uploads import Uploads
 from syncd.vault.vault import Vault
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from index.errors import NotFound
 from index.model import Document, Record, Stat
-from syncd import meant
 from syncd.documents.parser import parse
+from syncd.indexes import note_lookup
+from syncd.indexes.index_builds import Slot
 from syncd.settings.settings import Settings
-from syncd.shelf import Slot
 from syncd.sync import Sync
 from syncd.vault.location import ARCHIVE, place
 from syncd.vault.vault import Vault
@@ -45,7 +45,7 @@ class Ground:
 
     def capture(self, given: str) -> Record:
         """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
-        record = meant.found([self.captures.index], given)
+        record = note_lookup.found([self.captures.index], given)
         if record is None:
             raise NotFound(f"no capture {given[:200]!r}; memex recent lists them")
         return record

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from index.errors import MemexError
 from index.model import Entry, Record
 from syncd.documents.owner_marks import Marks, marks
+from syncd.indexes.index_builds import Slot
 from syncd.notes.front_matter import decode
-from syncd.shelf import Slot
 from syncd.vault.vault import Vault
 
 

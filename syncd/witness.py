@@ -17,7 +17,7 @@ from index.scope.index import Index
 from syncd.audit import ADOPTION, LATELY, Audit, Author, Change, authored
 from syncd.audited import changed
 from syncd.chain import Entry
-from syncd.shelf import Slot
+from syncd.indexes.index_builds import Slot
 from syncd.vault.vault import Vault
 
 UNDER_WAY_MS: Final = 60_000  # a note that a pass gives its id is waited for so long

@@ -15,7 +15,7 @@ from index.errors import InvalidArgument
 from index.storage.chunk_rows import Row
 from syncd import check
 from syncd.check import DAY_S, FIRST_S, Checked, DeepCheck
-from syncd.shelf import Shelf
+from syncd.indexes.index_builds import Shelf
 from tests.world import World, until
 
 DAY_MS = int(DAY_S * 1000)

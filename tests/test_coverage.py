@@ -10,7 +10,7 @@ import pytest
 
 from index.model import Stat
 from syncd.app import App
-from syncd.coverage import coverage
+from syncd.indexes.coverage import coverage
 from syncd.settings.settings import VaultSettings
 from syncd.vault.listing import Listing
 from syncd.vault.path_rules import printable

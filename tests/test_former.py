@@ -9,7 +9,7 @@ import pytest
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled, Endpoint, Local, plain
 from index.errors import Unavailable
-from syncd.former import missed, settings_of, table
+from syncd.indexes.previous_encoder import missed, settings_of, table
 from tests.fakes import FakeEncoder
 
 OLD, NEW = Bundled(), Bundled("int8")

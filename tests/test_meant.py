@@ -7,7 +7,7 @@ import pytest
 from index.errors import InvalidArgument
 from index.model import Record
 from syncd.cli import code
-from syncd.meant import Candidate, chosen
+from syncd.indexes.note_lookup import Candidate, chosen
 from tests.world import World, answering
 
 ONE, TWO, THREE = (f"{head}-0000-4000-8000-000000000000" for head in ("6f1c1c52", "6f1c9999", "dead0000"))
