@@ -23,12 +23,12 @@ from syncd import roster
 from syncd.control import ControlServer
 from syncd.daemon_metrics import samples
 from syncd.desk import Desk
+from syncd.enrichment.backfill import Labels
 from syncd.filing import filing, wanted
 from syncd.git.head_follower import Follow
 from syncd.handled import Handled
 from syncd.health import Health
 from syncd.jobs import Jobs
-from syncd.labels import Labels
 from syncd.opened import Opened, agents_tools, opened
 from syncd.owner import Operation, operations
 from syncd.pulse import Pulse, Vitals

@@ -20,7 +20,7 @@ from syncd.documents.capture_note import composed, namespace_path, properties_of
 from syncd.documents.collection_membership import filed, names_one
 from syncd.documents.file_names import last_name
 from syncd.documents.file_note import Facts, about, clean, taken_in
-from syncd.enrich import filled
+from syncd.enrichment.enricher import filled
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES

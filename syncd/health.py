@@ -17,12 +17,12 @@ from syncd.desk import Desk
 from syncd.documents.parser import parse
 from syncd.dropped import MISSING, Dropped
 from syncd.edits import said
+from syncd.enrichment.backfill import Labels
 from syncd.git.head_follower import Follow
 from syncd.git.hooks import HOOKS, find
 from syncd.indexes.coverage import coverage
 from syncd.indexes.index_builds import SCOPES
 from syncd.jobs import Jobs
-from syncd.labels import Labels
 from syncd.notes.secret_patterns import flagged, redacted
 from syncd.oddities import Twins, oddities, tally
 from syncd.opened import Opened

@@ -13,7 +13,7 @@ from index.graph.vertex import Vertex
 from index.search import vector_similarity
 from syncd import consolidate
 from syncd.audit import Events
-from syncd.summaries import Asking
+from syncd.enrichment.node_summaries import Asking
 
 if TYPE_CHECKING:
     from index.scope.index import Index

@@ -19,7 +19,7 @@ from syncd.audit import Audit
 from syncd.audited import Audited
 from syncd.check import DeepCheck
 from syncd.edits import Edits
-from syncd.enrich import Enricher
+from syncd.enrichment.enricher import Enricher
 from syncd.filing import wanted
 from syncd.git.repository import Repo
 from syncd.indexes.index_builds import Shelf, ShelfSettings, Slot

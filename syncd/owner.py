@@ -30,9 +30,9 @@ from syncd import (
 )
 from syncd.audit import Author, authored
 from syncd.desk import Desk
+from syncd.enrichment.backfill import Labels
 from syncd.health import Health
 from syncd.jobs import Jobs
-from syncd.labels import Labels
 from syncd.nodes import Nodes
 from syncd.opened import Opened
 from syncd.steward import Steward

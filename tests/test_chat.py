@@ -1,12 +1,12 @@
-"""index/chat.py: a chat endpoint, on a real HTTP server that is slow, broken or hostile."""
+"""syncd/enrichment/chat_endpoint.py: a chat endpoint, on a real HTTP server that is slow, broken or hostile."""
 
 import json
 import time
 
 import pytest
 
-from index.chat import LONGEST_ANSWER, Chat
 from index.errors import Unavailable
+from syncd.enrichment.chat_endpoint import LONGEST_ANSWER, Chat
 from tests.fakes import FakeChat
 
 

@@ -1,4 +1,4 @@
-"""syncd/enrich.py and syncd/labels.py: summary and tags at capture, later, and for notes that are there already."""
+"""syncd/enrichment/enricher.py and syncd/enrichment/backfill.py: summary and tags at capture, later, and for notes that are there already."""
 
 import os
 import threading
@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd import enrich as enriching
 from syncd.documents.parser import parse
-from syncd.labels import vocabulary
+from syncd.enrichment import enricher as enriching
+from syncd.enrichment.backfill import vocabulary
 from syncd.settings.settings import EnrichSettings
 from tests.fakes import FakeChat, FakeEncoder
 from tests.world import World
@@ -215,7 +215,7 @@ def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, 
     remote.app.enricher._resting_until = 0.0
     remote.app.labels.pay()
     assert facts(remote)["waiting"] == 2  # not due yet
-    monkeypatch.setattr("syncd.labels._now", lambda: LATER)
+    monkeypatch.setattr("syncd.enrichment.backfill._now", lambda: LATER)
     remote.app.labels.pay()
     found = remote.app.desk.workspace("default").get(record.id).record
     assert (found.summary, found.tags) == ("A summary.", ("one-tag", "two-tags"))

@@ -1,4 +1,4 @@
-"""syncd/summaries.py and syncd/insight.py: the report over real files and indexes, with drafts of an endpoint's."""
+"""syncd/enrichment/node_summaries.py and syncd/insight.py: the report over real files and indexes, with drafts of an endpoint's."""
 
 import json
 from collections import Counter
@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from index.graph.vertex import Edge
+from syncd.enrichment.node_summaries import ASKED, ENOUGH_S, Asking
 from syncd.newnode import NewNode
 from syncd.settings.settings import EnrichSettings
-from syncd.summaries import ASKED, ENOUGH_S, Asking
 from tests.entities import OPEN, TOPICS, entities, vertices
 from tests.fakes import FakeChat, fake_embedder
 from tests.world import World

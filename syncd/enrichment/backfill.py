@@ -21,7 +21,7 @@ from index.model import Document, Record
 from index.text.summary_and_tags import Enrichment
 from index.text.tags import key_of
 from syncd.documents.parser import parse
-from syncd.enrich import Enricher, lacking
+from syncd.enrichment.enricher import Enricher, lacking
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import Slot
 from syncd.vault.vault import Vault

@@ -13,7 +13,7 @@ from typing import Final
 from index.errors import Unavailable
 from index.graph.vertex import Vertex
 from syncd.documents.parser import parse
-from syncd.enrich import Enricher
+from syncd.enrichment.enricher import Enricher
 
 ASKED: Final = 5  # nodes that the endpoint is asked about for one report
 ENOUGH_S: Final = 15.0  # seconds after which it is asked no more; the answer under way is waited for

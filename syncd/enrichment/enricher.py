@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from index.chat import Chat
 from index.encoders.embedder import Embedder
 from index.encoders.word_frequency import places
 from index.errors import InvalidArgument, MemexError, Unavailable
@@ -25,6 +24,7 @@ from index.text.sentences import cut, plain, prose
 from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, enrichment
 from index.text.tags import MOST
 from syncd.documents.collection_membership import retagged
+from syncd.enrichment.chat_endpoint import Chat
 from syncd.indexes.index_builds import Slot
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redacted
