@@ -21,7 +21,7 @@ from mcp_server.caller import Caller, allow, exhausted, workspace_of
 from mcp_server.metrics import Metrics
 from mcp_server.observed import calling, request_id
 from mcp_server.wire import Given, Returned, invalid
-from syncd.audit import Author, authored
+from syncd.history.audit_log import Author, authored
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
 from syncd.aside import away, brought_back, home, reason, set_aside
-from syncd.audit import Audit
 from syncd.documents.owner_marks import Marks, marks
 from syncd.git.repository import Repo
+from syncd.history.audit_log import Audit
+from syncd.history.change_journal import Journal, Step, Way, moved, sha256, written
 from syncd.indexes import note_lookup
-from syncd.journal import Journal, Step, Way, moved, sha256, written
 from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
 from syncd.notes.inline_syntax import wikilinks

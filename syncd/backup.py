@@ -29,8 +29,8 @@ from typing import IO, Any, Self
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.adopt import quoted
-from syncd.audit import CAME, HEAD
-from syncd.past import FOLDER
+from syncd.history.audit_log import CAME, HEAD
+from syncd.history.overwritten_bytes import FOLDER
 from syncd.state import ledger
 from syncd.state.state_folder import LEDGER, synced
 

@@ -17,9 +17,9 @@ from index.model import Document, Stat
 from index.names import stem
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
-from syncd.audit import taken_back
 from syncd.documents.owner_marks import Marked
 from syncd.documents.parser import parse
+from syncd.history.audit_log import taken_back
 from syncd.notes.front_matter import decode, encode
 from syncd.vault.vault import Sum, Vault
 from syncd.writing import UNWRITTEN, still, unnamed

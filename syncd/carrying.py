@@ -19,11 +19,11 @@ from index.graph.vertex import Edge
 from index.model import Document, Filter, Record
 from index.names import fold
 from syncd.aside import away
-from syncd.audit import Audit, Author, authored
 from syncd.commits import Commits, Due, Made
 from syncd.documents.owner_marks import marks
 from syncd.git.repository import Repo
-from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
+from syncd.history.audit_log import Audit, Author, authored
+from syncd.history.change_journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
 from syncd.links.link_resolution import Paths
 from syncd.message import message
 from syncd.moving import relinking

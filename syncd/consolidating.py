@@ -14,9 +14,9 @@ from index.names import stem
 from index.search import vector_similarity
 from index.text.text_sketch import Sketch
 from syncd import alike, attention, consolidate
-from syncd.audit import Events
 from syncd.findings import Finding, Findings, key_of
 from syncd.grouping import groups
+from syncd.history.audit_log import Events
 
 if TYPE_CHECKING:
     from index.scope.index import Index

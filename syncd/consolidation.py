@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.graph.vertex import Vertex
-from syncd.audit import Author, authored
 from syncd.carrying import KINDS
 from syncd.findings import Findings
 from syncd.git.repository import Repo
+from syncd.history.audit_log import Author, authored
 from syncd.notes.checkboxes import Outcome, answers, boxes, settled
 from syncd.notes.front_matter import decode, encode
 from syncd.offers import Offer, offers, sheet, whole

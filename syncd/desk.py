@@ -13,8 +13,8 @@ from typing import Any
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
-from syncd.audit import Author
 from syncd.documents.capture_note import workspace_name
+from syncd.history.audit_log import Author
 from syncd.keys import Keys
 from syncd.remote.push_webhook import Pushes
 from syncd.telemetry.metrics import Sample

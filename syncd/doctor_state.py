@@ -192,8 +192,8 @@ def audit(patient: Patient) -> Iterator[Finding]:
 
 
 def _chain(path: Path) -> dict[str, Any]:
-    from syncd.audit import HEAD
-    from syncd.chain import Entry, Head, base_of, checked
+    from syncd.history.audit_log import HEAD
+    from syncd.history.digest_chain import Entry, Head, base_of, checked
     from syncd.state.ledger import peeked
 
     pruned = (Entry(*row) for row in peeked(path, "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"))

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from index.errors import MemexError
 from index.model import Document
-from syncd.audit import Author, authored
 from syncd.edits import TORN
 from syncd.git import head_moves
 from syncd.git.repository import Repo
-from syncd.journal import Step, Way, moved, sha256, written
+from syncd.history.audit_log import Author, authored
+from syncd.history.change_journal import Step, Way, moved, sha256, written
 from syncd.marked import written_at
 from syncd.moving import Relinking, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split

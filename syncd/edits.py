@@ -20,11 +20,11 @@ from index.document_ids import path_id
 from index.errors import Unavailable
 from index.model import Document, Record, Stat
 from index.scope.index import Index
-from syncd.audit import Audit
 from syncd.documents.collection_membership import contested
 from syncd.git import head_moves
 from syncd.git.note_commits import origin
 from syncd.git.repository import Repo
+from syncd.history.audit_log import Audit
 from syncd.notes.front_matter import PropertyValue
 from syncd.notes.timestamps import iso
 from syncd.state.ledger import Ledger

@@ -12,8 +12,8 @@ from index.graph.unlinked_names import Gap
 from index.graph.vertex import Vertex
 from index.search import vector_similarity
 from syncd import consolidate
-from syncd.audit import Events
 from syncd.enrichment.node_summaries import Asking
+from syncd.history.audit_log import Events
 
 if TYPE_CHECKING:
     from index.scope.index import Index

@@ -14,12 +14,12 @@ from typing import Any, Final
 from index.errors import MemexError
 from index.model import Record
 from index.names import fold
-from syncd.audit import Author, authored
 from syncd.documents.owner_marks import Marks, marks
 from syncd.edits import LATEST_MS
 from syncd.git import head_moves
 from syncd.git.repository import Repo
-from syncd.journal import sha256
+from syncd.history.audit_log import Author, authored
+from syncd.history.change_journal import sha256
 from syncd.merging import Merging
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotable import Plan, Taken, fit, restless, speak

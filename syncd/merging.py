@@ -12,7 +12,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Record
 from syncd.documents.capture_note import file_name
-from syncd.journal import sha256
+from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import item
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.quoted_text import fenced, link, shown

@@ -20,10 +20,10 @@ from index.names import fold
 from index.query import collection_of
 from index.scope.index import Index
 from syncd import consolidate, insight, redraft
-from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import free_name, node_file
+from syncd.history.audit_log import Events
 from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, own_properties
 from syncd.notes.front_matter import PropertyValue, decode, encode
 from syncd.notes.tag_names import checked_tags

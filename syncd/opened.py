@@ -15,16 +15,17 @@ from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.scope.reader import Looks
 from index.search.reranker import Reranker
-from syncd.audit import Audit
-from syncd.audited import Audited
 from syncd.check import DeepCheck
 from syncd.edits import Edits
 from syncd.enrichment.enricher import Enricher
 from syncd.filing import wanted
 from syncd.git.repository import Repo
+from syncd.history.audit_log import Audit
+from syncd.history.audited_vault import Audited
+from syncd.history.overwritten_bytes import Past
+from syncd.history.unlogged_changes import Witness
 from syncd.indexes.index_builds import Shelf, ShelfSettings, Slot
 from syncd.keys import Keys
-from syncd.past import Past
 from syncd.perspectives import Perspectives
 from syncd.queue import Queue
 from syncd.settings.settings import Settings
@@ -35,7 +36,6 @@ from syncd.sync import Sync
 from syncd.tools import Tools
 from syncd.uploads import Uploads
 from syncd.vault.vault import Vault
-from syncd.witness import Witness
 
 log = logging.getLogger(__name__)
 

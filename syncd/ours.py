@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from syncd.chain import Entry
+from syncd.history.digest_chain import Entry
 from syncd.message import message
 
 _STEPS = frozenset({"create", "update", "delete", "undone"})

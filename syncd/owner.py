@@ -28,10 +28,10 @@ from syncd import (
     owner_review,
     owner_uploads,
 )
-from syncd.audit import Author, authored
 from syncd.desk import Desk
 from syncd.enrichment.backfill import Labels
 from syncd.health import Health
+from syncd.history.audit_log import Author, authored
 from syncd.jobs import Jobs
 from syncd.nodes import Nodes
 from syncd.opened import Opened

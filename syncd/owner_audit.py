@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
-from syncd import chain
-from syncd.audit import WANTED, Audit
-from syncd.chain import Checked, Entry, Head
+from syncd.history import digest_chain
+from syncd.history.audit_log import WANTED, Audit
+from syncd.history.digest_chain import Checked, Entry, Head
 from syncd.state.state_folder import synced
 from syncd.vault.location import place
 from syncd.vault.vault import Vault
@@ -43,7 +43,7 @@ def operations(audit: Audit, vault: Vault, *, inbox: str) -> dict[str, Operation
         gone, base = audit.prunable(int(given["before"])), audit.base()
         if gone <= base.seq:
             return {"pruned": 0, "file": None, "head": str(audit.head)}
-        if not given.get("force") and (found := chain.checked(_until(audit.entries(), gone), base)).broken:
+        if not given.get("force") and (found := digest_chain.checked(_until(audit.entries(), gone), base)).broken:
             raise Conflict(f"the log is not whole, so nothing was pruned: {found.breaks[0]}; --force moves it as it is")
         _written(Path(given["file"]), _until(audit.entries(), gone))
         return {"pruned": audit.prune(gone), "file": given["file"], "head": str(audit.head)}
@@ -54,14 +54,14 @@ def operations(audit: Audit, vault: Vault, *, inbox: str) -> dict[str, Operation
 def of_file(lines: Iterable[str], head: str | None) -> Checked:
     """Look through entries that were exported, as lines of JSON."""
     try:
-        entries = [chain.read(line) for line in lines if line.strip()]
+        entries = [digest_chain.read(line) for line in lines if line.strip()]
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidArgument(f"the file holds a line that is no entry of an audit log: {error}") from error
-    base: Head | None = chain.base_of(entries)
+    base: Head | None = digest_chain.base_of(entries)
     if entries and base and base.seq + 1 != entries[0].seq:
         base = None if entries[0].seq > 1 else Head()  # a part: its first entry is taken as it is
     noted = _head(head)
-    return chain.checked(entries, base, heads=[noted] if noted else [])
+    return digest_chain.checked(entries, base, heads=[noted] if noted else [])
 
 
 def _head(text: str | None) -> Head | None:
@@ -83,7 +83,7 @@ def _checked(audit: Audit, heads: Iterable[Head], progress: Callable[[dict[str, 
                 progress({"stage": "checking seals", "done": done, "total": total})
             yield entry
 
-    return chain.checked(
+    return digest_chain.checked(
         entries(), audit.base(), heads=[*heads, end, *([noted] if noted and noted.seq <= end.seq else [])]
     )
 
@@ -126,7 +126,7 @@ def _written(target: Path, entries: Iterable[Entry]) -> None:
         raise Unavailable(f"{target} can't be written: {error.strerror}", retryable=False) from error
     try:
         with open(fd, "w", encoding="utf-8") as stream:  # noqa: PTH123 - the descriptor is what makes it private
-            stream.writelines(chain.line(entry) + "\n" for entry in entries)
+            stream.writelines(digest_chain.line(entry) + "\n" for entry in entries)
             stream.flush()
             os.fsync(fd)
         synced(target.parent)

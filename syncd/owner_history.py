@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from index.errors import InvalidArgument
-from syncd.audit import AUTHOR
-from syncd.history import History
-from syncd.undo import Step, Undo
+from syncd.history.audit_log import AUTHOR
+from syncd.history.note_history import History
+from syncd.history.undo import Step, Undo
 
 MOST = 10_000  # events in one answer
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]

@@ -9,8 +9,8 @@ from syncd.notes.timestamps import iso
 from syncd.owner_graph import vertex
 
 if TYPE_CHECKING:
-    from syncd.audit import Events
     from syncd.consolidate import Report
+    from syncd.history.audit_log import Events
     from syncd.nodes import Nodes
 
 Arguments: TypeAlias = Mapping[str, Any]

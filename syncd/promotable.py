@@ -18,7 +18,7 @@ from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import marks
 from syncd.edits import LOCKED_S
 from syncd.git.repository import Repo
-from syncd.journal import Step, Way, moved, sha256, written
+from syncd.history.change_journal import Step, Way, moved, sha256, written
 from syncd.moving import Relinking, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import open_ended

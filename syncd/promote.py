@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
-from syncd.audit import Author, authored
 from syncd.commits import Commits, Due, Made
 from syncd.git.repository import Repo
-from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256
+from syncd.history.audit_log import Author, authored
+from syncd.history.change_journal import RECENT_MS, Entry, Journal, Step, Way, sha256
 from syncd.message import message
 from syncd.moving import Walk, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split

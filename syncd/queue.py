@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
-from syncd.audit import AUTHOR
+from syncd.history.audit_log import AUTHOR
 from syncd.queued import STATUSES, Job, Kind, Status, read
 from syncd.settings.knowledge_base import KbSettings
 from syncd.staged import Staged

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from syncd.audit import Author
+from syncd.history.audit_log import Author
 
 Kind: TypeAlias = Literal["note", "file"]
 Status: TypeAlias = Literal["queued", "running", "done", "failed"]

@@ -12,8 +12,8 @@ from typing import Any, Final
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
+from syncd.history.change_journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.indexes.note_lookup import candidates, chosen
-from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotable import freed, told

@@ -10,12 +10,12 @@ from contextlib import suppress
 from functools import partial
 
 from syncd import newnote
-from syncd.audit import Author, authored
-from syncd.audited import Audited
 from syncd.check import DAY_S
 from syncd.desk import Desk
 from syncd.dropped import EVERY_S, Dropped
 from syncd.enrichment.backfill import Labels
+from syncd.history.audit_log import Author, authored
+from syncd.history.audited_vault import Audited
 from syncd.jobs import Jobs
 from syncd.opened import Opened
 from syncd.parts import spare

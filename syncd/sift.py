@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd.audit import Audit
-from syncd.chain import Entry
 from syncd.graft import Blob, Content, Graft, above
+from syncd.history.audit_log import Audit
+from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.ours import led

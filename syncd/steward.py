@@ -16,7 +16,6 @@ from index.errors import MemexError, Unavailable
 from syncd import consolidating
 from syncd.archive import WAYS, Archive
 from syncd.attention import LIMIT
-from syncd.audit import Events
 from syncd.carrying import KINDS, Carrying
 from syncd.commits import Commits, Due, Made
 from syncd.consolidation import Consolidation
@@ -24,8 +23,10 @@ from syncd.desk import Desk
 from syncd.dragged import Dragged
 from syncd.findings import Findings
 from syncd.git.head_follower import Follow
-from syncd.history import History
-from syncd.journal import Journal
+from syncd.history.audit_log import Events
+from syncd.history.change_journal import Journal
+from syncd.history.note_history import History
+from syncd.history.undo import Undo
 from syncd.marked import Marked
 from syncd.merging import Merging
 from syncd.opened import Opened
@@ -36,7 +37,6 @@ from syncd.remote.remote_sync import Remote
 from syncd.review import Review
 from syncd.strays import Strays
 from syncd.sync import Sync
-from syncd.undo import Undo
 from syncd.vault.location import ARCHIVE, REPORTS
 from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting

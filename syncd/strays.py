@@ -16,8 +16,8 @@ from typing import Final
 from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
 from index.scope.index import Index
-from syncd.audit import Audit
-from syncd.lineage import AGENTS
+from syncd.history.audit_log import Audit
+from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.notes.property_reader import as_time
 from syncd.state.ledger import Ledger

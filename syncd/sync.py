@@ -16,9 +16,9 @@ from pathlib import Path
 from index.errors import MemexError, Unavailable
 from syncd.absence import Absence
 from syncd.agenda import Agenda
-from syncd.audit import ADOPTION, authored
 from syncd.edits import Edits
 from syncd.git.repository import Repo
+from syncd.history.audit_log import ADOPTION, authored
 from syncd.indexes.index_builds import Build, Shelf
 from syncd.settings.settings import SyncSettings
 from syncd.sweep import Aim, Outcome, Progress, Sweep

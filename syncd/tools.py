@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from index.model import Document
 from index.search.reranker import Reranker
-from syncd.audit import Audit
 from syncd.documents.parser import parse
 from syncd.enrichment.enricher import Enricher
+from syncd.history.audit_log import Audit
 from syncd.indexes.index_builds import Slot
 from syncd.queue import Queue
 from syncd.uploads import Uploads

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError, Unavailable
-from syncd.audit import authored
+from syncd.history.audit_log import authored
 from syncd.queue import TRIES, Queue
 from syncd.queued import STATUSES, Job, Kind
 

@@ -25,7 +25,7 @@ from syncd.documents.capture_note import checked, checked_source, metadata_of, n
 from syncd.documents.collection_membership import filed
 from syncd.file_removal import deleted
 from syncd.held import Held, held
-from syncd.lineage import Writer, created_by, updated_by
+from syncd.history.write_lineage import Writer, created_by, updated_by
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.newnote import asked

@@ -17,9 +17,9 @@ from index.names import fold
 from index.scope.index import Index
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
-from syncd.audit import taken_back
 from syncd.documents.capture_note import composed, free_name, title_of
 from syncd.enrichment.enricher import Found, filled, lacking
+from syncd.history.audit_log import taken_back
 from syncd.indexes.index_builds import Slot
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.notes.secret_patterns import redacted

@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from syncd.audit import Audit, Author, authored
-from syncd.audited import Audited
 from syncd.commits import Commits
 from syncd.git.repository import Repo
+from syncd.history.audit_log import Audit, Author, authored
+from syncd.history.audited_vault import Audited
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
 

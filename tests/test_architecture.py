@@ -30,7 +30,7 @@ PURE = (
     "index/storage/chunk_rows.py", "index/search/vector_similarity.py", "index/text/text_sketch.py", "index/text/stopwords.py", "index/text/tags.py", "index/text/key_terms.py", "index/text/words.py", "index/graph/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
     "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/notes/block_ids.py", "syncd/candidates.py", "syncd/links/canvas_link_positions.py",
-    "syncd/documents/capture_note.py", "syncd/cells.py", "syncd/chain.py", "syncd/claims.py", "syncd/documents/collection_membership.py", "syncd/consolidate.py", "syncd/contrary.py",
+    "syncd/documents/capture_note.py", "syncd/cells.py", "syncd/history/digest_chain.py", "syncd/claims.py", "syncd/documents/collection_membership.py", "syncd/consolidate.py", "syncd/contrary.py",
     "syncd/converters/layout.py", "syncd/converters/tidy.py", "syncd/settings/cron_schedule.py", "syncd/cues.py", "syncd/debounce.py", "syncd/drawing.py",
     "syncd/documents/entity_edits.py", "syncd/documents/entity_lines.py", "syncd/documents/entity_node.py", "syncd/exchange.py", "syncd/notes/inline_fields.py", "syncd/documents/file_names.py",
     "syncd/documents/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/incoming.py", "syncd/notes/inline_syntax.py", "syncd/notes/list_properties.py", "syncd/documents/file_types.py",

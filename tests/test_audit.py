@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from mcp_server.tools.families import FAMILIES
-from syncd import audit as log
-from syncd import backup, chain
-from syncd.audit import HEAD, Audit, Author, Change, Events, authored, taken_back
-from syncd.audited import Audited
-from syncd.chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
+from syncd import backup
+from syncd.history import audit_log as log
+from syncd.history import digest_chain
+from syncd.history.audit_log import HEAD, Audit, Author, Change, Events, authored, taken_back
+from syncd.history.audited_vault import Audited
+from syncd.history.digest_chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
 from syncd.owner_audit import of_file
 from syncd.state.ledger import peeked
 from tests.rim import client, run, running
@@ -99,7 +100,7 @@ def test_a_break_is_told_where_it_is_and_a_thousand_of_them_shortly():
     assert checked([*made[:2], *made[5:]], Head()).breaks == ["entries 3 to 5 are missing"]
     many = chained([Entry(0, 1, "create", "cli")] * 1000)
     found = checked([replace(one, path="x") for one in many], Head())
-    assert (found.broken, len(found.breaks)) == (1000, chain.BREAKS)
+    assert (found.broken, len(found.breaks)) == (1000, digest_chain.BREAKS)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_an_entry_says_who_what_and_when(audit):
             *("Captures/default/a.md", 3, "", "1", "done", 0, entry.seal),
         )
     )
-    assert entry.seal == seal(entry, chain.GENESIS)
+    assert entry.seal == seal(entry, digest_chain.GENESIS)
     assert audit.head == audit.noted() == Head(1, entry.seal)
 
 

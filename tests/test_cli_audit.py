@@ -8,9 +8,9 @@ from datetime import UTC
 import pytest
 
 from syncd import cli_audit
-from syncd.audit import Author, authored
 from syncd.cli import code
 from syncd.cli_audit import report, table
+from syncd.history.audit_log import Author, authored
 from tests.world import World
 
 AGENT = Author("mcp", "capture_thought", "k1", "claude", "r1")

@@ -16,8 +16,8 @@ import pytest
 
 from index.errors import Conflict
 from syncd import commits, graft
-from syncd.audit import Author, taken_back
 from syncd.commits import Made
+from syncd.history.audit_log import Author, taken_back
 from syncd.owner_commits import operations
 from syncd.sift import IGNORED, MARKERS, NESTED, REFUSED, SECRET, STAGED
 from tests.committing import CHAT, DAEMON, Rig, git

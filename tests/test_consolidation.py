@@ -15,7 +15,7 @@ import pytest
 
 from index.errors import Unavailable
 from syncd.carrying import KINDS
-from syncd.journal import Journal, Way, written
+from syncd.history.change_journal import Journal, Way, written
 from syncd.newnode import NewNode
 from tests.inbox import Inbox
 from tests.world import World

@@ -139,7 +139,7 @@ def test_a_drag_is_finished_later_when_somebody_writes_to_it_meanwhile(world, mo
 def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
     shutil.copy(world.vault / "Captures/default/Heron.md", world.vault / "Heron copy.md")
     look(world)
-    from syncd.audit import Author, authored
+    from syncd.history.audit_log import Author, authored
 
     with authored(Author("mcp", "kb_delete")):
         world.app.vault.remove("Captures/default/Heron.md")
@@ -153,7 +153,7 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
     own = "---\nid: mine\ncollection: birds\nversion: 3\nreview: later\n---\nmine\n"
     world.write("Notes/Mine.md", own)
     look(world)
-    from syncd.audit import Author, authored
+    from syncd.history.audit_log import Author, authored
 
     with authored(Author("mcp", "memory.save")):
         memo = world.app.desk.workspace("default").memos.save("words", memo_id="mine").record.path
@@ -174,7 +174,7 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
 
 
 def test_a_capture_of_an_agent_that_was_dragged_while_the_index_was_lost_is_found(world):
-    from syncd.audit import Author, authored
+    from syncd.history.audit_log import Author, authored
 
     with authored(Author("mcp", "capture_thought")):
         path = world.app.desk.workspace("default").capture("what an agent says").record.path

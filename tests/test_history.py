@@ -11,8 +11,8 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.cli import code
 from syncd.git.note_commits import touches
-from syncd.history import Event, ordered
-from syncd.lineage import PROMOTED
+from syncd.history.note_history import Event, ordered
+from syncd.history.write_lineage import PROMOTED
 from tests.test_undo import capture, delete, space, undo, update
 from tests.world import World, answering
 

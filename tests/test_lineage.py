@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.chain import Entry
-from syncd.lineage import (
+from syncd.history.digest_chain import Entry
+from syncd.history.write_lineage import (
     ARCHIVED,
     EDITED,
     GONE,

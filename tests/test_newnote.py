@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.audit import Author, authored
+from syncd.history.audit_log import Author, authored
 from tests.world import World, until
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from syncd.audit import Author
+from syncd.history.audit_log import Author
 from tests.swift import ROOT, Daemon
 from tests.world import World, settings_of, until
 
@@ -140,7 +140,7 @@ def doomed(vault: Path, state: Path, place: str) -> None:
     import signal
 
     from syncd.app import App
-    from syncd.audit import authored
+    from syncd.history.audit_log import authored
     from tests.fakes import fake_embedder
 
     app = App(settings_of(vault, state), embedder=fake_embedder())

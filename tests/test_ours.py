@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.chain import Entry
+from syncd.history.digest_chain import Entry
 from syncd.ours import author, batches, led, saying
 
 

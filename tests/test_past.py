@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from syncd.audit import Author, authored
-from syncd.past import DAY_S, Past
+from syncd.history.audit_log import Author, authored
+from syncd.history.overwritten_bytes import DAY_S, Past
 from tests.world import World
 
 

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from syncd.audit import Author, authored
 from syncd.documents.owner_marks import EDITED, marks
+from syncd.history.audit_log import Author, authored
 from syncd.newnode import NewNode
 from syncd.notes.front_matter import decode
 from syncd.notes.property_reader import PERSONS

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.audit import Author, authored
+from syncd.history.audit_log import Author, authored
 from syncd.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger

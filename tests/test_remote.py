@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.audit import Audit
-from syncd.audited import Audited
 from syncd.git.repository import Repo
 from syncd.git.repository_state import UNWELL
+from syncd.history.audit_log import Audit
+from syncd.history.audited_vault import Audited
 from syncd.remote import remote_sync as remote
 from syncd.remote.fast_forward import JOURNAL
 from syncd.remote.remote_sync import PARKED, UNREACHED, Outcome, Remote

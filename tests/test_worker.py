@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, Unavailable
 from syncd import worker as module
-from syncd.audit import AUTHOR, Author, authored
+from syncd.history.audit_log import AUTHOR, Author, authored
 from syncd.queue import TRIES, Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger

@@ -29,7 +29,7 @@ from mcp_server.tools.thoughts_schema import (
     Wrote,
 )
 from mcp_server.wire import replaced
-from syncd.lineage import Writer
+from syncd.history.write_lineage import Writer
 from syncd.notes.secret_patterns import DEFECT
 from syncd.settings.settings import Settings
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
 from mcp_server.wire import Given, Replaceable, Returned
-from syncd.lineage import By
+from syncd.history.write_lineage import By
 
 LONGEST_QUERY: Final = 2_000
 LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from syncd.audit import Audit
-from syncd.audited import Audited
-from syncd.chain import Head, checked
+from syncd.history.audit_log import Audit
+from syncd.history.audited_vault import Audited
+from syncd.history.digest_chain import Head, checked
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 from tests.bench.measure import Row

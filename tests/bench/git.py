@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from syncd.audit import Audit, Author, authored
-from syncd.audited import Audited
 from syncd.commits import Commits
 from syncd.git.repository import Repo
+from syncd.history.audit_log import Audit, Author, authored
+from syncd.history.audited_vault import Audited
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
 from tests.bench.measure import Row

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from syncd.chain import Entry
+from syncd.history.digest_chain import Entry
 
 AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
 WRITES: Final = frozenset({"create", "update", "delete"})  # kinds

@@ -17,15 +17,15 @@ from typing import Any, Final
 from index.errors import MemexError, NotFound
 from index.model import Record
 from index.scope.index import Index
-from syncd.audit import Audit
-from syncd.chain import Entry
 from syncd.git.note_commits import Touch, touches
 from syncd.git.repository import Repo
+from syncd.history.audit_log import Audit
+from syncd.history.change_journal import Entry as Passage
+from syncd.history.change_journal import Journal
+from syncd.history.digest_chain import Entry
+from syncd.history.overwritten_bytes import Past
+from syncd.history.write_lineage import WRITES, Strand, in_force, strands
 from syncd.indexes.note_lookup import LEAST, Candidate, candidates, chosen
-from syncd.journal import Entry as Passage
-from syncd.journal import Journal
-from syncd.lineage import WRITES, Strand, in_force, strands
-from syncd.past import Past
 from syncd.vault.vault import Vault
 
 LINES: Final = 4_000  # of a note, beyond which differences are not worked out

@@ -14,11 +14,11 @@ from typing import Any, Final
 from index.document_ids import ID, path_id
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
-from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
 from syncd.documents.owner_marks import overreach
 from syncd.documents.parser import TYPES
+from syncd.history.audit_log import AUTHOR, TAKING_BACK, Audit, Change
+from syncd.history.overwritten_bytes import Past
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
-from syncd.past import Past
 from syncd.vault.location import place
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import note

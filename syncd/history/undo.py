@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.audit import AUTHOR, Audit, authored
-from syncd.chain import Entry
-from syncd.history import History
-from syncd.lineage import AGENTS, MOVED, WRITES, Way, in_force, last_call, way_back
+from syncd.history.audit_log import AUTHOR, Audit, authored
+from syncd.history.digest_chain import Entry
+from syncd.history.note_history import History
+from syncd.history.write_lineage import AGENTS, MOVED, WRITES, Way, in_force, last_call, way_back
 from syncd.vault.location import place
 from syncd.vault.path_rules import note
 from syncd.vault.vault import Vault

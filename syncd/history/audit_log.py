@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound, Unavailable
-from syncd.chain import COLUMNS, Entry, Head, seal
+from syncd.history.digest_chain import COLUMNS, Entry, Head, seal
 from syncd.state.ledger import Ledger
 
 HEAD: Final = "audit.head"  # in the state folder: where the log ended when it was last written

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from index.errors import Conflict, NotFound
-from syncd.audit import taken_back
+from syncd.history.audit_log import taken_back
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 

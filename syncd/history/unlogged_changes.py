@@ -14,9 +14,9 @@ from typing import Final
 
 from index.errors import MemexError, NotFound
 from index.scope.index import Index
-from syncd.audit import ADOPTION, LATELY, Audit, Author, Change, authored
-from syncd.audited import changed
-from syncd.chain import Entry
+from syncd.history.audit_log import ADOPTION, LATELY, Audit, Author, Change, authored
+from syncd.history.audited_vault import changed
+from syncd.history.digest_chain import Entry
 from syncd.indexes.index_builds import Slot
 from syncd.vault.vault import Vault
 
