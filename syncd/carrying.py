@@ -19,13 +19,13 @@ from index.graph.vertex import Edge
 from index.model import Document, Filter, Record
 from index.names import fold
 from syncd.aside import away
-from syncd.commits import Commits, Due, Made
+from syncd.commits.commit_message import message
+from syncd.commits.committer import Commits, Due, Made
 from syncd.documents.owner_marks import marks
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Audit, Author, authored
 from syncd.history.change_journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
 from syncd.links.link_resolution import Paths
-from syncd.message import message
 from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING

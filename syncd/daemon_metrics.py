@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from index.encoders.embedder import Embedder
-from syncd.commits import Commits
+from syncd.commits.committer import Commits
 from syncd.health import Health
 from syncd.sync import Sync
 from syncd.telemetry.metrics import Sample

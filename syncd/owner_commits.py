@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from index.errors import Conflict
-from syncd.commits import Commits, Due, Made
+from syncd.commits.committer import Commits, Due, Made
 
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
-from syncd.commits import Commits, Due, Made
+from syncd.commits.commit_message import message
+from syncd.commits.committer import Commits, Due, Made
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Author, authored
 from syncd.history.change_journal import RECENT_MS, Entry, Journal, Step, Way, sha256
-from syncd.message import message
 from syncd.moving import Walk, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
 from syncd.promotable import Plan, merged, own_id, planned, told

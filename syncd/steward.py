@@ -17,7 +17,7 @@ from syncd import consolidating
 from syncd.archive import WAYS, Archive
 from syncd.attention import LIMIT
 from syncd.carrying import KINDS, Carrying
-from syncd.commits import Commits, Due, Made
+from syncd.commits.committer import Commits, Due, Made
 from syncd.consolidation import Consolidation
 from syncd.desk import Desk
 from syncd.dragged import Dragged

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from syncd.commits import Commits
+from syncd.commits.committer import Commits
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Audit, Author, authored
 from syncd.history.audited_vault import Audited

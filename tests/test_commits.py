@@ -15,11 +15,11 @@ import time
 import pytest
 
 from index.errors import Conflict
-from syncd import commits, graft
-from syncd.commits import Made
+from syncd.commits import commit_builder, committer
+from syncd.commits.commit_selection import IGNORED, MARKERS, NESTED, REFUSED, SECRET, STAGED
+from syncd.commits.committer import Made
 from syncd.history.audit_log import Author, taken_back
 from syncd.owner_commits import operations
-from syncd.sift import IGNORED, MARKERS, NESTED, REFUSED, SECRET, STAGED
 from tests.committing import CHAT, DAEMON, Rig, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -440,7 +440,7 @@ def test_line_ends_are_as_git_keeps_them(rig, value):
 
 
 def test_a_filter_that_hangs_is_ended_and_told_and_not_run_again_at_once(rig, tmp_path, monkeypatch):
-    monkeypatch.setattr(graft, "FILTER_S", 0.5)
+    monkeypatch.setattr(commit_builder, "FILTER_S", 0.5)
     rig.git("config", "filter.slow.clean", f"echo >> {tmp_path / 'ran'}; sleep 60")
     rig.person(".gitattributes", "Captures/** filter=slow\n")
     rig.agent(A, "one\n")
@@ -454,7 +454,7 @@ def test_a_filter_that_hangs_is_ended_and_told_and_not_run_again_at_once(rig, tm
     assert "filter" in rig.commits.problem
     assert (tmp_path / "ran").read_text().count("\n") == 1
     rig.git("config", "--unset", "filter.slow.clean")
-    monkeypatch.setattr(commits, "HUNG_S", 0.0)
+    monkeypatch.setattr(committer, "HUNG_S", 0.0)
     assert rig.commits.flush() == 1
     assert rig.commits.problem == ""
 
@@ -732,7 +732,7 @@ def test_what_a_stash_takes_and_gives_back_is_committed_then(rig):
 
 
 def test_what_is_left_to_a_person_is_told_though_a_promotion_is_committed_too(rig, monkeypatch):
-    monkeypatch.setattr("syncd.sift.FRESH_MS", 0)
+    monkeypatch.setattr("syncd.commits.commit_selection.FRESH_MS", 0)
     rig.agent(A, "one\n")
     rig.person(A, "edited\n")
     commit = operations(rig.commits, lambda: [Made("c", "Promote B", ("B.md",))], list)["commit"]

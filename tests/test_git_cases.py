@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from index.errors import Conflict, MemexError, Unavailable
+from syncd.commits.commit_selection import UNREADABLE
 from syncd.git import head_moves
 from syncd.settings.automation import GitSettings
-from syncd.sift import UNREADABLE
 from tests.committing import Rig
 from tests.test_remote import Desk
 from tests.test_repo import diverge, run
@@ -336,7 +336,7 @@ def test_obsidian_git_backs_up_pulls_and_pushes_in_the_same_folder(tmp_path):
 
 
 def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, monkeypatch):
-    monkeypatch.setattr("syncd.commits.PATIENCE_S", 0.0)
+    monkeypatch.setattr("syncd.commits.committer.PATIENCE_S", 0.0)
     root = tmp_path / "vault"
     (tmp_path / "remote").mkdir()
     desk = Desk(tmp_path / "remote")

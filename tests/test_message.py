@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.message import LINE, MOST, SUBJECT, message, plain
+from syncd.commits.commit_message import LINE, MOST, SUBJECT, message, plain
 
 HARM = "\x1b[31m\u202e\u200b\ue000\ud800\0\r\n\u2028\U000e0041"
 

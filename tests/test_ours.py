@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from syncd.commits.own_changes import author, batches, led, saying
 from syncd.history.digest_chain import Entry
-from syncd.ours import author, batches, led, saying
 
 
 def entry(before, after, *, kind="update", surface="mcp", **more):

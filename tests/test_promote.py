@@ -655,7 +655,7 @@ def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
 
 
 def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, monkeypatch):
-    monkeypatch.setattr("syncd.commits.PATIENCE_S", 0.0)
+    monkeypatch.setattr("syncd.commits.committer.PATIENCE_S", 0.0)
     own, lock = promotions(world), world.vault / ".git/index.lock"
     world.app.desk.workspace("default").capture("another thing")
     lock.touch()

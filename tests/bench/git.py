@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from syncd.commits import Commits
+from syncd.commits.committer import Commits
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Audit, Author, authored
 from syncd.history.audited_vault import Audited

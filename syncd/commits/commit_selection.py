@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd.graft import Blob, Content, Graft, above
+from syncd.commits.commit_builder import Blob, Content, Graft, above
+from syncd.commits.own_changes import led
 from syncd.history.audit_log import Audit
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
-from syncd.ours import led
 from syncd.vault.path_rules import objection
 
 FRESH_MS: Final = 60_000  # an entry so young may still be about to be carried out

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from syncd.commits.commit_message import message
 from syncd.history.digest_chain import Entry
-from syncd.message import message
 
 _STEPS = frozenset({"create", "update", "delete", "undone"})
 

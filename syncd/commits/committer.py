@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
+from syncd.commits.commit_builder import Content, Graft, Hanging, Held, Moved, Refused
+from syncd.commits.commit_selection import REFUSED, Sifted, sifted
+from syncd.commits.own_changes import Batch, batches, saying
 from syncd.git import head_moves
 from syncd.git.repository import Marks, Repo
-from syncd.graft import Content, Graft, Hanging, Held, Moved, Refused
 from syncd.history.audit_log import Audit
 from syncd.history.change_journal import RECENT_MS, owed
-from syncd.ours import Batch, batches, saying
 from syncd.settings.automation import GitSettings
-from syncd.sift import REFUSED, Sifted, sifted
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
 
