@@ -28,7 +28,7 @@ from mcp_server.paced import BodyLimit, TooSlow
 from mcp_server.refusal import drained
 from mcp_server.wire import body, status
 from syncd.incoming import TITLE
-from syncd.queued import Job
+from syncd.jobs.queued_job import Job
 from syncd.uploads import Arrival
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]

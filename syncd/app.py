@@ -28,7 +28,7 @@ from syncd.filing import filing, wanted
 from syncd.git.head_follower import Follow
 from syncd.handled import Handled
 from syncd.health import Health
-from syncd.jobs import Jobs
+from syncd.jobs.scheduler import Jobs
 from syncd.opened import Opened, agents_tools, opened
 from syncd.owner import Operation, operations
 from syncd.pulse import Pulse, Vitals

@@ -205,8 +205,8 @@ def _chain(path: Path) -> dict[str, Any]:
 
 def queue(patient: Patient) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
-    from syncd.queue import STAGED
-    from syncd.staged import Staged, strays
+    from syncd.jobs.queue import STAGED
+    from syncd.jobs.staged_files import Staged, strays
     from syncd.state.ledger import examined, peeked
     from syncd.state.state_folder import LEDGER
 

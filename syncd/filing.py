@@ -17,9 +17,9 @@ from syncd.file_text import Converter, Order
 from syncd.files import Files
 from syncd.handled import Handled
 from syncd.inplace import InPlace
-from syncd.queue import Queue
+from syncd.jobs.queue import Queue
+from syncd.jobs.worker import Handler, Work
 from syncd.vault.listing import Wanted
-from syncd.worker import Handler, Work
 
 if TYPE_CHECKING:
     from syncd.settings.knowledge_base import KbSettings

@@ -22,7 +22,8 @@ from syncd.git.head_follower import Follow
 from syncd.git.hooks import HOOKS, find
 from syncd.indexes.coverage import coverage
 from syncd.indexes.index_builds import SCOPES
-from syncd.jobs import Jobs
+from syncd.jobs.scheduler import Jobs
+from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import flagged, redacted
 from syncd.oddities import Twins, oddities, tally
 from syncd.opened import Opened
@@ -30,7 +31,6 @@ from syncd.steward import Steward
 from syncd.vault.location import place
 from syncd.version import installed
 from syncd.watch.watcher import Hearing
-from syncd.worker import Worker
 
 COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
 

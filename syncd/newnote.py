@@ -17,11 +17,11 @@ from index.scope.index import Index
 from syncd.batch import Change, Drafts, carried_out
 from syncd.documents.capture_note import checked, checked_source, composed, namespace_path, properties_of, title_of
 from syncd.documents.collection_membership import filed, texts
+from syncd.jobs.queued_job import Job
+from syncd.jobs.worker import Work
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
-from syncd.queued import Job
-from syncd.worker import Work
 from syncd.writing import alone, created, known, unnamed
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from syncd.history.audited_vault import Audited
 from syncd.history.overwritten_bytes import Past
 from syncd.history.unlogged_changes import Witness
 from syncd.indexes.index_builds import Shelf, ShelfSettings, Slot
+from syncd.jobs.queue import Queue
 from syncd.keys import Keys
 from syncd.perspectives import Perspectives
-from syncd.queue import Queue
 from syncd.settings.settings import Settings
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import Lock

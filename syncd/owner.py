@@ -32,11 +32,11 @@ from syncd.desk import Desk
 from syncd.enrichment.backfill import Labels
 from syncd.health import Health
 from syncd.history.audit_log import Author, authored
-from syncd.jobs import Jobs
+from syncd.jobs.scheduler import Jobs
+from syncd.jobs.worker import Worker
 from syncd.nodes import Nodes
 from syncd.opened import Opened
 from syncd.steward import Steward
-from syncd.worker import Worker
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]

@@ -8,8 +8,8 @@ from typing import Any
 
 from syncd.consolidation import Consolidation
 from syncd.desk import Desk
-from syncd.jobs import Jobs
-from syncd.runs import Run
+from syncd.jobs.run_history import Run
+from syncd.jobs.scheduler import Jobs
 
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 

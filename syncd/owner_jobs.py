@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from syncd.jobs import Jobs
+from syncd.jobs.scheduler import Jobs
 
 SPELLED = str.maketrans("-_", "  ")  # `deep-check` is one word for a shell
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
-from syncd.queue import Queue
-from syncd.queued import STATUSES, Job
-from syncd.worker import Worker
+from syncd.jobs.queue import Queue
+from syncd.jobs.queued_job import STATUSES, Job
+from syncd.jobs.worker import Worker
 
 MOST: Final = 1_000  # jobs of one answer
 SHORTEST: Final = 4  # characters of an id that stand for the whole

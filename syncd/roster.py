@@ -16,17 +16,17 @@ from syncd.dropped import EVERY_S, Dropped
 from syncd.enrichment.backfill import Labels
 from syncd.history.audit_log import Author, authored
 from syncd.history.audited_vault import Audited
-from syncd.jobs import Jobs
+from syncd.jobs.queued_job import Kind
+from syncd.jobs.run_history import Runs
+from syncd.jobs.scheduler import Jobs
+from syncd.jobs.worker import Handler, Work, Worker
 from syncd.opened import Opened
 from syncd.parts import spare
-from syncd.queued import Kind
 from syncd.remote.remote_sync import TICK_S
-from syncd.runs import Runs
 from syncd.state.leftovers_part import collect
 from syncd.steward import Steward
 from syncd.tools import Tools
 from syncd.uploads import Uploads
-from syncd.worker import Handler, Work, Worker
 
 log = logging.getLogger(__name__)
 

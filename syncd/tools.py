@@ -14,7 +14,7 @@ from syncd.documents.parser import parse
 from syncd.enrichment.enricher import Enricher
 from syncd.history.audit_log import Audit
 from syncd.indexes.index_builds import Slot
-from syncd.queue import Queue
+from syncd.jobs.queue import Queue
 from syncd.uploads import Uploads
 from syncd.vault.vault import Vault
 

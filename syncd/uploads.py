@@ -17,9 +17,9 @@ from typing import Any, Final, Self
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd import incoming
 from syncd.documents.file_types import HEAD, KNOWN, kind_of, suffix
+from syncd.jobs.queue import Queue
+from syncd.jobs.queued_job import Job
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
-from syncd.queue import Queue
-from syncd.queued import Job
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.state_folder import synced
 

@@ -26,13 +26,13 @@ from syncd.documents.collection_membership import filed
 from syncd.file_removal import deleted
 from syncd.held import Held, held
 from syncd.history.write_lineage import Writer, created_by, updated_by
+from syncd.jobs.queued_job import Job, Status
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
 from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.timestamps import iso
-from syncd.queued import Job, Status
 from syncd.tagging import set_tags
 from syncd.tools import Tools
 from syncd.update import Wish, updated

@@ -10,7 +10,7 @@ import time
 from itertools import count
 from pathlib import Path
 
-from syncd.queue import Queue
+from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from syncd.uploads import Uploads

@@ -102,7 +102,7 @@ IMPURE_CALLS = frozenset(
 # Replacing a library rewrites one place. Patterns; several mean that it has different work in each.
 HOMES = {
     "anyio": ("mcp_server/*",),
-    "apscheduler": ("syncd/jobs.py",),
+    "apscheduler": ("syncd/jobs/scheduler.py",),
     "click": ("syncd/cli*.py",),
     "charset_normalizer": ("syncd/converters/plain.py",),
     "ctypes": ("index/process_memory.py", "syncd/confine.py", "syncd/converters/pdf.py", "syncd/vault/openat.py"),

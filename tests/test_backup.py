@@ -21,8 +21,8 @@ import pytest
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from syncd import backup
 from syncd.backup import checked, checked_target, free, pack, put_back, relocated, truth, unpack
+from syncd.jobs.queue import Queue
 from syncd.keys import Keys
-from syncd.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from tests.process import Failed, daemon

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from index.errors import NotFound, Unavailable
-from syncd.jobs import FIRST_S, LATE_S, Jobs, _Cron, _Every, _wait
-from syncd.runs import KEPT, Run, Runs
+from syncd.jobs.run_history import KEPT, Run, Runs
+from syncd.jobs.scheduler import FIRST_S, LATE_S, Jobs, _Cron, _Every, _wait
 from tests.clock import Clock
 from tests.world import until
 

@@ -156,7 +156,7 @@ def test_a_ledger_that_can_t_be_written_does_not_keep_the_daemon_from_starting(w
     def full(*_):
         raise Unavailable("the ledger could not be written (disk full); nothing was changed")
 
-    monkeypatch.setattr("syncd.queue.Queue.put_off", full)
+    monkeypatch.setattr("syncd.jobs.queue.Queue.put_off", full)
     world.reopen()
     assert world.app.queue.job(job.id).status == "running"
     monkeypatch.undo()

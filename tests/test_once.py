@@ -76,7 +76,7 @@ def abandoned(world):
 
 @pytest.mark.parametrize(("place", "after"), CASES)
 def test_a_note_whose_process_died_is_made_once(tmp_path, monkeypatch, place, after):
-    monkeypatch.setattr("syncd.queue.BACKOFF_S", (0.01, 0.02))
+    monkeypatch.setattr("syncd.jobs.queue.BACKOFF_S", (0.01, 0.02))
     world = World(tmp_path)
     try:
         job = world.app.desk.workspace("default").add_note(TEXT, key="k", tags=["x"])
@@ -90,7 +90,7 @@ def test_a_note_whose_process_died_is_made_once(tmp_path, monkeypatch, place, af
         with pytest.raises(Died):
             world.app.worker.drain([job.id], lambda _: None)
         monkeypatch.undo()
-        monkeypatch.setattr("syncd.queue.BACKOFF_S", (0.01, 0.02))
+        monkeypatch.setattr("syncd.jobs.queue.BACKOFF_S", (0.01, 0.02))
         world.app.close()
         there = disturbed(world.vault, after)
         world.app = world._open()

@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.history.audit_log import Author, authored
-from syncd.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
+from syncd.jobs.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 
@@ -126,7 +126,7 @@ def test_too_many_waiting_jobs_of_a_key_are_refused_and_of_others_taken(opened, 
 
 
 def test_the_texts_that_wait_are_bounded(queue, monkeypatch):
-    monkeypatch.setattr("syncd.queue.NOTES", 10)
+    monkeypatch.setattr("syncd.jobs.queue.NOTES", 10)
     add(queue, text="12345678")
     with pytest.raises(ResourceExhausted, match="8 bytes wait"):
         add(queue, text="123")

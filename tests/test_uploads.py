@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
+from syncd.jobs.queue import Queue
 from syncd.parts import GONE
-from syncd.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from syncd.uploads import LIVES_MS, Uploads

@@ -7,18 +7,18 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, Unavailable
-from syncd import worker as module
 from syncd.history.audit_log import AUTHOR, Author, authored
-from syncd.queue import TRIES, Queue
+from syncd.jobs import worker as module
+from syncd.jobs.queue import TRIES, Queue
+from syncd.jobs.worker import LATE_MS, STREAK, Worker
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
-from syncd.worker import LATE_MS, STREAK, Worker
 from tests.world import until
 
 
 @pytest.fixture
 def queue(tmp_path, monkeypatch):
-    monkeypatch.setattr("syncd.queue.BACKOFF_S", (0.01, 0.02))
+    monkeypatch.setattr("syncd.jobs.queue.BACKOFF_S", (0.01, 0.02))
     monkeypatch.setattr(module, "LOOK_S", 0.02)
     tmp_path.chmod(0o700)
     ledger = Ledger.open(tmp_path / "ledger.db")

@@ -26,7 +26,7 @@ from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from syncd.queued import Job
+    from syncd.jobs.queued_job import Job
     from syncd.workspace import Workspace
 
 HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.history.audit_log import AUTHOR
-from syncd.queued import STATUSES, Job, Kind, Status, read
+from syncd.jobs.queued_job import STATUSES, Job, Kind, Status, read
+from syncd.jobs.staged_files import Staged
 from syncd.settings.knowledge_base import KbSettings
-from syncd.staged import Staged
 from syncd.state.ledger import Ledger
 
 STAGED: Final = "staged"  # in the state folder: the files of jobs, each under its job's id

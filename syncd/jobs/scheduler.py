@@ -22,7 +22,7 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
 
 from index.errors import MemexError, NotFound, Unavailable
-from syncd.runs import Run, Runs
+from syncd.jobs.run_history import Run, Runs
 from syncd.settings.cron_schedule import times
 
 log = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError, Unavailable
 from syncd.history.audit_log import authored
-from syncd.queue import TRIES, Queue
-from syncd.queued import STATUSES, Job, Kind
+from syncd.jobs.queue import TRIES, Queue
+from syncd.jobs.queued_job import STATUSES, Job, Kind
 
 LOOK_S: Final = 5.0  # between two looks at whether anything can be done again
 STREAK: Final = 3  # tries in a row that failed for no fault of their own: then it is told
