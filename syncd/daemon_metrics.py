@@ -11,7 +11,7 @@ from typing import Any, Final
 from index.encoders.embedder import Embedder
 from syncd.commits.committer import Commits
 from syncd.health import Health
-from syncd.sync import Sync
+from syncd.sync.pipeline import Sync
 from syncd.telemetry.metrics import Sample
 
 ENCODER: Final = ("loading", "ready", "broken")

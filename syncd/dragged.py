@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from index.errors import MemexError
 from index.model import Document
-from syncd.edits import TORN
 from syncd.git import head_moves
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Author, authored
@@ -26,6 +25,7 @@ from syncd.promotable import Stored, stored_of, there_of, told
 from syncd.promote import Promotions
 from syncd.promotion import INBOX_ONLY, PROMOTED_AT, inside, promoted
 from syncd.strays import Stray, Strays
+from syncd.sync.hand_edits import TORN
 from syncd.vault.location import place
 from syncd.vault_snapshot import Ground
 

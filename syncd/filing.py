@@ -24,7 +24,7 @@ from syncd.vault.listing import Wanted
 if TYPE_CHECKING:
     from syncd.settings.knowledge_base import KbSettings
     from syncd.settings.settings import Settings
-    from syncd.sync import Sync
+    from syncd.sync.pipeline import Sync
     from syncd.tools import Tools
 
 

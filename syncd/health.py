@@ -16,7 +16,6 @@ from index.model import Document, Record, Scope, Stat
 from syncd.desk import Desk
 from syncd.documents.parser import parse
 from syncd.dropped import MISSING, Dropped
-from syncd.edits import said
 from syncd.enrichment.backfill import Labels
 from syncd.git.head_follower import Follow
 from syncd.git.hooks import HOOKS, find
@@ -28,6 +27,7 @@ from syncd.notes.secret_patterns import flagged, redacted
 from syncd.oddities import Twins, oddities, tally
 from syncd.opened import Opened
 from syncd.steward import Steward
+from syncd.sync.hand_edits import said
 from syncd.vault.location import place
 from syncd.version import installed
 from syncd.watch.watcher import Hearing

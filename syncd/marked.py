@@ -15,7 +15,6 @@ from index.errors import MemexError
 from index.model import Record
 from index.names import fold
 from syncd.documents.owner_marks import Marks, marks
-from syncd.edits import LATEST_MS
 from syncd.git import head_moves
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Author, authored
@@ -25,6 +24,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotable import Plan, Taken, fit, restless, speak
 from syncd.promote import Promotions
 from syncd.promotion import DEFECT, UNCLEAR, Problem
+from syncd.sync.hand_edits import LATEST_MS
 from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 

@@ -15,8 +15,6 @@ from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.scope.reader import Looks
 from index.search.reranker import Reranker
-from syncd.check import DeepCheck
-from syncd.edits import Edits
 from syncd.enrichment.enricher import Enricher
 from syncd.filing import wanted
 from syncd.git.repository import Repo
@@ -32,7 +30,9 @@ from syncd.settings.settings import Settings
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import Lock
 from syncd.state.state_folder import LEDGER, claim
-from syncd.sync import Sync
+from syncd.sync.deep_check import DeepCheck
+from syncd.sync.hand_edits import Edits
+from syncd.sync.pipeline import Sync
 from syncd.tools import Tools
 from syncd.uploads import Uploads
 from syncd.vault.vault import Vault

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from index.errors import Unavailable
 from syncd.health import Health
 from syncd.opened import Opened
-from syncd.sync import Sync
+from syncd.sync.pipeline import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]

@@ -16,13 +16,13 @@ from index.names import fold
 from syncd.documents.file_names import ending, numbered
 from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import marks
-from syncd.edits import LOCKED_S
 from syncd.git.repository import Repo
 from syncd.history.change_journal import Step, Way, moved, sha256, written
 from syncd.moving import Relinking, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import open_ended
 from syncd.promotion import Problem, another, goal, identified, names, promoted, refusal, spelled
+from syncd.sync.hand_edits import LOCKED_S
 from syncd.vault.path_rules import join, objection
 from syncd.vault_snapshot import Ground
 

@@ -20,9 +20,7 @@ from index.encoders.word_frequency import places
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
-from syncd.adoption import UNADOPTED
 from syncd.documents.owner_marks import Marks
-from syncd.edits import said
 from syncd.git.repository import Repo
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, split
@@ -31,6 +29,8 @@ from syncd.notes.timestamps import iso
 from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.state.ledger import Ledger
 from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
+from syncd.sync.hand_edits import said
+from syncd.sync.note_adoption import UNADOPTED
 from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 from syncd.writing import still

@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import partial
 
 from syncd import newnote
-from syncd.check import DAY_S
 from syncd.desk import Desk
 from syncd.dropped import EVERY_S, Dropped
 from syncd.enrichment.backfill import Labels
@@ -25,6 +24,7 @@ from syncd.parts import spare
 from syncd.remote.remote_sync import TICK_S
 from syncd.state.leftovers_part import collect
 from syncd.steward import Steward
+from syncd.sync.deep_check import DAY_S
 from syncd.tools import Tools
 from syncd.uploads import Uploads
 

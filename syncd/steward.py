@@ -36,7 +36,7 @@ from syncd.proposals import Proposals
 from syncd.remote.remote_sync import Remote
 from syncd.review import Review
 from syncd.strays import Strays
-from syncd.sync import Sync
+from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, REPORTS
 from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting

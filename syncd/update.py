@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.model import Document, Record
 from index.scope.index import Index
-from syncd.adoption import UNADOPTED
 from syncd.batch import UNDATED, Change, Drafts, carried_out
 from syncd.documents.capture_note import checked
 from syncd.documents.collection_membership import filed, names_one, retagged, texts
 from syncd.documents.owner_marks import EDITED, too_large
-from syncd.edits import said
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
 from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
+from syncd.sync.hand_edits import said
+from syncd.sync.note_adoption import UNADOPTED
 from syncd.writing import alone, known
 
 if TYPE_CHECKING:

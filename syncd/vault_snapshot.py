@@ -10,7 +10,7 @@ from syncd.documents.parser import parse
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import Slot
 from syncd.settings.settings import Settings
-from syncd.sync import Sync
+from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, place
 from syncd.vault.vault import Vault
 

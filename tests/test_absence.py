@@ -1,14 +1,14 @@
-"""syncd/absence.py: which absences may be believed."""
+"""syncd/sync/removal_rules.py: which absences may be believed."""
 
 import shutil
 import time
 
 import pytest
 
-from syncd import absence
-from syncd.absence import Absence
 from syncd.git import head_moves
 from syncd.git.repository import Marks
+from syncd.sync import removal_rules
+from syncd.sync.removal_rules import Absence
 from tests.world import World
 
 MANY = [f"n{number}.md" for number in range(30)]
@@ -45,8 +45,8 @@ def absences(tmp_path, head):
 def test_a_missing_note_is_believed_once_it_stays_missing(absences, monkeypatch):
     gone, wait = absences.believe(["a.md"], 100, at_once=False)
     assert gone == []
-    assert 0 < wait["a.md"] <= absence.FINAL
-    monkeypatch.setattr(absence, "FINAL", 0.0)
+    assert 0 < wait["a.md"] <= removal_rules.FINAL
+    monkeypatch.setattr(removal_rules, "FINAL", 0.0)
     assert absences.believe(["a.md"], 100, at_once=False) == (["a.md"], {})
 
 
@@ -55,7 +55,7 @@ def test_a_note_that_comes_back_starts_anew(absences):
     absences.seen(["a.md"])
     time.sleep(0.01)
     _, wait = absences.believe(["a.md"], 100, at_once=False)
-    assert wait["a.md"] > absence.FINAL - 0.01
+    assert wait["a.md"] > removal_rules.FINAL - 0.01
 
 
 def test_at_a_start_a_small_absence_is_believed_at_once(absences):
@@ -83,7 +83,7 @@ def test_a_note_that_only_has_another_name_is_not_held(absences):
 
 
 def test_what_is_held_is_looked_at_again(absences, monkeypatch):
-    monkeypatch.setattr(absence, "LOOKS", (0.01, 0.01))
+    monkeypatch.setattr(removal_rules, "LOOKS", (0.01, 0.01))
     assert not absences.due()
     absences.believe(MANY, 40, at_once=True)
     time.sleep(0.02)
@@ -98,8 +98,8 @@ def test_a_mass_removal_that_a_person_agrees_to_is_held_no_longer(absences):
 
 def test_a_mass_removal_that_lasts_is_believed(absences, monkeypatch):
     absences.believe(MANY, 40, at_once=False)
-    monkeypatch.setattr(absence, "CERTAIN", 0.0)
-    monkeypatch.setattr(absence, "FINAL", 0.0)
+    monkeypatch.setattr(removal_rules, "CERTAIN", 0.0)
+    monkeypatch.setattr(removal_rules, "FINAL", 0.0)
     assert absences.believe(MANY, 40, at_once=False)[0] == MANY
     assert absences.held == 0
 

@@ -1,11 +1,11 @@
-"""syncd/agenda.py: what the pipe has to look at, and when."""
+"""syncd/sync/pending_paths.py: what the pipe has to look at, and when."""
 
 import threading
 import time
 
 import pytest
 
-from syncd.agenda import Agenda
+from syncd.sync.pending_paths import Agenda
 
 
 @pytest.fixture

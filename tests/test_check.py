@@ -13,9 +13,9 @@ import pytest
 from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.storage.chunk_rows import Row
-from syncd import check
-from syncd.check import DAY_S, FIRST_S, Checked, DeepCheck
 from syncd.indexes.index_builds import Shelf
+from syncd.sync import deep_check
+from syncd.sync.deep_check import DAY_S, FIRST_S, Checked, DeepCheck
 from tests.world import World, until
 
 DAY_MS = int(DAY_S * 1000)
@@ -120,7 +120,7 @@ def test_a_note_that_is_not_here_or_can_not_be_read_is_passed_over(world):
 
 
 def test_a_check_that_is_stopped_or_loses_the_vault_is_not_remembered(world, monkeypatch):
-    monkeypatch.setattr(check, "SLICE_S", 0.0)
+    monkeypatch.setattr(deep_check, "SLICE_S", 0.0)
     deep = world.app.check
 
     def lose(done, total, stage):
@@ -130,7 +130,7 @@ def test_a_check_that_is_stopped_or_loses_the_vault_is_not_remembered(world, mon
     assert deep.run(GO, lose).checked == 5
     assert deep.last == Checked()
     world.vault.with_name("aside").rename(world.vault)
-    monkeypatch.setattr(check, "REST", 1e6)
+    monkeypatch.setattr(deep_check, "REST", 1e6)
     done, stopping = [], threading.Event()
     running = threading.Thread(target=lambda: done.append(deep.run(stopping)))
     running.start()
@@ -143,8 +143,8 @@ def test_a_check_that_is_stopped_or_loses_the_vault_is_not_remembered(world, mon
 
 
 def test_the_daemon_stops_while_one_is_under_way(world, monkeypatch):
-    monkeypatch.setattr(check, "SLICE_S", 0.0)
-    monkeypatch.setattr(check, "REST", 1e6)
+    monkeypatch.setattr(deep_check, "SLICE_S", 0.0)
+    monkeypatch.setattr(deep_check, "REST", 1e6)
     begun = threading.Event()
     differs = DeepCheck._differs
 
@@ -202,7 +202,7 @@ def test_while_the_vault_is_missing_it_is_refused_by_hand(world):
 
 
 def test_it_rests_four_times_as_long_as_it_works_so_that_searches_do_not_notice(world, monkeypatch):
-    monkeypatch.setattr(check, "SLICE_S", 0.002)
+    monkeypatch.setattr(deep_check, "SLICE_S", 0.002)
 
     class Rests(threading.Event):
         """Passes the time without passing it."""

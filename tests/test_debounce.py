@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.debounce import Burst, heard, settle, wake
+from syncd.sync.debounce import Burst, heard, settle, wake
 
 QUIET, PATIENCE = 0.4, 2.0
 

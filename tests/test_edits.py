@@ -1,4 +1,4 @@
-"""syncd/edits.py: what a person changes by hand counts as an update, once, and no agent overwrites it unread."""
+"""syncd/sync/hand_edits.py: what a person changes by hand counts as an update, once, and no agent overwrites it unread."""
 
 import os
 import shutil

@@ -17,7 +17,7 @@ from statistics import median
 import pytest
 
 from index.errors import MemexError, Unavailable
-from syncd import sync
+from syncd.sync import pipeline
 from tests.swift import Daemon
 from tests.world import World, until
 
@@ -175,7 +175,7 @@ def test_a_full_disk_under_the_vault_refuses_captures_and_leaves_nothing_behind(
 
 @pytest.mark.faults
 def test_a_full_disk_under_the_state_keeps_edits_pending_until_there_is_space(tmp_path, monkeypatch):
-    monkeypatch.setattr(sync, "PAUSE", (0.5, 0.5))
+    monkeypatch.setattr(pipeline, "PAUSE", (0.5, 0.5))
     with small_disk(tmp_path / "state", "48m"):
         world = World(tmp_path)
         world.write("Note.md", "the turnstone\n")

@@ -17,8 +17,8 @@ from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
-from syncd import absence, sweep, sync
 from syncd.settings.settings import SyncSettings
+from syncd.sync import index_pass, pipeline, removal_rules
 from syncd.vault.path_rules import printable, twins
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
@@ -221,7 +221,7 @@ def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
                 raise Unavailable("the search index can't be written: the disk is full")
             return getattr(real, name)
 
-    with quick(sync, PAUSE=(0.3, 0.3)), world.serving():
+    with quick(pipeline, PAUSE=(0.3, 0.3)), world.serving():
         world.settled()
         index._store = Full()
         world.write("Late.md", "the fulmar came late\n")
@@ -245,7 +245,7 @@ def test_a_file_that_can_never_be_read_does_not_stay_pending(world):
         return real(path)
 
     world.app.vault.read = read
-    with quick(sweep, FINAL=0.05), world.serving():
+    with quick(index_pass, FINAL=0.05), world.serving():
         world.write("Bad.md", "x")
         world.write("Good.md", "the skua\n")
         until(lambda: world.found("skua") == ["Good.md"])
@@ -331,7 +331,7 @@ def test_every_way_to_save_is_indexed_once_with_the_final_text(world, tmp_path):
 def test_a_root_that_goes_and_comes_back_loses_nothing(world):
     for number in range(3):
         world.write(f"{number}.md", f"the pipit {number}\n")
-    with quick(sync, AGAIN=sync.AGAIN | {"root": 0.1}), world.serving():
+    with quick(pipeline, AGAIN=pipeline.AGAIN | {"root": 0.1}), world.serving():
         world.settled()
         aside = world.vault.with_name("aside")
         world.vault.rename(aside)
@@ -526,7 +526,7 @@ def test_what_is_held_comes_back_in_parts_and_the_rest_goes(world):
 
 def test_what_is_held_goes_after_the_time_of_certainty(world):
     many(world)
-    with quick(absence, CERTAIN=2.5), world.serving():
+    with quick(removal_rules, CERTAIN=2.5), world.serving():
         world.settled()
         remove(world)
         until(lambda: held(world))

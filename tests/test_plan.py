@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from index.document_ids import path_id
 from index.model import Entry, Stat
-from syncd.plan import Added, Modified, Moved, Plan, Removed, Seen, brake, plan, survey
+from syncd.sync.change_plan import Added, Modified, Moved, Plan, Removed, Seen, brake, plan, survey
 from syncd.vault.path_rules import below
 
 

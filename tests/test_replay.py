@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from syncd import absence
+from syncd.sync import removal_rules
 from tests.bench.vaults import DEMO
 from tests.replay import DATA, Author, Live, told
 from tests.world import until
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 @pytest.fixture
 def quick(monkeypatch):
     """A removal is believed sooner than in life, where it waits for two seconds."""
-    monkeypatch.setattr(absence, "FINAL", 0.2)
+    monkeypatch.setattr(removal_rules, "FINAL", 0.2)
 
 
 def replayed(folder, notes, commits, *, seed, hooks, every, back=10):

@@ -20,7 +20,7 @@ from index.errors import NotFound, Unavailable
 from index.model import Entry
 from index.scope.index import Index
 from syncd.indexes.index_builds import Shelf
-from syncd.sweep import Progress
+from syncd.sync.index_pass import Progress
 from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)

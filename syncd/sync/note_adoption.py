@@ -12,11 +12,11 @@ from index.document_ids import path_id
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Document, Stat
 from index.scope.index import Index
-from syncd.agenda import Agenda
 from syncd.documents.collection_membership import Filing, contested
 from syncd.documents.entity_edits import settle
-from syncd.edits import Edits
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
+from syncd.sync.hand_edits import Edits
+from syncd.sync.pending_paths import Agenda
 from syncd.vault.vault import Vault
 
 BUSY = 10.0  # seconds until an edit is stamped that could not be just now

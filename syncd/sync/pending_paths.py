@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from syncd.debounce import Pending, heard, settle, wake
+from syncd.sync.debounce import Pending, heard, settle, wake
 
 LONGEST = 60.0  # seconds of sleep when nothing is pending
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from syncd.git import head_moves
 from syncd.git.repository import Marks, Repo
-from syncd.plan import brake
+from syncd.sync.change_plan import brake
 
 FINAL = 2.0  # seconds for which a missing or emptied file must stay so: editors remove and make again
 CERTAIN = 600.0  # seconds after which a mass removal is believed

@@ -14,14 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.errors import MemexError, Unavailable
-from syncd.absence import Absence
-from syncd.agenda import Agenda
-from syncd.edits import Edits
 from syncd.git.repository import Repo
 from syncd.history.audit_log import ADOPTION, authored
 from syncd.indexes.index_builds import Build, Shelf
 from syncd.settings.settings import SyncSettings
-from syncd.sweep import Aim, Outcome, Progress, Sweep
+from syncd.sync.hand_edits import Edits
+from syncd.sync.index_pass import Aim, Outcome, Progress, Sweep
+from syncd.sync.pending_paths import Agenda
+from syncd.sync.removal_rules import Absence
 from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Listing, Vault
 

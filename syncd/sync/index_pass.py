@@ -14,14 +14,14 @@ from index.errors import MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
-from syncd.absence import FINAL, Absence
-from syncd.adoption import Adoption, adoptable, owed
-from syncd.agenda import Agenda
 from syncd.documents.collection_membership import Filing
 from syncd.documents.parser import parse
-from syncd.edits import Edits
 from syncd.indexes.index_builds import Build
-from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
+from syncd.sync.change_plan import Moved, Plan, Removed, Seen, plan, survey
+from syncd.sync.hand_edits import Edits
+from syncd.sync.note_adoption import Adoption, adoptable, owed
+from syncd.sync.pending_paths import Agenda
+from syncd.sync.removal_rules import FINAL, Absence
 from syncd.vault.location import Place, place
 from syncd.vault.path_rules import below
 from syncd.vault.vault import Listing, Vault
