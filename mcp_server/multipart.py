@@ -27,9 +27,9 @@ from mcp_server.operation import Desktop
 from mcp_server.paced import BodyLimit, TooSlow
 from mcp_server.refusal import drained
 from mcp_server.wire import body, status
-from syncd.incoming import TITLE
 from syncd.jobs.queued_job import Job
-from syncd.uploads import Arrival
+from syncd.uploads.upload_request import TITLE
+from syncd.uploads.upload_sessions import Arrival
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 

@@ -18,8 +18,8 @@ from syncd.cli_complete import collections, files, workspaces
 from syncd.cli_frame import Command, Event, answer, asking, settings, shown, talk
 
 if TYPE_CHECKING:
-    from syncd.handover import Copy
-    from syncd.picked import File
+    from syncd.uploads.handover_part import Copy
+    from syncd.uploads.local_files import File
 
 # ruff: noqa: PLC0415 - what tells types of files and copies them is needed by this command alone
 
@@ -80,7 +80,7 @@ class Adding:
 
     def all(self, paths: tuple[str, ...]) -> None:
         """Add what `paths` name. All of it is looked at first, so that a word that names nothing adds nothing."""
-        from syncd.picked import Skipped, opened, picked
+        from syncd.uploads.local_files import Skipped, opened, picked
 
         found: list[File] = []
         for one in picked(paths, largest=self.largest):
@@ -156,7 +156,7 @@ class Adding:
             raise InvalidArgument("there is nothing to add")
 
     def _add(self, path: Path | str, name: str, source: BinaryIO, before: int, total: int) -> None:
-        from syncd.handover import copied
+        from syncd.uploads.handover_part import copied
 
         chosen = settings()
 

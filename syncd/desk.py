@@ -19,7 +19,7 @@ from syncd.keys import Keys
 from syncd.remote.push_webhook import Pushes
 from syncd.telemetry.metrics import Sample
 from syncd.tools import Tools
-from syncd.uploads import Uploads
+from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import place
 from syncd.workspace import Workspace
 

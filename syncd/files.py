@@ -18,7 +18,7 @@ from syncd.documents.file_names import ending, note_name, numbered, stored_name
 from syncd.documents.file_types import MARKDOWN
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
 from syncd.handled import Handled
-from syncd.parts import spare
+from syncd.uploads.chunk_files import spare
 from syncd.vault.atomic_write import seen
 from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Sum

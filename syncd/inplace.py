@@ -21,7 +21,7 @@ from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.handled import Handled
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
-from syncd.parts import spare
+from syncd.uploads.chunk_files import spare
 from syncd.vault.location import place
 from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Sum

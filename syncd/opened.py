@@ -34,7 +34,7 @@ from syncd.sync.deep_check import DeepCheck
 from syncd.sync.hand_edits import Edits
 from syncd.sync.pipeline import Sync
 from syncd.tools import Tools
-from syncd.uploads import Uploads
+from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
 
 log = logging.getLogger(__name__)

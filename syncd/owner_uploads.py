@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.scope.index import Index
-from syncd import incoming, owner_queue
+from syncd import owner_queue
 from syncd.state.ledger import Ledger
+from syncd.uploads import upload_request
 
 if TYPE_CHECKING:
     from syncd.desk import Desk
@@ -22,7 +23,7 @@ def operations(desk: Desk, ledger: Ledger, index: Callable[[], Index]) -> dict[s
 
     def check(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
         workspace = desk.workspace(given["workspace"]).name
-        incoming.described(desk.uploads.settings.known, **_said(given))
+        upload_request.described(desk.uploads.settings.known, **_said(given))
         digest = given.get("sha256")
         return {
             "document": _same(workspace, str(digest)) if digest else None,

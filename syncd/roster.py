@@ -20,13 +20,13 @@ from syncd.jobs.run_history import Runs
 from syncd.jobs.scheduler import Jobs
 from syncd.jobs.worker import Handler, Work, Worker
 from syncd.opened import Opened
-from syncd.parts import spare
 from syncd.remote.remote_sync import TICK_S
 from syncd.state.leftovers_part import collect
 from syncd.steward import Steward
 from syncd.sync.deep_check import DAY_S
 from syncd.tools import Tools
-from syncd.uploads import Uploads
+from syncd.uploads.chunk_files import spare
+from syncd.uploads.upload_sessions import Uploads
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from syncd.enrichment.enricher import Enricher
 from syncd.history.audit_log import Audit
 from syncd.indexes.index_builds import Slot
 from syncd.jobs.queue import Queue
-from syncd.uploads import Uploads
+from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
 
 

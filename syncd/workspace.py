@@ -36,7 +36,7 @@ from syncd.notes.timestamps import iso
 from syncd.tagging import set_tags
 from syncd.tools import Tools
 from syncd.update import Wish, updated
-from syncd.uploads import Uploads
+from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.path_rules import note
 from syncd.writing import created, enriched, known, still, undoing, unnamed
 

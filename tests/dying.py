@@ -13,7 +13,7 @@ from pathlib import Path
 from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
-from syncd.uploads import Uploads
+from syncd.uploads.upload_sessions import Uploads
 
 PARTS = [bytes(random.Random(n).choices(b"abc \n", k=size)) for n, size in enumerate((3_000, 1, 5_000))]
 WHOLE = b"".join(PARTS)

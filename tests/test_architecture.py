@@ -33,7 +33,7 @@ PURE = (
     "syncd/documents/capture_note.py", "syncd/cells.py", "syncd/history/digest_chain.py", "syncd/claims.py", "syncd/documents/collection_membership.py", "syncd/consolidate.py", "syncd/contrary.py",
     "syncd/converters/layout.py", "syncd/converters/tidy.py", "syncd/settings/cron_schedule.py", "syncd/cues.py", "syncd/sync/debounce.py", "syncd/drawing.py",
     "syncd/documents/entity_edits.py", "syncd/documents/entity_lines.py", "syncd/documents/entity_node.py", "syncd/exchange.py", "syncd/notes/inline_fields.py", "syncd/documents/file_names.py",
-    "syncd/documents/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/incoming.py", "syncd/notes/inline_syntax.py", "syncd/notes/list_properties.py", "syncd/documents/file_types.py",
+    "syncd/documents/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/uploads/upload_request.py", "syncd/notes/inline_syntax.py", "syncd/notes/list_properties.py", "syncd/documents/file_types.py",
     "syncd/notes/markdown_outline.py", "syncd/documents/owner_marks.py", "syncd/documents/memo_relations.py", "syncd/links/unlinked_mentions.py", "syncd/commits/commit_message.py", "syncd/vault/path_rules.py", "syncd/documents/agent_paths.py",
     "syncd/newnode.py", "syncd/notes/front_matter.py", "syncd/commits/own_changes.py", "syncd/page.py", "syncd/documents/parser.py", "syncd/vault/location.py", "syncd/sync/change_plan.py", "syncd/promotion.py",
     "syncd/notes/property_reader.py", "syncd/notes/quoted_text.py", "syncd/links/link_rewriting.py", "syncd/render.py", "syncd/links/link_resolution.py", "syncd/review_table.py", "syncd/notes/secret_patterns.py", "syncd/links/note_link_positions.py",

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from index.errors import InvalidArgument, Unavailable
-from syncd import handover
 from syncd.adopt import adopt
 from syncd.app import App
 from syncd.cli import code
 from syncd.control import ControlServer
 from syncd.settings.knowledge_base import KbSettings
+from syncd.uploads import handover_part
 from tests.process import daemon
 from tests.world import World, settings_of, until
 
@@ -341,7 +341,7 @@ def test_one_that_changes_while_it_is_copied_is_not_added(tmp_path):
                 more.write(b"more")
 
     with file.open("rb") as source, pytest.raises(Exception, match="changed while it was read"):
-        with handover.copied(source, tmp_path, largest=1 << 30, free=0, show=show):
+        with handover_part.copied(source, tmp_path, largest=1 << 30, free=0, show=show):
             pytest.fail("it was handed over")
     assert list((tmp_path / "uploads").iterdir()) == []
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted
-from syncd import incoming
 from syncd.documents.capture_note import file_name
-from syncd.incoming import CHUNK, CHUNKS, LARGEST
+from syncd.uploads import upload_request
+from syncd.uploads.upload_request import CHUNK, CHUNKS, LARGEST
 
 MIB = 1_048_576
 KNOWN = ("documents", "memory", "workspace")
@@ -33,7 +33,7 @@ KNOWN = ("documents", "memory", "workspace")
     ],
 )
 def test_the_name_of_a_file_is_the_last_part_of_what_is_given(given, kept):
-    assert incoming.filename(given) == kept
+    assert upload_request.filename(given) == kept
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_name_of_a_file_is_the_last_part_of_what_is_given(given, kept):
 )
 def test_a_name_that_hides_something_or_is_none_is_refused_in_words(given, why):
     with pytest.raises(InvalidArgument, match=why) as refused:
-        incoming.filename(given)
+        upload_request.filename(given)
     assert refused.value.details["field"] == "filename"
     assert "\ud800" not in refused.value.message
 
@@ -56,7 +56,7 @@ def test_a_name_that_hides_something_or_is_none_is_refused_in_words(given, why):
 @given(st.text())
 def test_no_name_ever_leads_anywhere(text):
     try:
-        name = incoming.filename(text)
+        name = upload_request.filename(text)
     except InvalidArgument:
         return
     assert not set(name) & {"/", "\\", "\0", "\n"}
@@ -69,7 +69,7 @@ def test_no_name_ever_leads_anywhere(text):
 def test_base64_comes_back_as_it_was_however_its_lines_are_broken(data, width):
     text = base64.b64encode(data).decode()
     broken = "\r\n".join(text[at : at + width] for at in range(0, len(text), width))
-    assert incoming.decoded(broken) == data
+    assert upload_request.decoded(broken) == data
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_base64_comes_back_as_it_was_however_its_lines_are_broken(data, width):
 )
 def test_what_is_not_base64_is_refused(data):
     with pytest.raises(InvalidArgument, match="base64"):
-        incoming.decoded(data)
+        upload_request.decoded(data)
 
 
 def test_base64_that_is_far_too_long_is_not_even_decoded():
     with pytest.raises(ResourceExhausted) as refused:
-        incoming.decoded("!" * (4 * LARGEST))
+        upload_request.decoded("!" * (4 * LARGEST))
     assert refused.value.details["limit"] == LARGEST
 
 
@@ -102,7 +102,7 @@ def test_base64_that_is_far_too_long_is_not_even_decoded():
 )
 def test_a_chunk_that_can_t_be_a_part_is_refused(index, size, total, others, error, why):
     with pytest.raises(error, match=why):
-        incoming.chunk(index, size, total=total, others=others)
+        upload_request.chunk(index, size, total=total, others=others)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_chunk_that_can_t_be_a_part_is_refused(index, size, total, others, err
     [(0, 10, 10, 0), (9, 1, 10, 9), (0, LARGEST, LARGEST, 0), (CHUNKS - 1, 1, MIB, 0), (0, CHUNK, 2 * CHUNK, CHUNK)],
 )
 def test_a_chunk_at_the_very_bound_is_taken(index, size, total, others):
-    incoming.chunk(index, size, total=total, others=others)
+    upload_request.chunk(index, size, total=total, others=others)
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_a_chunk_at_the_very_bound_is_taken(index, size, total, others):
 )
 def test_what_is_missing_at_the_end_is_named(parts, total, why, missing):
     with pytest.raises(InvalidArgument, match=why) as refused:
-        incoming.whole(parts, total)
+        upload_request.whole(parts, total)
     assert refused.value.details["missing"] == missing
     assert refused.value.details["received_bytes"] == sum(parts.values())
     assert refused.value.details["total_size"] == total
 
 
 def test_nothing_is_missing_of_what_is_whole():
-    incoming.whole({0: 4, 2: 2, 1: 4}, 10)
+    upload_request.whole({0: 4, 2: 2, 1: 4}, 10)
 
 
 @pytest.mark.parametrize(
@@ -152,33 +152,33 @@ def test_nothing_is_missing_of_what_is_whole():
 )
 def test_what_is_said_of_a_file_is_checked(said, field):
     with pytest.raises(InvalidArgument) as refused:
-        incoming.described(KNOWN, **said)
+        upload_request.described(KNOWN, **said)
     assert field is None or refused.value.details["field"] == field
 
 
 def test_what_is_said_of_a_file_is_kept_plain():
-    assert incoming.described(KNOWN, title=" A title ", tags=["#a b", "c", "c", " "], namespace="alpha/beta") == {
+    assert upload_request.described(KNOWN, title=" A title ", tags=["#a b", "c", "c", " "], namespace="alpha/beta") == {
         "title": "A title",
         "tags": ["a-b", "c"],
         "collection": None,
         "namespace": "alpha/beta",
         "source": None,
     }
-    said = incoming.described(KNOWN, tags=["collection:workspace", "a", "collection:memory"])
+    said = upload_request.described(KNOWN, tags=["collection:workspace", "a", "collection:memory"])
     assert (said["collection"], said["tags"]) == ("memory", ["a"])
-    assert incoming.described(KNOWN)["namespace"] == "default"
+    assert upload_request.described(KNOWN)["namespace"] == "default"
 
 
 def test_sizes_and_digests_are_checked():
-    assert incoming.sized(1, largest=1) == 1
-    assert incoming.sha256(None) is None
-    assert incoming.sha256("AB" * 32) == "ab" * 32
+    assert upload_request.sized(1, largest=1) == 1
+    assert upload_request.sha256(None) is None
+    assert upload_request.sha256("AB" * 32) == "ab" * 32
     wrong: list[tuple[type[MemexError], object]] = [
-        (InvalidArgument, lambda: incoming.sized(0, largest=5)),
-        (InvalidArgument, lambda: incoming.sized(-1, largest=5)),
-        (ResourceExhausted, lambda: incoming.sized(6, largest=5)),
-        (InvalidArgument, lambda: incoming.sha256("ab" * 31)),
-        (InvalidArgument, lambda: incoming.sha256("")),
+        (InvalidArgument, lambda: upload_request.sized(0, largest=5)),
+        (InvalidArgument, lambda: upload_request.sized(-1, largest=5)),
+        (ResourceExhausted, lambda: upload_request.sized(6, largest=5)),
+        (InvalidArgument, lambda: upload_request.sha256("ab" * 31)),
+        (InvalidArgument, lambda: upload_request.sha256("")),
     ]
     for error, act in wrong:
         with pytest.raises(error):

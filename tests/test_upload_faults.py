@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from index.errors import NotFound
-from syncd.uploads import LIVES_MS
+from syncd.uploads.upload_sessions import LIVES_MS
 from tests.agent import Agent, agent, member
 from tests.dying import PARTS, WHOLE, opened
 from tests.rim import Rim, running

@@ -15,10 +15,10 @@ import pytest
 
 from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.jobs.queue import Queue
-from syncd.parts import GONE
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
-from syncd.uploads import LIVES_MS, Uploads
+from syncd.uploads.chunk_files import GONE
+from syncd.uploads.upload_sessions import LIVES_MS, Uploads
 
 MIB = 1_048_576
 SMALL = KbSettings(max_file=50_000, staged=100_000, uploads=4, free=0)

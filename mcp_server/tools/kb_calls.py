@@ -19,11 +19,11 @@ from mcp_server.snippet import MARK, snippet
 from mcp_server.tools import kb_schema as shape
 from mcp_server.wire import replaced
 from syncd.documents.collection_membership import names_one
-from syncd.incoming import decoded
 from syncd.notes.markdown_outline import outline
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
+from syncd.uploads.upload_request import decoded
 
 if TYPE_CHECKING:
     from syncd.jobs.queued_job import Job

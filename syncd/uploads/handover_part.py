@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from index.errors import Conflict, InvalidArgument, ResourceExhausted, Unavailable
-from syncd.parts import ALONE, BLOCK, disk, fresh, write
+from syncd.uploads.chunk_files import ALONE, BLOCK, disk, fresh, write
 
 FOLDER: Final = "uploads"  # in the state folder
 

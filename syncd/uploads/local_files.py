@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 from index.errors import InvalidArgument, MemexError, NotFound, PermissionDenied, ResourceExhausted
 from syncd.documents.file_types import HEAD, kind_of
-from syncd.incoming import filename
+from syncd.uploads.upload_request import filename
 
 _WILD: Final = frozenset("*?[")
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd import incoming
 from syncd.documents.file_types import HEAD, KNOWN, kind_of, suffix
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import Job
-from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.state_folder import synced
+from syncd.uploads import upload_request
+from syncd.uploads.chunk_files import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
@@ -40,7 +40,7 @@ class Upload:
     received_bytes: int
     chunks: int  # that have arrived
     expires_at: int  # epoch milliseconds, unless somebody goes on with it
-    chunk_bytes: int = incoming.CHUNK  # what a chunk should have
+    chunk_bytes: int = upload_request.CHUNK  # what a chunk should have
 
 
 class Uploads:
@@ -68,9 +68,13 @@ class Uploads:
         """Begin an upload; `said` is what `incoming.described` takes.
 
         Raises InvalidArgument, ResourceExhausted for what is too large or too much, Unavailable without room on the disk."""
-        size = incoming.sized(total_size, largest=self.settings.max_file)
-        given = {"name": incoming.filename(filename), "size": size, **incoming.described(self.settings.known, **said)}
-        about = About(key, workspace, size, incoming.sha256(sha256), given)
+        size = upload_request.sized(total_size, largest=self.settings.max_file)
+        given = {
+            "name": upload_request.filename(filename),
+            "size": size,
+            **upload_request.described(self.settings.known, **said),
+        }
+        about = About(key, workspace, size, upload_request.sha256(sha256), given)
         self.room(2 * size, stored=size)  # its chunks, and the file that they make
         made = str(uuid.uuid4())
         parts = Parts(made, about, self._root / made, self._now())
@@ -88,7 +92,7 @@ class Uploads:
         """Keep one chunk; one that is sent again replaces what it was. Raises NotFound, InvalidArgument, Unavailable."""
         with self._under_way(key, workspace, upload_id) as parts:
             others = parts.received - parts.sizes.get(index, 0)
-            incoming.chunk(index, len(data), total=parts.about.size, others=others)
+            upload_request.chunk(index, len(data), total=parts.about.size, others=others)
             if not parts.holds(index, data):
                 self.room(len(data))
                 parts.keep(index, data)
@@ -101,7 +105,7 @@ class Uploads:
             job = self._job(key, workspace, upload_id)  # its process may have died before it could say so
             if job is None:
                 parts.touched_at = self._now()
-                incoming.whole(parts.sizes, parts.about.size)
+                upload_request.whole(parts.sizes, parts.about.size)
                 self.room(parts.about.size)
                 given, file = parts.about.given, parts.whole()
                 taken(str(given["name"]), file)
@@ -150,7 +154,9 @@ class Uploads:
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("there is no such file among the uploads")
-        return self._handed(OWNER, workspace, path, size=path.stat().st_size, said=said, digest=incoming.sha256(sha256))
+        return self._handed(
+            OWNER, workspace, path, size=path.stat().st_size, said=said, digest=upload_request.sha256(sha256)
+        )
 
     # What is left
 
@@ -199,8 +205,11 @@ class Uploads:
         self, key: str, workspace: str, path: Path, *, size: int, said: Mapping[str, Any], digest: str | None = None
     ) -> Job:
         rest = dict(said)
-        given = {"name": incoming.filename(rest.pop("filename")), **incoming.described(self.settings.known, **rest)}
-        given["size"] = incoming.sized(size, largest=self.settings.max_file)
+        given = {
+            "name": upload_request.filename(rest.pop("filename")),
+            **upload_request.described(self.settings.known, **rest),
+        }
+        given["size"] = upload_request.sized(size, largest=self.settings.max_file)
         given |= {"sha256": digest} if digest else {}
         taken(given["name"], path)
         return self._queue.add_file(key, workspace, given, path)
@@ -267,7 +276,7 @@ class Arrival:
         """Keep the next bytes. Raises ResourceExhausted, Unavailable."""
         with self._open() as file:
             self.size += len(data)
-            incoming.sized(max(self.size, 1), largest=self._uploads.settings.max_file)
+            upload_request.sized(max(self.size, 1), largest=self._uploads.settings.max_file)
             if self.size > self.reserved:
                 self._uploads.reserve(self, self.size - self.reserved)
             self._uploads.room(len(data))
