@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from index.errors import Conflict, NotFound
 from index.model import Record
+from syncd.captures.writer import still, undoing, unnamed
 from syncd.documents.file_note import digest_of
 from syncd.dropped import SOURCE
 from syncd.vault.vault import Sum
-from syncd.writing import still, undoing, unnamed
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 
 def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
 from index.names import fold
+from syncd.captures.writer import UNWRITTEN, known, still, undoing, unnamed
 from syncd.convert import HEAD, Converted
 from syncd.documents.capture_note import composed, namespace_path, properties_of
 from syncd.documents.collection_membership import filed, names_one
@@ -25,10 +26,9 @@ from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES
 from syncd.vault.vault import Sum
-from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 SAMPLE: Final = 100_000  # characters from which summary and tags are found
 PASSAGE: Final = 800  # characters of a passage, more or less: how many are left to embed is only guessed

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
 from index.model import Stat
 from index.names import fold
+from syncd.captures.writer import unnamed
 from syncd.documents.file_names import ending, note_name, numbered, stored_name
 from syncd.documents.file_types import MARKDOWN
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, folder_of, noted
@@ -22,10 +23,9 @@ from syncd.uploads.chunk_files import spare
 from syncd.vault.atomic_write import seen
 from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Sum
-from syncd.writing import unnamed
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 _PIECE: Final = 1 << 20
 UNPUT: Final = 0  # nanoseconds: in place of the time of a file that is still to be written

@@ -22,10 +22,10 @@ from syncd.jobs.worker import Handler, Work
 from syncd.vault.listing import Wanted
 
 if TYPE_CHECKING:
+    from syncd.captures.inbox import Tools
     from syncd.settings.knowledge_base import KbSettings
     from syncd.settings.settings import Settings
     from syncd.sync.pipeline import Sync
-    from syncd.tools import Tools
 
 
 OWNER: Final = ""  # in place of a key

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
-from syncd.batch import Change, Drafts, carried_out
+from syncd.captures.batch_writer import Change, Drafts, carried_out
+from syncd.captures.writer import alone, unnamed
 from syncd.documents.file_names import ending, home, linked, numbered
 from syncd.documents.file_note import Facts, digest_of, revised, untouched
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
@@ -25,10 +26,9 @@ from syncd.uploads.chunk_files import spare
 from syncd.vault.location import place
 from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Sum
-from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 
 class InPlace:

@@ -17,7 +17,7 @@ from syncd.history.audit_log import Events
 
 if TYPE_CHECKING:
     from index.scope.index import Index
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 WEEK_MS: Final = 7 * 86_400_000  # over which a report counts events
 

@@ -16,15 +16,15 @@ from index.memos.walk_part import Direction, Step, walk
 from index.model import MemoRelation, Record
 from index.names import stem
 from index.scope.index import Index
-from syncd.batch import Change, Drafts, carried_out
+from syncd.captures.batch_writer import Change, Drafts, carried_out
+from syncd.captures.note_update import refused
+from syncd.captures.writer import alone
 from syncd.documents.memo_relations import REASON, checked_tag, dropped, rounded, saved
 from syncd.memos import Memos, leads
 from syncd.notes.front_matter import FrontmatterError
-from syncd.update import refused
-from syncd.writing import alone
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 Way: TypeAlias = Literal["forward", "backward", "both"]
 LISTED: Final = 500  # relations of one list

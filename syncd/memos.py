@@ -18,17 +18,17 @@ from index.model import Document, Filter, MemoRelation, Record
 from index.names import fold, stem
 from index.scope.index import Index
 from index.tracing import span
-from syncd import update
-from syncd.batch import Change, Drafts, Unstored, carried_out
+from syncd.captures import note_update
+from syncd.captures.batch_writer import Change, Drafts, Unstored, carried_out
+from syncd.captures.writer import alone, created, known, known_whole
 from syncd.documents.capture_note import checked, metadata_of, namespace_path, properties_of
 from syncd.documents.collection_membership import filed, retagged
 from syncd.documents.memo_relations import dropped
 from syncd.file_removal import stored_file
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
-from syncd.writing import alone, created, known, known_whole
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 Metric: TypeAlias = Literal["cosine", "l2"]
 MOST: Final = 100  # memos of one search
@@ -209,7 +209,7 @@ class Memos:
 
     def read(self, drafts: Drafts, record: Record) -> tuple[str, Document]:
         """The memo as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
-        return update.read(self._tools, drafts, record)
+        return note_update.read(self._tools, drafts, record)
 
     def _here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
@@ -222,8 +222,8 @@ class Memos:
         record = self.index.record(memo_id, self.workspace)
         if record is not None and not self._here(record, namespace):
             raise Conflict(f"the id {memo_id!r} is in use; leave memo_id out, or choose another")
-        if record is not None and record.type in update.ELSEWHERE:
-            raise InvalidArgument(f"this is no memo to change: {update.ELSEWHERE[record.type]}", type=record.type)
+        if record is not None and record.type in note_update.ELSEWHERE:
+            raise InvalidArgument(f"this is no memo to change: {note_update.ELSEWHERE[record.type]}", type=record.type)
         return record
 
     def _revision(self, wish: _Wish, _: Index) -> tuple[list[Change], str]:
@@ -236,7 +236,9 @@ class Memos:
             filed = {} if wish.tags is None else retagged(front, wish.tags, wish.collection)
             return {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
 
-        return update.revised(self._tools, record, changes, content=wish.content, version=wish.version), record.path
+        return note_update.revised(
+            self._tools, record, changes, content=wish.content, version=wish.version
+        ), record.path
 
     def _removal(
         self, memo_id: str, namespace: str, version: int | None, index: Index
@@ -248,9 +250,9 @@ class Memos:
             text = drafts.text(record.path)
         except NotFound as error:
             raise NotFound(f"no memo {memo_id!r}: its file was removed a moment ago") from error
-        document = update.parsed(self._tools, text, record)
-        update.compared(document, version)
-        update.unread(self._tools, document, record, whole=version is not None)
+        document = note_update.parsed(self._tools, text, record)
+        note_update.compared(document, version)
+        note_update.unread(self._tools, document, record, whole=version is not None)
         drafts.drop(record.path)
         ties = index.memos.ties
         into = ties.into([end(record)])

@@ -20,7 +20,9 @@ from index.names import fold
 from index.query import collection_of
 from index.scope.index import Index
 from syncd import consolidate, insight, redraft
-from syncd.batch import Change, Drafts, Made, carried_out
+from syncd.captures.batch_writer import Change, Drafts, Made, carried_out
+from syncd.captures.note_update import parsed, unread
+from syncd.captures.writer import alone, unnamed
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import free_name, node_file
 from syncd.history.audit_log import Events
@@ -29,12 +31,10 @@ from syncd.notes.front_matter import PropertyValue, decode, encode
 from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
 from syncd.redraft import Related, sized, typed, unknown
-from syncd.update import parsed, unread
 from syncd.vault.location import ENTITIES
-from syncd.writing import alone, unnamed
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 T = TypeVar("T")
 P = ParamSpec("P")

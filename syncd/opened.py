@@ -15,6 +15,7 @@ from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.scope.reader import Looks
 from index.search.reranker import Reranker
+from syncd.captures.inbox import Tools
 from syncd.enrichment.enricher import Enricher
 from syncd.filing import wanted
 from syncd.git.repository import Repo
@@ -33,7 +34,6 @@ from syncd.state.state_folder import LEDGER, claim
 from syncd.sync.deep_check import DeepCheck
 from syncd.sync.hand_edits import Edits
 from syncd.sync.pipeline import Sync
-from syncd.tools import Tools
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
 

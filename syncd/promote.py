@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
+from syncd.captures.writer import still
 from syncd.commits.commit_message import message
 from syncd.commits.committer import Commits, Due, Made
 from syncd.git.repository import Repo
@@ -28,7 +29,6 @@ from syncd.promotable import Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
 from syncd.returning import STANDING, return_of
 from syncd.vault_snapshot import Ground
-from syncd.writing import still
 
 log = logging.getLogger(__name__)
 

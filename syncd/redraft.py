@@ -17,7 +17,7 @@ from index.errors import Conflict, NotFound, ResourceExhausted
 from index.graph.graph import Graph
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Observation, Statement
-from syncd.batch import Drafts
+from syncd.captures.batch_writer import Drafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import retagged

@@ -20,6 +20,7 @@ from index.encoders.word_frequency import places
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
+from syncd.captures.writer import still
 from syncd.documents.owner_marks import Marks
 from syncd.git.repository import Repo
 from syncd.links.link_resolution import Paths
@@ -33,7 +34,6 @@ from syncd.sync.hand_edits import said
 from syncd.sync.note_adoption import UNADOPTED
 from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
-from syncd.writing import still
 
 RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
 RELEARN_S: Final = 600.0  # seconds after which the habits of a vault that changed are learnt anew

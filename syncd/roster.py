@@ -9,7 +9,8 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from syncd import newnote
+from syncd.captures import queued_note
+from syncd.captures.inbox import Tools
 from syncd.desk import Desk
 from syncd.dropped import EVERY_S, Dropped
 from syncd.enrichment.backfill import Labels
@@ -24,7 +25,6 @@ from syncd.remote.remote_sync import TICK_S
 from syncd.state.leftovers_part import collect
 from syncd.steward import Steward
 from syncd.sync.deep_check import DAY_S
-from syncd.tools import Tools
 from syncd.uploads.chunk_files import spare
 from syncd.uploads.upload_sessions import Uploads
 
@@ -87,7 +87,7 @@ def worker(opened: Opened, desk: Desk, tools: Tools, files: Handler) -> Worker:
 
     def note(work: Work) -> str:
         desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
-        return newnote.made(tools, work)
+        return queued_note.made(tools, work)
 
     carried = Worker(opened.queue, hindered)
     carried.on("note", note)

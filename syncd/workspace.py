@@ -20,6 +20,11 @@ from index.query import restriction
 from index.scope.index import Index
 from index.search.reranker import reranked
 from index.text.summary_and_tags import Enrichment
+from syncd.captures.inbox import Tools
+from syncd.captures.note_update import Wish, updated
+from syncd.captures.queued_note import asked
+from syncd.captures.tags_and_collection import set_tags
+from syncd.captures.writer import created, enriched, known, still, undoing, unnamed
 from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
 from syncd.documents.capture_note import checked, checked_source, metadata_of, namespace_path, properties_of
 from syncd.documents.collection_membership import filed
@@ -29,16 +34,11 @@ from syncd.history.write_lineage import Writer, created_by, updated_by
 from syncd.jobs.queued_job import Job, Status
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.newnote import asked
 from syncd.nodes import Nodes
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.timestamps import iso
-from syncd.tagging import set_tags
-from syncd.tools import Tools
-from syncd.update import Wish, updated
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.path_rules import note
-from syncd.writing import created, enriched, known, still, undoing, unnamed
 
 
 @dataclass(frozen=True, slots=True)

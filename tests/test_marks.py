@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncd.captures.note_update import refused
 from syncd.documents.owner_marks import PERSONS, Marks, marks, overreach, persons
 from syncd.notes.front_matter import compose, split
 from syncd.notes.property_reader import OWNED, FrontmatterError
-from syncd.update import refused
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""syncd/update.py: a note is given another text in place, whole or not at all, on the real stores."""
+"""syncd/captures/note_update.py: a note is given another text in place, whole or not at all, on the real stores."""
 
 import os
 import threading

@@ -17,15 +17,15 @@ from index.model import Document, Stat
 from index.names import stem
 from index.scope.index import Index
 from index.scope.prepared_document import Prepared
+from syncd.captures.writer import UNWRITTEN, still, unnamed
 from syncd.documents.owner_marks import Marked
 from syncd.documents.parser import parse
 from syncd.history.audit_log import taken_back
 from syncd.notes.front_matter import decode, encode
 from syncd.vault.vault import Sum, Vault
-from syncd.writing import UNWRITTEN, still, unnamed
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 T = TypeVar("T")
 TRIES: Final = 8  # each is lost to somebody who writes the very file at the very moment

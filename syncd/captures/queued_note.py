@@ -14,7 +14,8 @@ from index.errors import Conflict, NotFound
 from index.model import COLLECTIONS, Record
 from index.names import fold
 from index.scope.index import Index
-from syncd.batch import Change, Drafts, carried_out
+from syncd.captures.batch_writer import Change, Drafts, carried_out
+from syncd.captures.writer import alone, created, known, unnamed
 from syncd.documents.capture_note import checked, checked_source, composed, namespace_path, properties_of, title_of
 from syncd.documents.collection_membership import filed, texts
 from syncd.jobs.queued_job import Job
@@ -22,10 +23,9 @@ from syncd.jobs.worker import Work
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
-from syncd.writing import alone, created, known, unnamed
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 
 def asked(

@@ -25,7 +25,7 @@ from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.notes.secret_patterns import redacted
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 T = TypeVar("T")
 

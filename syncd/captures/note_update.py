@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted
 from index.model import Document, Record
 from index.scope.index import Index
-from syncd.batch import UNDATED, Change, Drafts, carried_out
+from syncd.captures.batch_writer import UNDATED, Change, Drafts, carried_out
+from syncd.captures.writer import alone, known
 from syncd.documents.capture_note import checked
 from syncd.documents.collection_membership import filed, names_one, retagged, texts
 from syncd.documents.owner_marks import EDITED, too_large
@@ -21,10 +22,9 @@ from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
 from syncd.sync.hand_edits import said
 from syncd.sync.note_adoption import UNADOPTED
-from syncd.writing import alone, known
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 MAX_TITLE: Final = 500  # characters
 ELSEWHERE: Final = {  # types whose text is not a note's to change, and what changes it

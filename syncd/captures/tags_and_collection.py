@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.scope.index import Index
-from syncd.batch import Change, Drafts, carried_out
+from syncd.captures.batch_writer import Change, Drafts, carried_out
+from syncd.captures.note_update import compared, read, unread
+from syncd.captures.writer import alone, known
 from syncd.documents import entity_edits
 from syncd.documents.collection_membership import filed, retagged
 from syncd.notes.front_matter import FrontmatterError, edit, split
 from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
-from syncd.update import compared, read, unread
-from syncd.writing import alone, known
 
 if TYPE_CHECKING:
-    from syncd.tools import Tools
+    from syncd.captures.inbox import Tools
 
 
 def set_tags(workspace: str, tools: Tools, id: str, tags: Sequence[str], version: int | None) -> Record:
