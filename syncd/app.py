@@ -24,9 +24,9 @@ from syncd.control import ControlServer
 from syncd.daemon_metrics import samples
 from syncd.desk import Desk
 from syncd.enrichment.backfill import Labels
-from syncd.filing import filing, wanted
+from syncd.files.file_import import filing, wanted
+from syncd.files.imported_files import Handled
 from syncd.git.head_follower import Follow
-from syncd.handled import Handled
 from syncd.health import Health
 from syncd.jobs.scheduler import Jobs
 from syncd.opened import Opened, agents_tools, opened

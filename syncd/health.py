@@ -15,8 +15,8 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope, Stat
 from syncd.desk import Desk
 from syncd.documents.parser import parse
-from syncd.dropped import MISSING, Dropped
 from syncd.enrichment.backfill import Labels
+from syncd.files.inbox_file_scanner import MISSING, Dropped
 from syncd.git.head_follower import Follow
 from syncd.git.hooks import HOOKS, find
 from syncd.indexes.coverage import coverage

@@ -24,7 +24,7 @@ from syncd.captures.writer import alone, created, known, known_whole
 from syncd.documents.capture_note import checked, metadata_of, namespace_path, properties_of
 from syncd.documents.collection_membership import filed, retagged
 from syncd.documents.memo_relations import dropped
-from syncd.file_removal import stored_file
+from syncd.files.file_removal import stored_file
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from syncd.captures.inbox import Tools
 from syncd.enrichment.enricher import Enricher
-from syncd.filing import wanted
+from syncd.files.file_import import wanted
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Audit
 from syncd.history.audited_vault import Audited

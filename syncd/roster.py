@@ -12,8 +12,8 @@ from functools import partial
 from syncd.captures import queued_note
 from syncd.captures.inbox import Tools
 from syncd.desk import Desk
-from syncd.dropped import EVERY_S, Dropped
 from syncd.enrichment.backfill import Labels
+from syncd.files.inbox_file_scanner import EVERY_S, Dropped
 from syncd.history.audit_log import Author, authored
 from syncd.history.audited_vault import Audited
 from syncd.jobs.queued_job import Kind

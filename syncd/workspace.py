@@ -28,7 +28,7 @@ from syncd.captures.writer import created, enriched, known, still, undoing, unna
 from syncd.documents.agent_paths import addresses, bare, base, called, stems, told, unnumbered
 from syncd.documents.capture_note import checked, checked_source, metadata_of, namespace_path, properties_of
 from syncd.documents.collection_membership import filed
-from syncd.file_removal import deleted
+from syncd.files.file_removal import deleted
 from syncd.held import Held, held
 from syncd.history.write_lineage import Writer, created_by, updated_by
 from syncd.jobs.queued_job import Job, Status

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncd.convert import Converted, Unreadable
 from syncd.documents.file_names import droppable
 from syncd.documents.file_types import KNOWN, kind_of
-from syncd.dropped import Dropped
-from syncd.file_text import Converter, Order
-from syncd.files import Files
-from syncd.handled import Handled
-from syncd.inplace import InPlace
+from syncd.files.conversion.converter import Converted, Unreadable
+from syncd.files.imported_files import Handled
+from syncd.files.inbox_file_scanner import Dropped
+from syncd.files.inbox_files import InPlace
+from syncd.files.text_note import Converter, Order
+from syncd.files.uploaded_files import Files
 from syncd.vault.taken_names import Beside
 from tests.world import World
 

@@ -19,10 +19,10 @@ from collections import Counter
 from pathlib import Path
 
 from index.errors import InvalidArgument
-from syncd.confine import bound
-from syncd.convert import HEAD
-from syncd.converting import READERS, _reader, answer
 from syncd.documents.file_types import kind_of
+from syncd.files.conversion.converter import HEAD
+from syncd.files.conversion.converter_child import READERS, _reader, answer
+from syncd.files.conversion.process_sandbox import bound
 
 ASKED = {"pages": 2_000, "inflated": 64 << 20, "text": 1_000_000}
 SECONDS = 30

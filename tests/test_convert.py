@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from index.errors import MemexError, Unavailable
-from syncd import convert
-from syncd.convert import Limits, converted, kind_of
+from syncd.files.conversion import converter
+from syncd.files.conversion.converter import Limits, converted, kind_of
 from tests.papers import bomb, docx, paragraph, pdf
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the child in /proc")
@@ -250,11 +250,13 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     ],
 )
 def test_how_the_child_ended_tells_what_was_wrong(code, said, expected):
-    error = convert._failure(code, said, "PDF", Limits())
+    error = converter._failure(code, said, "PDF", Limits())
     assert (error.code, error.retryable) == expected
     assert "what the file says" not in error.message
 
 
 def test_of_what_the_child_complains_only_its_kind_is_told():
-    assert convert._cause(b"Traceback\n  ...\nlxml.etree.XMLSyntaxError: secret words\n") == "lxml.etree.XMLSyntaxError"
-    assert convert._cause(b"thread 'main' panicked at secret words\n") == ""
+    assert (
+        converter._cause(b"Traceback\n  ...\nlxml.etree.XMLSyntaxError: secret words\n") == "lxml.etree.XMLSyntaxError"
+    )
+    assert converter._cause(b"thread 'main' panicked at secret words\n") == ""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
-from syncd.convert import HEAD, Converted, Limits, Unreadable, converted, kind_of
+from syncd.files.conversion.converter import HEAD, Converted, Limits, Unreadable, converted, kind_of
 
 FILES = Path(__file__).parent / "files"
 TABLE = (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.converters.layout import Line, composed
+from syncd.files.conversion.readers.page_layout import Line, composed
 
 
 def at(text: str, top: float, left: float = 72, *, size: float = 10, bold: bool = False, right: float = 0) -> Line:

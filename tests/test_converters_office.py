@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from syncd.converters.office import _blocks, _value
+from syncd.files.conversion.readers.word_and_excel import _blocks, _value
 
 
 @pytest.mark.parametrize(

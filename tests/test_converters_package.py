@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from syncd.converters.package import checked, title
-from syncd.converters.reading import Bounds, TooLarge, Unread
+from syncd.files.conversion.readers.office_archive import checked, title
+from syncd.files.conversion.readers.reading import Bounds, TooLarge, Unread
 from tests.papers import W, docx, paragraph
 
 FILES = Path(__file__).parent / "files"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.converters.tidy import cell, cut, inline, line, plain, rows_as_text, table, tidy
+from syncd.files.conversion.readers.clean_text import cell, cut, inline, line, plain, rows_as_text, table, tidy
 from syncd.notes.markdown_outline import outline
 
 ANY = st.text(st.characters(), max_size=200)

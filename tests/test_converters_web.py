@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.converters import web
-from syncd.converters.reading import Bounds, TooLarge
-from syncd.converters.web import markdown, read_html
+from syncd.files.conversion.readers import html_page
+from syncd.files.conversion.readers.html_page import markdown, read_html
+from syncd.files.conversion.readers.reading import Bounds, TooLarge
 from syncd.notes.markdown_outline import outline
 
 BOUNDS = Bounds(pages=10, inflated=1 << 20, text=100_000)
@@ -60,7 +60,7 @@ def test_plain_text_in_a_page_makes_no_tag_and_no_link(text):
 
 
 def test_a_page_that_is_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr(web, "LARGEST", 100)
+    monkeypatch.setattr(html_page, "LARGEST", 100)
     with pytest.raises(TooLarge):
         read_html(io.BytesIO(b"<p>" + b"x" * 200), BOUNDS)
 
@@ -73,5 +73,5 @@ def test_a_page_that_is_too_large_is_refused(monkeypatch):
 )  # fmt: skip
 def test_nothing_takes_long(text):
     begun = time.process_time()
-    web._eased(text)
+    html_page._eased(text)
     assert time.process_time() - begun < 1

@@ -12,7 +12,7 @@ import pytest
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from index.model import Query
-from syncd.convert import Unreadable
+from syncd.files.conversion.converter import Unreadable
 from syncd.notes.front_matter import properties, split
 from tests.fakes import fake_embedder
 from tests.filing import Filing

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from index.model import Query
-from syncd.file_text import Order
+from syncd.files.text_note import Order
 from tests.filing import Filing
 from tests.test_durable import Fault
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from index.model import Stat
-from syncd.handled import Handled, same
+from syncd.files.imported_files import Handled, same
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Sum
 

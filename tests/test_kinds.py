@@ -93,6 +93,6 @@ def test_a_refusal_lists_what_is_read():
 
 
 def test_every_suffix_has_a_reader():
-    from syncd.converting import READERS
+    from syncd.files.conversion.converter_child import READERS
 
     assert set(file_types.SUFFIXES.values()) == set(READERS) == set(file_types.NAMED)

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from syncd.convert import HEAD, Limits, converted, kind_of
+from syncd.files.conversion.converter import HEAD, Limits, converted, kind_of
 from tests.bench.measure import ROOT, Row
 from tests.papers import docx, paragraph, pdf, xlsx
 

@@ -1,7 +1,7 @@
 """The child process that reads one file, given on its standard input, and prints it as Markdown in JSON.
 
 Law, tested: whatever the file, it prints one answer or none at all; it writes no file, and no text of the host gets
-into what it prints. `syncd/convert.py` starts and ends it."""
+into what it prints. `syncd/files/conversion/converter.py` starts and ends it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from syncd.confine import alone, bound, sealed
-from syncd.converters.reading import Bounds, Reader, Reading, TooLarge, Unread
-from syncd.converters.tidy import cut, plain, tidy
 from syncd.documents.file_types import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
+from syncd.files.conversion.process_sandbox import alone, bound, sealed
+from syncd.files.conversion.readers.clean_text import cut, plain, tidy
+from syncd.files.conversion.readers.reading import Bounds, Reader, Reading, TooLarge, Unread
 
 READERS: Final = {
-    MARKDOWN: ("plain", "read_markdown"), TEXT: ("plain", "read_text"), JSON: ("plain", "read_json"),
-    CSV: ("plain", "read_csv"), HTML: ("web", "read_html"), PDF: ("pdf", "read_pdf"), DOCX: ("office", "read_docx"),
-    XLSX: ("office", "read_xlsx"), PPTX: ("slides", "read_pptx"),
+    MARKDOWN: ("plain_text", "read_markdown"), TEXT: ("plain_text", "read_text"), JSON: ("plain_text", "read_json"),
+    CSV: ("plain_text", "read_csv"), HTML: ("html_page", "read_html"), PDF: ("pdf", "read_pdf"), DOCX: ("word_and_excel", "read_docx"),
+    XLSX: ("word_and_excel", "read_xlsx"), PPTX: ("powerpoint", "read_pptx"),
 }  # fmt: skip
 AS_GIVEN: Final = frozenset({MARKDOWN, TEXT, JSON})  # not tidied: their white space says something
 TITLE: Final = 300  # characters
@@ -69,7 +69,7 @@ def answer(file: BinaryIO, asked: dict[str, Any]) -> dict[str, Any]:
 def _reader(media_type: str) -> Reader:
     """The reader of a type; its libraries are loaded now, before the process may open nothing else."""
     module, name = READERS[media_type]
-    read: Reader = getattr(importlib.import_module(f"syncd.converters.{module}"), name)
+    read: Reader = getattr(importlib.import_module(f"syncd.files.conversion.readers.{module}"), name)
     return read
 
 

@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, Final
 import mammoth
 import python_calamine
 
-from syncd.converters.package import checked, title
-from syncd.converters.reading import Bounds, Reading, TooLarge, Unread
-from syncd.converters.tidy import inline, rows_as_text
-from syncd.converters.web import markdown
+from syncd.files.conversion.readers.clean_text import inline, rows_as_text
+from syncd.files.conversion.readers.html_page import markdown
+from syncd.files.conversion.readers.office_archive import checked, title
+from syncd.files.conversion.readers.reading import Bounds, Reading, TooLarge, Unread
 
 CELLS: Final = 20_000_000  # of one sheet, empty ones included: they are all held at once
 _STYLES: Final = """

@@ -14,7 +14,7 @@ from index.errors import Conflict, NotFound
 from index.model import Record
 from syncd.captures.writer import still, undoing, unnamed
 from syncd.documents.file_note import digest_of
-from syncd.dropped import SOURCE
+from syncd.files.inbox_file_scanner import SOURCE
 from syncd.vault.vault import Sum
 
 if TYPE_CHECKING:

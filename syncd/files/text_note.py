@@ -16,12 +16,12 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
 from index.names import fold
 from syncd.captures.writer import UNWRITTEN, known, still, undoing, unnamed
-from syncd.convert import HEAD, Converted
 from syncd.documents.capture_note import composed, namespace_path, properties_of
 from syncd.documents.collection_membership import filed, names_one
 from syncd.documents.file_names import last_name
 from syncd.documents.file_note import Facts, about, clean, taken_in
 from syncd.enrichment.enricher import filled
+from syncd.files.conversion.converter import HEAD, Converted
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from syncd.convert import Limits, converted, kind_of
 from syncd.documents.file_names import droppable
 from syncd.documents.file_types import KNOWN
-from syncd.dropped import Dropped
-from syncd.file_text import Converter, Order
-from syncd.files import Files
-from syncd.handled import Handled
-from syncd.inplace import InPlace
+from syncd.files.conversion.converter import Limits, converted, kind_of
+from syncd.files.imported_files import Handled
+from syncd.files.inbox_file_scanner import Dropped
+from syncd.files.inbox_files import InPlace
+from syncd.files.text_note import Converter, Order
+from syncd.files.uploaded_files import Files
 from syncd.jobs.queue import Queue
 from syncd.jobs.worker import Handler, Work
 from syncd.vault.listing import Wanted

@@ -32,7 +32,7 @@ ROOM: Final = 1 << 30  # bytes of addresses that programs and libraries take up 
 _ANSWER: Final = 1 << 20  # bytes of an answer beside its text
 _SAID: Final = 65_536  # bytes of its complaints that are looked at
 _NO_MEMORY: Final = (b"MemoryError", b"memory allocation of", b"Cannot allocate memory", b"bad_alloc")
-_CODE: Final = str(Path(__file__).parents[1])
+_CODE: Final = str(Path(__file__).parents[3])
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def _asked(file: int, media_type: str, limits: Limits, stopping: threading.Event
     try:
         with tempfile.TemporaryDirectory(prefix="memex-", ignore_cleanup_errors=True) as folder:
             child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "syncd.converting", json.dumps(asked)],
+                [sys.executable, "-P", "-m", "syncd.files.conversion.converter_child", json.dumps(asked)],
                 stdin=file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from syncd.converters.tidy import inline, line, table
+from syncd.files.conversion.readers.clean_text import inline, line, table
 
 
 @dataclass(frozen=True, slots=True)

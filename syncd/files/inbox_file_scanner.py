@@ -16,7 +16,7 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
 from syncd.documents.file_note import digest_of
-from syncd.handled import Handled, same
+from syncd.files.imported_files import Handled, same
 from syncd.indexes.index_builds import Slot
 from syncd.vault.listing import Listing
 from syncd.vault.location import place

@@ -1,6 +1,6 @@
 """What each reader of a type of file gives, and how it says that there is nothing to give.
 
-They run in the child process alone (`syncd/converting.py`): each parses bytes that a stranger may have made."""
+They run in the child process alone (`syncd/files/conversion/converter_child.py`): each parses bytes that a stranger may have made."""
 
 from __future__ import annotations
 

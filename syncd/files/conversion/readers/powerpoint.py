@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, Final
 import pptx
 from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 
-from syncd.converters.package import checked, title
-from syncd.converters.reading import Bounds, Reading, TooLarge
-from syncd.converters.tidy import inline, line, table
+from syncd.files.conversion.readers.clean_text import inline, line, table
+from syncd.files.conversion.readers.office_archive import checked, title
+from syncd.files.conversion.readers.reading import Bounds, Reading, TooLarge
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
 DEEPEST: Final = 50  # groups in groups

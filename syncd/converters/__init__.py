@@ -1,1 +1,0 @@
-"""One reader for each type of file; they run in the child process only."""
