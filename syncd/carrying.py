@@ -36,7 +36,7 @@ from syncd.vault.location import REPORTS
 from syncd.vault_snapshot import Ground
 
 if TYPE_CHECKING:
-    from syncd.nodes import Nodes
+    from syncd.graph.nodes import Nodes
 
 KINDS: Final = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive")
 SUBJECTS: Final = {"relate": "Relate: {}", "summary": "Write the summary of a node"}  # by the graph itself

@@ -36,7 +36,7 @@ def bring(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None
     form, one object with entities and relations; or what `memex export` wrote. A file with mistakes is refused, each told
     with its line. Of an entity whose name a node has, the observations that are new are added, a summary if there was none,
     and tags; so a second import changes nothing. A relation one end of which is no entity is left out, and told."""
-    from syncd.intake import brought, surveyed
+    from syncd.graph.memory_json_reader import brought, surveyed
 
     name = "stdin" if file == "-" else Path(file).name
     with _opened(file) as source, shown() as progress, asking(current=True) as ask:

@@ -105,18 +105,18 @@ def _view(name: str | None, depth: int, given: Mapping[str, Any], *, colored: bo
 
 def _drawn(form: str, title: str, found: Any) -> str:
     from index.graph.vertex import Edge  # noqa: PLC0415 - most commands draw nothing, and should start at once
-    from syncd import drawing  # noqa: PLC0415 - as above
+    from syncd.graph import diagrams  # noqa: PLC0415 - as above
 
     told = {"nodes": found, "relations": []} if isinstance(found, list) else found
     cards = tuple(
-        drawing.Card(
+        diagrams.Card(
             one["name"], one["entity_type"], one["path"], one["summary"], tuple(one["tags"]), one["observation_count"]
         )
         for one in told["nodes"]
     )
     edges = tuple(Edge(one["from"], one["to"], one["relation_type"]) for one in told["relations"])
-    draw = {"mermaid": drawing.mermaid, "canvas": drawing.canvas, "graphml": drawing.graphml}[form]
-    return draw(drawing.Picture(title, cards, edges))
+    draw = {"mermaid": diagrams.mermaid, "canvas": diagrams.canvas, "graphml": diagrams.graphml}[form]
+    return draw(diagrams.Picture(title, cards, edges))
 
 
 def _way(found: Mapping[str, Any], source: str, target: str) -> str:

@@ -13,8 +13,9 @@ from index.model import Noted
 from index.names import stem
 from index.search import vector_similarity
 from index.text.text_sketch import Sketch
-from syncd import alike, attention, consolidate
+from syncd import attention
 from syncd.findings import Finding, Findings, key_of
+from syncd.graph import graph_attention, similar_nodes
 from syncd.grouping import groups
 from syncd.history.audit_log import Events
 
@@ -28,7 +29,7 @@ EMPTY: Final = sketches.sketch("")
 def found(
     index: Index,
     workspace: str,
-    graph: consolidate.Report[Events],
+    graph: graph_attention.Report[Events],
     *,
     linked: Collection[str],
     now: int,
@@ -56,7 +57,7 @@ def found(
     kept = [row for row, key in enumerate(keys) if key in number]
     rows, matrix = [number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept]
     go_on()
-    part = alike.part(rows, matrix)
+    part = similar_nodes.part(rows, matrix)
     neighbours = vector_similarity.nearest(matrix, vector_similarity.MUTUAL, min(part.near, attention.NEAR))
     go_on()
     pairs = attention.likely(made, rows, neighbours, go_on)
@@ -94,7 +95,7 @@ def found(
     )
 
 
-def _relations(index: Index, workspace: str, graph: consolidate.Report[Events]) -> tuple[Finding, ...]:
+def _relations(index: Index, workspace: str, graph: graph_attention.Report[Events]) -> tuple[Finding, ...]:
     """The relation candidates of the graph, as proposals."""
     known = {one.name: one for one in index.graph(workspace).vertices()}
     found = []

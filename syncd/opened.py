@@ -19,6 +19,7 @@ from syncd.captures.inbox import Tools
 from syncd.enrichment.enricher import Enricher
 from syncd.files.file_import import wanted
 from syncd.git.repository import Repo
+from syncd.graph.perspectives import Perspectives
 from syncd.history.audit_log import Audit
 from syncd.history.audited_vault import Audited
 from syncd.history.overwritten_bytes import Past
@@ -26,7 +27,6 @@ from syncd.history.unlogged_changes import Witness
 from syncd.indexes.index_builds import Shelf, ShelfSettings, Slot
 from syncd.jobs.queue import Queue
 from syncd.keys import Keys
-from syncd.perspectives import Perspectives
 from syncd.settings.settings import Settings
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import Lock

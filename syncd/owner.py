@@ -30,11 +30,11 @@ from syncd import (
 )
 from syncd.desk import Desk
 from syncd.enrichment.backfill import Labels
+from syncd.graph.nodes import Nodes
 from syncd.health import Health
 from syncd.history.audit_log import Author, authored
 from syncd.jobs.scheduler import Jobs
 from syncd.jobs.worker import Worker
-from syncd.nodes import Nodes
 from syncd.opened import Opened
 from syncd.steward import Steward
 

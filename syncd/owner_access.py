@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from syncd.desk import Desk
+from syncd.graph.perspectives import Perspectives
 from syncd.keys import Key, Keys
-from syncd.perspectives import Perspectives
 from syncd.state.state_folder import KEY_FILE, private
 
 Arguments: TypeAlias = Mapping[str, Any]

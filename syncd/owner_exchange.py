@@ -12,13 +12,13 @@ from index.errors import Conflict
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import COLLECTIONS, Observation, Record
 from index.scope.index import Index
-from syncd.exchange import Entity, written
-from syncd.newnode import NewNode
+from syncd.graph.memory_json import Entity, written
+from syncd.graph.node_request import NewNode
 from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
-    from syncd.nodes import Nodes
+    from syncd.graph.nodes import Nodes
 
 Arguments: TypeAlias = Mapping[str, Any]
 TRIES: Final = 3  # each is lost to an agent that makes a node of that name at that moment

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import InvalidArgument, NotFound
 from index.graph.vertex import Edge, Vertex, name_key, order
 from index.model import Observation, ObservationMode
-from syncd.newnode import NewNode
+from syncd.graph.node_request import NewNode
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
-    from syncd.nodes import Nodes
+    from syncd.graph.nodes import Nodes
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]

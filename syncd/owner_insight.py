@@ -9,9 +9,9 @@ from syncd.notes.timestamps import iso
 from syncd.owner_graph import vertex
 
 if TYPE_CHECKING:
-    from syncd.consolidate import Report
+    from syncd.graph.graph_attention import Report
+    from syncd.graph.nodes import Nodes
     from syncd.history.audit_log import Events
-    from syncd.nodes import Nodes
 
 Arguments: TypeAlias = Mapping[str, Any]
 

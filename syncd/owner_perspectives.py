@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from index.scope.index import Index
-from syncd.perspectives import Perspectives, Table
+from syncd.graph.perspectives import Perspectives, Table
 
 
 def operations(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.graph.vertex import Edge
-from syncd.drawing import Board, Card, Picture, boards, mermaid
+from syncd.graph.diagrams import Board, Card, Picture, boards, mermaid
 from syncd.notes.checkboxes import item
 from syncd.notes.quoted_text import fenced, link, shown
 

@@ -29,12 +29,12 @@ from syncd.documents.agent_paths import addresses, bare, base, called, stems, to
 from syncd.documents.capture_note import checked, checked_source, metadata_of, namespace_path, properties_of
 from syncd.documents.collection_membership import filed
 from syncd.files.file_removal import deleted
+from syncd.graph.nodes import Nodes
 from syncd.held import Held, held
 from syncd.history.write_lineage import Writer, created_by, updated_by
 from syncd.jobs.queued_job import Job, Status
 from syncd.memo_graph import MemoGraph
 from syncd.memos import Memos
-from syncd.nodes import Nodes
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads

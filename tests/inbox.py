@@ -6,8 +6,8 @@ import itertools
 from typing import Any
 
 from index.model import Record
-from syncd.consolidate import Report
 from syncd.findings import Finding, Findings, key_of
+from syncd.graph.graph_attention import Report
 from tests.world import World
 
 

@@ -7,7 +7,7 @@ import pytest
 from index.errors import Unavailable
 from syncd import consolidating
 from syncd.enrichment.enricher import EnrichSettings
-from syncd.newnode import NewNode
+from syncd.graph.node_request import NewNode
 from tests.bench.consolidate import pairs
 from tests.world import World
 

@@ -15,8 +15,8 @@ import pytest
 
 from index.errors import Unavailable
 from syncd.carrying import KINDS
+from syncd.graph.node_request import NewNode
 from syncd.history.change_journal import Journal, Way, written
-from syncd.newnode import NewNode
 from tests.inbox import Inbox
 from tests.world import World
 

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import NotFound, Unavailable
 from index.model import Query
-from syncd.newnode import NewNode
+from syncd.graph.node_request import NewNode
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 

@@ -14,7 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.graph.vertex import Edge
-from syncd.drawing import HEIGHT, MERMAID_EDGES, MERMAID_TEXT, WIDTH, Card, Picture, canvas, graphml, layout, mermaid
+from syncd.graph.diagrams import (
+    HEIGHT,
+    MERMAID_EDGES,
+    MERMAID_TEXT,
+    WIDTH,
+    Card,
+    Picture,
+    canvas,
+    graphml,
+    layout,
+    mermaid,
+)
 
 CLIENTS = Path(__file__).parent / "clients"
 NODE = CLIENTS / "node_modules/.bin/node"

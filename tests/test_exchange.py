@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.graph.vertex import Edge, name_key
-from syncd import intake
 from syncd.cli import code
-from syncd.exchange import MAX_LINE, Entity, records, records_of, whole, written
+from syncd.graph import memory_json_reader
+from syncd.graph.memory_json import MAX_LINE, Entity, records, records_of, whole, written
 from tests.process import daemon
 from tests.world import World, answering
 
@@ -244,7 +244,7 @@ def brought(world, text, workspace="default", *, dry_run=False):
     """What became of a file."""
     source = io.BytesIO(text.encode())
     given = {"workspace": workspace, "dry_run": dry_run}
-    return intake.brought(source, intake.surveyed(source), asking(world), lambda _: None, given)
+    return memory_json_reader.brought(source, memory_json_reader.surveyed(source), asking(world), lambda _: None, given)
 
 
 def exported(world, workspace="default"):
@@ -368,7 +368,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(world):
 
 
 def test_a_large_file_comes_in_parts(world, monkeypatch):
-    monkeypatch.setattr(intake, "MANY", 7)
+    monkeypatch.setattr(memory_json_reader, "MANY", 7)
     lines = [written(Entity(f"Node {n}", "thing", (f"fact {n}",))) for n in range(40)]
     lines += [written(Edge(f"Node {n}", f"Node {n + 1}", "precedes")) for n in range(45)]
     told = brought(world, "\n".join(reversed(lines)))
@@ -388,8 +388,8 @@ def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
     parts = []
     with file.open("rb") as source:
         tracemalloc.start()
-        told = intake.surveyed(source)
-        intake.brought(
+        told = memory_json_reader.surveyed(source)
+        memory_json_reader.brought(
             source,
             told,
             lambda _, given: parts.append(len(given["entities"])) or answer,

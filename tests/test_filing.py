@@ -23,8 +23,8 @@ from index.model import COLLECTIONS, Filter, Query
 from mcp_server.tools.families import FAMILIES
 from syncd.cli import code
 from syncd.control import ControlServer
-from syncd.exchange import records
-from syncd.newnode import NewNode
+from syncd.graph.memory_json import records
+from syncd.graph.node_request import NewNode
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.settings import EnrichSettings
 from tests.agent import member

@@ -12,7 +12,7 @@ from index.errors import MemexError
 from mcp_server.tools.families import FAMILIES
 from mcp_server.wire import payload
 from syncd.documents.capture_note import file_name
-from syncd.newnode import NewNode
+from syncd.graph.node_request import NewNode
 from tests.world import World
 
 TOOLS = {one.name: one for family in ("thoughts", "graph") for one in FAMILIES[family]}

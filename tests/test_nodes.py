@@ -11,7 +11,7 @@ from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted,
 from index.graph.vertex import Edge
 from index.model import Observation
 from index.text.summary_and_tags import Enrichment
-from syncd.newnode import NewNode
+from syncd.graph.node_request import NewNode
 from tests.world import World
 
 ENTITIES = "Captures/default/Entities"

@@ -21,7 +21,7 @@ from index.text.chunking import Sizes
 from syncd.cli import code
 from syncd.cli_perspective import table
 from syncd.control import ControlServer
-from syncd.perspectives import Perspectives
+from syncd.graph.perspectives import Perspectives
 from syncd.state.ledger import Ledger
 from tests.test_facets import entity
 from tests.world import World, until

@@ -9,8 +9,8 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.documents.owner_marks import EDITED, marks
+from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, authored
-from syncd.newnode import NewNode
 from syncd.notes.front_matter import decode
 from syncd.notes.property_reader import PERSONS
 from tests.agent import agent

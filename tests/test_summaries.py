@@ -1,4 +1,4 @@
-"""syncd/enrichment/node_summaries.py and syncd/insight.py: the report over real files and indexes, with drafts of an endpoint's."""
+"""syncd/enrichment/node_summaries.py and syncd/graph/graph_report.py: the report over real files and indexes, with drafts of an endpoint's."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ import pytest
 
 from index.graph.vertex import Edge
 from syncd.enrichment.node_summaries import ASKED, ENOUGH_S, Asking
-from syncd.newnode import NewNode
+from syncd.graph.node_request import NewNode
 from syncd.settings.settings import EnrichSettings
 from tests.entities import OPEN, TOPICS, entities, vertices
 from tests.fakes import FakeChat, fake_embedder

@@ -11,8 +11,8 @@ import pytest
 
 from index.errors import MemexError
 from index.graph.vertex import Edge
+from syncd.graph.node_request import NewNode
 from syncd.history.audit_log import Author, authored
-from syncd.newnode import NewNode
 from tests.test_undo import by, inbox, undo
 from tests.world import World
 

@@ -13,7 +13,7 @@ from index.model import Observation, ObservationHit
 from mcp_server.excerpt import shares
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
-from syncd.newnode import NewNode
+from syncd.graph.node_request import NewNode
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 

@@ -19,18 +19,18 @@ from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
 from index.query import collection_of
 from index.scope.index import Index
-from syncd import consolidate, insight, redraft
 from syncd.captures.batch_writer import Change, Drafts, Made, carried_out
 from syncd.captures.note_update import parsed, unread
 from syncd.captures.writer import alone, unnamed
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import free_name, node_file
+from syncd.graph import graph_attention, graph_report, node_edits
+from syncd.graph.node_edits import Related, sized, typed, unknown
+from syncd.graph.node_request import FACTS, NewNode, bounded, checked, checked_summary, own_properties
 from syncd.history.audit_log import Events
-from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, own_properties
 from syncd.notes.front_matter import PropertyValue, decode, encode
 from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
-from syncd.redraft import Related, sized, typed, unknown
 from syncd.vault.location import ENTITIES
 
 if TYPE_CHECKING:
@@ -131,23 +131,23 @@ class Nodes:
 
     def gaps(self, limit: int) -> list[Gap]:
         """Nodes that are named in others' observations without a relation, the most named first."""
-        return insight.gaps(self._index, self.workspace)[:limit]
+        return graph_report.gaps(self._index, self.workspace)[:limit]
 
     def similar(self, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
         """Pairs of nodes without a relation that say the most similar things."""
-        return insight.alike(self._index, self.workspace, limit, min_score)
+        return graph_report.alike(self._index, self.workspace, limit, min_score)
 
-    def report(self) -> consolidate.Report[Events]:
+    def report(self) -> graph_attention.Report[Events]:
         """All that wants attention."""
-        return insight.report(self._index, self.workspace, self._tools)
+        return graph_report.report(self._index, self.workspace, self._tools)
 
-    def pending(self) -> list[consolidate.Pending]:
+    def pending(self) -> list[graph_attention.Pending]:
         """The nodes whose summary is owed."""
-        return insight.pending(self._index, self.workspace)
+        return graph_report.pending(self._index, self.workspace)
 
-    def stats(self) -> insight.Stats:
+    def stats(self) -> graph_report.Stats:
         """How much there is."""
-        return insight.stats(self._index, self.workspace)
+        return graph_report.stats(self._index, self.workspace)
 
     # Writing
 
@@ -179,11 +179,11 @@ class Nodes:
 
     def delete(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
         """Remove nodes and every relation that leads to one. Returns the names that went, and those of no node."""
-        return self._changed(redraft.delete, names=list(names))
+        return self._changed(node_edits.delete, names=list(names))
 
     def discard(self, path: str) -> None:
         """Remove the node whose note is at `path`."""
-        self._changed(redraft.discard, path=path)
+        self._changed(node_edits.discard, path=path)
 
     def set_summary(self, name: str, summary: str, version: int | None = None) -> Vertex:
         """Set the summary of a node; "" takes it away."""
@@ -192,22 +192,22 @@ class Nodes:
         def changes(now: int) -> dict[str, PropertyValue]:
             return {"summary": text or None, "summary_updated_at": iso(now) if text else None}
 
-        return self._at(self._changed(redraft.describe, name=name, version=version, changes=changes))
+        return self._at(self._changed(node_edits.describe, name=name, version=version, changes=changes))
 
     def stamp(self, stamps: Sequence[tuple[str, Mapping[str, PropertyValue]]]) -> None:
         """Set properties of nodes that came from elsewhere, without its being a change of them."""
-        self._changed(redraft.stamp, stamps=stamps)
+        self._changed(node_edits.stamp, stamps=stamps)
 
     def rename(self, name: str, new_name: str) -> Vertex:
         """Give a node another name; its file stays, and so every link to it. The old name remains an alias.
 
         Raises Conflict when another node has the name."""
-        return self._at(self._changed(redraft.rename, name=name, new_name=entity_edits.checked_name(new_name)))
+        return self._at(self._changed(node_edits.rename, name=name, new_name=entity_edits.checked_name(new_name)))
 
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Put these in place of the tags of a node."""
         own = list(checked_tags(tags))
-        return self._at(self._changed(redraft.retag, name=name, version=version, tags=own))
+        return self._at(self._changed(node_edits.retag, name=name, version=version, tags=own))
 
     def add(
         self, additions: Sequence[tuple[str, Sequence[str]]], most: int = FACTS
@@ -215,29 +215,31 @@ class Nodes:
         """Append observations. What each node got, in the order asked for; None for a name that is no node's."""
         wanted = [(name, [entity_edits.checked_content(one) for one in contents]) for name, contents in additions]
         bounded((len(contents) for _, contents in wanted), most)
-        return self._changed(redraft.add, additions=wanted)
+        return self._changed(node_edits.add, additions=wanted)
 
     def replace(self, name: str, ordinal: int, content: str, version: int | None = None) -> tuple[str, str, str]:
         """Put another text in place of an observation, which keeps its ordinal. The node's name, the old text, the new."""
         text = entity_edits.checked_content(content)
-        return self._changed(redraft.replace, name=name, ordinal=ordinal, content=text, version=version)
+        return self._changed(node_edits.replace, name=name, ordinal=ordinal, content=text, version=version)
 
     def remove(self, deletions: Sequence[tuple[str, Collection[int]]]) -> list[tuple[str, list[int], list[int]]]:
         """Take observations away. For each: the name, the ordinals that went, and those that were not there."""
-        return self._changed(redraft.remove, deletions=deletions)
+        return self._changed(node_edits.remove, deletions=deletions)
 
     def relate(self, edges: Sequence[Edge]) -> Related:
         """State relations. One that is stated already is left as it is."""
         wanted = [Edge(one.source, one.target, entity_edits.checked_type(one.type)) for one in edges]
-        return self._changed(redraft.relate, edges=wanted)
+        return self._changed(node_edits.relate, edges=wanted)
 
     def unrelate(self, edges: Sequence[Edge]) -> tuple[int, int]:
         """Take relations away. How many went, and how many were not there."""
-        return self._changed(redraft.unrelate, edges=edges)
+        return self._changed(node_edits.unrelate, edges=edges)
 
     def retype(self, source: str, target: str, old: str, new: str) -> Edge:
         """Give a relation another type. Raises NotFound without it, and Conflict when there is one of that type."""
-        return self._changed(redraft.retype, source=source, target=target, old=old, new=entity_edits.checked_type(new))
+        return self._changed(
+            node_edits.retype, source=source, target=target, old=old, new=entity_edits.checked_type(new)
+        )
 
     # How
 

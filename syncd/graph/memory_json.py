@@ -22,7 +22,7 @@ from index.names import fold
 from syncd.documents.capture_note import MAX_CONTENT, composed, metadata_of
 from syncd.documents.entity_edits import checked_content, checked_kind, checked_name, checked_type
 from syncd.documents.entity_node import OWN
-from syncd.newnode import checked_summary
+from syncd.graph.node_request import checked_summary
 from syncd.notes.tag_names import checked_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object

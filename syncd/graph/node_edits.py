@@ -21,7 +21,7 @@ from syncd.captures.batch_writer import Drafts
 from syncd.documents import entity_edits
 from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import retagged
-from syncd.newnode import link_to
+from syncd.graph.node_request import link_to
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, edit, encode, properties, split
 
 T = TypeVar("T")

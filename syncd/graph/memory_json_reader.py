@@ -13,7 +13,7 @@ from typing import IO, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument
 from index.graph.vertex import Edge, name_key
-from syncd.exchange import MAX_LINE, Entity, Mistake, Record, records, records_of, whole
+from syncd.graph.memory_json import MAX_LINE, Entity, Mistake, Record, records, records_of, whole
 
 PART: Final = 4 * 1024 * 1024  # bytes that are sent at once
 MANY: Final = 100  # records that are, at the most: so often is told how far it is

@@ -15,9 +15,9 @@ from index.graph.unlinked_names import Gap, find
 from index.graph.vertex import Edge, Vertex, file_key, name_key
 from index.text.key_terms import Reader, label
 from index.text.summary_draft import draft
-from syncd import alike
-from syncd.alike import Aggregates, Cosine, Part
-from syncd.candidates import Candidate, Evidence, Likeness, candidate, mentions, pairs
+from syncd.graph import similar_nodes
+from syncd.graph.missing_relations import Candidate, Evidence, Likeness, candidate, mentions, pairs
+from syncd.graph.similar_nodes import Aggregates, Cosine, Part
 from syncd.notes.secret_patterns import redacted
 
 LIMIT: Final = 20  # of each list, unless more is asked for
@@ -128,7 +128,7 @@ def report(
     texts = [(one.name, *observations.get(one.path, ())) for one in vertices]
     reader = Reader(places)
     terms = [reader.terms(one.name, said[1:]) for one, said in zip(vertices, texts, strict=True)]
-    compared = alike.parts(vertices, pooled, alike.unspaced([said[1:] for said in texts]))
+    compared = similar_nodes.parts(vertices, pooled, similar_nodes.unspaced([said[1:] for said in texts]))
     evidence = Evidence(
         names=[one.name for one in vertices],
         terms=[found for _, found in terms],
@@ -142,8 +142,8 @@ def report(
     known = {one.name: one for one in vertices}
     orphans = [one for n, one in enumerate(vertices) if not near[n]]
     groups = sorted((group for part in compared for group in part.clusters()), key=lambda group: (-len(group), group))
-    each = {name: alike.cosine(vertices, own) for name, own in perspectives.items()}
-    candidates = _candidates(evidence, compared, alike.cosine(vertices, pooled), each)
+    each = {name: similar_nodes.cosine(vertices, own) for name, own in perspectives.items()}
+    candidates = _candidates(evidence, compared, similar_nodes.cosine(vertices, pooled), each)
     return Report(
         stale=tuple(_stale(known[one.name], observations, places, drafter) for one in stale[:limit]),
         candidates=tuple(candidates[:limit]),
