@@ -23,18 +23,18 @@ from syncd.git.repository import Repo
 from syncd.history.audit_log import Audit
 from syncd.history.change_journal import Journal, Step, Way, moved, sha256, written
 from syncd.indexes import note_lookup
-from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
 from syncd.notes.inline_syntax import wikilinks
 from syncd.notes.property_reader import as_text
-from syncd.promotable import freed, restless, told
-from syncd.promote import Promotions
-from syncd.promotion import HINDERING, Problem, names
+from syncd.promotion.link_updates import relinking
+from syncd.promotion.promoted_note import HINDERING, Problem, names
+from syncd.promotion.promotion_plan import freed, restless, told
+from syncd.promotion.promotions import Promotions
+from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.waiting_captures import Waiting
 from syncd.review_table import DISMISSED
 from syncd.vault.location import ARCHIVE
 from syncd.vault.path_rules import join
-from syncd.vault_snapshot import Ground
-from syncd.waiting import Waiting
 
 log = logging.getLogger(__name__)
 

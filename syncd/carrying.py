@@ -26,14 +26,14 @@ from syncd.git.repository import Repo
 from syncd.history.audit_log import Audit, Author, authored
 from syncd.history.change_journal import RECENT_MS, Entry, Journal, Step, Way, sha256, written
 from syncd.links.link_resolution import Paths
-from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode
-from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING
-from syncd.proposals import Proposals
+from syncd.promotion.link_updates import relinking
+from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
+from syncd.promotion.proposal_store import Proposals
+from syncd.promotion.vault_snapshot import Ground
 from syncd.retag import retagged
 from syncd.uniting import merged, superseded
 from syncd.vault.location import REPORTS
-from syncd.vault_snapshot import Ground
 
 if TYPE_CHECKING:
     from syncd.graph.nodes import Nodes

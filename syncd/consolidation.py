@@ -24,12 +24,12 @@ from syncd.history.audit_log import Author, authored
 from syncd.notes.checkboxes import Outcome, answers, boxes, settled
 from syncd.notes.front_matter import decode, encode
 from syncd.offers import Offer, offers, sheet, whole
-from syncd.proposals import Proposals
+from syncd.promotion.proposal_store import Proposals
+from syncd.promotion.vault_snapshot import Ground
 from syncd.report import Entry, Sheet, board, report
 from syncd.state.ledger import Ledger
 from syncd.uniting import added
 from syncd.vault.location import REPORTS
-from syncd.vault_snapshot import Ground
 
 Progress = Callable[[int, int, str], object]
 FACT: Final = "consolidation"  # in the ledger's table `tended`

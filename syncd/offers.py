@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from index.graph.vertex import Vertex
 from syncd.findings import Finding, Findings
-from syncd.proposals import Proposal
+from syncd.promotion.proposal_store import Proposal
 from syncd.report import Entry, Sheet
 
 RELATED: Final = "related_to"  # what a relation is called until its owner calls it otherwise

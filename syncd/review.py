@@ -27,13 +27,13 @@ from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, split
 from syncd.notes.front_matter import properties as properties_of
 from syncd.notes.timestamps import iso
+from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.waiting_captures import Waiting
 from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.state.ledger import Ledger
 from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
 from syncd.sync.hand_edits import said
 from syncd.sync.note_adoption import UNADOPTED
-from syncd.vault_snapshot import Ground
-from syncd.waiting import Waiting
 
 RUN_S: Final = 5.0  # seconds of a run, after which the next one goes on
 RELEARN_S: Final = 600.0  # seconds after which the habits of a vault that changed are learnt anew

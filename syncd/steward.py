@@ -20,26 +20,26 @@ from syncd.carrying import KINDS, Carrying
 from syncd.commits.committer import Commits, Due, Made
 from syncd.consolidation import Consolidation
 from syncd.desk import Desk
-from syncd.dragged import Dragged
 from syncd.findings import Findings
 from syncd.git.head_follower import Follow
 from syncd.history.audit_log import Events
 from syncd.history.change_journal import Journal
 from syncd.history.note_history import History
 from syncd.history.undo import Undo
-from syncd.marked import Marked
-from syncd.merging import Merging
 from syncd.opened import Opened
-from syncd.promote import WAYS as PROMOTIONS
-from syncd.promote import Promotions
-from syncd.proposals import Proposals
+from syncd.promotion.destination_conflicts import Merging
+from syncd.promotion.manual_moves import Dragged
+from syncd.promotion.marked_captures import Marked
+from syncd.promotion.moved_note_detection import Strays
+from syncd.promotion.promotions import WAYS as PROMOTIONS
+from syncd.promotion.promotions import Promotions
+from syncd.promotion.proposal_store import Proposals
+from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.waiting_captures import Waiting
 from syncd.remote.remote_sync import Remote
 from syncd.review import Review
-from syncd.strays import Strays
 from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, REPORTS
-from syncd.vault_snapshot import Ground
-from syncd.waiting import Waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ PURE = (
     "syncd/documents/entity_edits.py", "syncd/documents/entity_lines.py", "syncd/documents/entity_node.py", "syncd/graph/memory_json.py", "syncd/notes/inline_fields.py", "syncd/documents/file_names.py",
     "syncd/documents/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/uploads/upload_request.py", "syncd/notes/inline_syntax.py", "syncd/notes/list_properties.py", "syncd/documents/file_types.py",
     "syncd/notes/markdown_outline.py", "syncd/documents/owner_marks.py", "syncd/documents/memo_relations.py", "syncd/links/unlinked_mentions.py", "syncd/commits/commit_message.py", "syncd/vault/path_rules.py", "syncd/documents/agent_paths.py",
-    "syncd/graph/node_request.py", "syncd/notes/front_matter.py", "syncd/commits/own_changes.py", "syncd/page.py", "syncd/documents/parser.py", "syncd/vault/location.py", "syncd/sync/change_plan.py", "syncd/promotion.py",
+    "syncd/graph/node_request.py", "syncd/notes/front_matter.py", "syncd/commits/own_changes.py", "syncd/page.py", "syncd/documents/parser.py", "syncd/vault/location.py", "syncd/sync/change_plan.py", "syncd/promotion/promoted_note.py",
     "syncd/notes/property_reader.py", "syncd/notes/quoted_text.py", "syncd/links/link_rewriting.py", "syncd/render.py", "syncd/links/link_resolution.py", "syncd/review_table.py", "syncd/notes/secret_patterns.py", "syncd/links/note_link_positions.py",
     "syncd/git/repository_state.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/notes/tag_names.py", "syncd/notes/checkboxes.py", "syncd/notes/timestamps.py", "syncd/twins.py",
 )  # fmt: skip

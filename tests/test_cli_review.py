@@ -15,7 +15,7 @@ import pytest
 
 from index.names import fold
 from syncd.cli import code
-from syncd.promotion import Rule
+from syncd.promotion.promoted_note import Rule
 from syncd.settings.automation import PromoteSettings
 from tests.world import World, answering, until
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from syncd.moving import Walk, relinking
+from syncd.promotion.link_updates import Walk, relinking
 from syncd.vault.vault import Vault
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncd.moving import relinking
 from syncd.notes.front_matter import decode, encode
+from syncd.promotion.link_updates import relinking
 from syncd.vault.vault import Vault
 from tests.links import Oracle, blank, links_of
 

@@ -8,13 +8,13 @@ import subprocess
 import pytest
 
 from index.errors import Conflict, NotFound
-from syncd import marked as marked_job
 from syncd.documents.owner_marks import marks
 from syncd.notes.checkboxes import answers
 from syncd.notes.front_matter import properties, split
-from syncd.promotable import Taken
-from syncd.promote import Promotions
-from syncd.promotion import Problem, Rule
+from syncd.promotion import marked_captures as marked_job
+from syncd.promotion.promoted_note import Problem, Rule
+from syncd.promotion.promotion_plan import Taken
+from syncd.promotion.promotions import Promotions
 from syncd.settings.automation import PromoteSettings
 from tests.world import World, promote
 

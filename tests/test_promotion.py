@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from syncd.documents.owner_marks import marks
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
-from syncd.promotion import (
+from syncd.promotion.promoted_note import (
     INBOX_ONLY,
     Problem,
     Rule,

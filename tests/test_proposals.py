@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Conflict, NotFound, Unavailable
 from syncd.notes.checkboxes import Outcome
-from syncd.proposals import GONE, Proposal, Proposals
+from syncd.promotion.proposal_store import GONE, Proposal, Proposals
 from syncd.state.ledger import Ledger
 
 RELATE = Proposal("relate", ("a", "b"), {"source": "Ada", "target": "Bab"})

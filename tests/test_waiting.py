@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncd.documents.owner_marks import Marks
-from syncd.waiting import Waiting
+from syncd.promotion.waiting_captures import Waiting
 from tests.world import World
 
 

@@ -52,7 +52,7 @@ class PromoteSettings:
     rules: tuple[Any, ...] = setting(
         (),
         "Which captures go elsewhere: the first table counts of which all fits.",
-        kind=Tables("syncd.promotion", "Rule"),
+        kind=Tables("syncd.promotion.promoted_note", "Rule"),
     )
     attachments: str = setting(
         "", "The folder for stored files whose notes are promoted; empty = beside the note.", wrong=_unfit

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from syncd.moving import relinking
+from syncd.promotion.link_updates import relinking
 from syncd.vault.vault import Vault
 from tests.bench import vaults
 from tests.bench.measure import Row

@@ -20,9 +20,9 @@ from syncd.history.audit_log import Audit
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.notes.property_reader import as_time
+from syncd.promotion.vault_snapshot import Ground
 from syncd.state.ledger import Ledger
 from syncd.vault.location import place
-from syncd.vault_snapshot import Ground
 
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # so long a note that has gone may turn up elsewhere
 MADE_MS: Final = 3600 * 1000  # so long a queued note may wait until it is made, and the log knows it

@@ -14,12 +14,12 @@ from index.model import Record
 from index.names import fold
 from syncd.history.change_journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.indexes.note_lookup import candidates, chosen
-from syncd.moving import relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode
-from syncd.promotable import freed, told
-from syncd.promotion import Problem, names, returned
+from syncd.promotion.link_updates import relinking
+from syncd.promotion.promoted_note import Problem, names, returned
+from syncd.promotion.promotion_plan import freed, told
+from syncd.promotion.vault_snapshot import Ground
 from syncd.vault.path_rules import join
-from syncd.vault_snapshot import Ground
 
 STANDING: Final = ("promote", "unpromote")  # kinds in the journal, of which the last one tells where a note belongs
 

@@ -23,12 +23,12 @@ from syncd.commits.committer import Commits, Due, Made
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Author, authored
 from syncd.history.change_journal import RECENT_MS, Entry, Journal, Step, Way, sha256
-from syncd.moving import Walk, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
-from syncd.promotable import Plan, merged, own_id, planned, told
-from syncd.promotion import DEFECT, Problem, promoted
-from syncd.returning import STANDING, return_of
-from syncd.vault_snapshot import Ground
+from syncd.promotion.link_updates import Walk, relinking
+from syncd.promotion.promoted_note import DEFECT, Problem, promoted
+from syncd.promotion.promotion_plan import Plan, merged, own_id, planned, told
+from syncd.promotion.return_to_inbox import STANDING, return_of
+from syncd.promotion.vault_snapshot import Ground
 
 log = logging.getLogger(__name__)
 

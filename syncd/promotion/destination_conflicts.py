@@ -17,13 +17,13 @@ from syncd.notes.checkboxes import item
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.quoted_text import fenced, link, shown
 from syncd.notes.secret_patterns import redacted
-from syncd.promotable import other_name
-from syncd.promote import Promotions
-from syncd.promotion import unmarked
-from syncd.proposals import Proposal, Proposals
+from syncd.promotion.promoted_note import unmarked
+from syncd.promotion.promotion_plan import other_name
+from syncd.promotion.promotions import Promotions
+from syncd.promotion.proposal_store import Proposal, Proposals
+from syncd.promotion.vault_snapshot import Ground
 from syncd.vault.location import REPORTS
 from syncd.vault.path_rules import join
-from syncd.vault_snapshot import Ground
 
 KIND: Final = "promote-merge"
 MOST: Final = 400  # lines of what differs

@@ -18,13 +18,13 @@ from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import marks
 from syncd.git.repository import Repo
 from syncd.history.change_journal import Step, Way, moved, sha256, written
-from syncd.moving import Relinking, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import open_ended
-from syncd.promotion import Problem, another, goal, identified, names, promoted, refusal, spelled
+from syncd.promotion.link_updates import Relinking, relinking
+from syncd.promotion.promoted_note import Problem, another, goal, identified, names, promoted, refusal, spelled
+from syncd.promotion.vault_snapshot import Ground
 from syncd.sync.hand_edits import LOCKED_S
 from syncd.vault.path_rules import join, objection
-from syncd.vault_snapshot import Ground
 
 _UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # what no name can hold in Windows, or in a link
 

@@ -18,16 +18,16 @@ from syncd.git import head_moves
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Author, authored
 from syncd.history.change_journal import Step, Way, moved, sha256, written
-from syncd.marked import written_at
-from syncd.moving import Relinking, relinking
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
-from syncd.promotable import Stored, stored_of, there_of, told
-from syncd.promote import Promotions
-from syncd.promotion import INBOX_ONLY, PROMOTED_AT, inside, promoted
-from syncd.strays import Stray, Strays
+from syncd.promotion.link_updates import Relinking, relinking
+from syncd.promotion.marked_captures import written_at
+from syncd.promotion.moved_note_detection import Stray, Strays
+from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, inside, promoted
+from syncd.promotion.promotion_plan import Stored, stored_of, there_of, told
+from syncd.promotion.promotions import Promotions
+from syncd.promotion.vault_snapshot import Ground
 from syncd.sync.hand_edits import TORN
 from syncd.vault.location import place
-from syncd.vault_snapshot import Ground
 
 log = logging.getLogger(__name__)
 

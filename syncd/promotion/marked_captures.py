@@ -19,14 +19,14 @@ from syncd.git import head_moves
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Author, authored
 from syncd.history.change_journal import sha256
-from syncd.merging import Merging
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
-from syncd.promotable import Plan, Taken, fit, restless, speak
-from syncd.promote import Promotions
-from syncd.promotion import DEFECT, UNCLEAR, Problem
+from syncd.promotion.destination_conflicts import Merging
+from syncd.promotion.promoted_note import DEFECT, UNCLEAR, Problem
+from syncd.promotion.promotion_plan import Plan, Taken, fit, restless, speak
+from syncd.promotion.promotions import Promotions
+from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.waiting_captures import Waiting
 from syncd.sync.hand_edits import LATEST_MS
-from syncd.vault_snapshot import Ground
-from syncd.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
