@@ -33,8 +33,8 @@ from syncd.graph.nodes import Nodes
 from syncd.held import Held, held
 from syncd.history.write_lineage import Writer, created_by, updated_by
 from syncd.jobs.queued_job import Job, Status
-from syncd.memo_graph import MemoGraph
-from syncd.memos import Memos
+from syncd.memos.memo_graph import MemoGraph
+from syncd.memos.memos import Memos
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, split
 from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads

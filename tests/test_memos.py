@@ -1,11 +1,11 @@
-"""syncd/memos.py and syncd/memo_graph.py: memos and their relations as notes, on the real stores."""
+"""syncd/memos/memos.py and syncd/memos/memo_graph.py: memos and their relations as notes, on the real stores."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.memos import patched
+from syncd.memos.memos import patched
 from syncd.notes.front_matter import properties, split
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonVal
 
 from mcp_server.tools.thoughts_schema import LONGEST_METADATA, LONGEST_QUERY, _number, _parsed
 from mcp_server.wire import Given, Replaceable, Returned
-from syncd.memo_graph import DEEPEST, LISTED, WALKED, Way
-from syncd.memos import MOST, Metric
+from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
+from syncd.memos.memos import MOST, Metric
 
 
 def _sized(value: dict[str, JsonValue]) -> dict[str, JsonValue]:

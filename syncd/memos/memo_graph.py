@@ -20,7 +20,7 @@ from syncd.captures.batch_writer import Change, Drafts, carried_out
 from syncd.captures.note_update import refused
 from syncd.captures.writer import alone
 from syncd.documents.memo_relations import REASON, checked_tag, dropped, rounded, saved
-from syncd.memos import Memos, leads
+from syncd.memos.memos import Memos, leads
 from syncd.notes.front_matter import FrontmatterError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Memo operations save, search and delete the memos of a namespace and the relations between them."""
