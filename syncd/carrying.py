@@ -18,7 +18,6 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.graph.vertex import Edge
 from index.model import Document, Filter, Record
 from index.names import fold
-from syncd.aside import away
 from syncd.commits.commit_message import message
 from syncd.commits.committer import Commits, Due, Made
 from syncd.documents.owner_marks import marks
@@ -32,6 +31,7 @@ from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import Ground
 from syncd.retag import retagged
+from syncd.review.archive_rules import away
 from syncd.uniting import merged, superseded
 from syncd.vault.location import REPORTS
 

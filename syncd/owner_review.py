@@ -9,13 +9,13 @@ from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
-from syncd.archive import Archive
 from syncd.documents.owner_marks import Marks
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.promotion.promoted_note import Problem, goal
 from syncd.promotion.vault_snapshot import Ground
-from syncd.review import Review
+from syncd.review.archive import Archive
+from syncd.review.review import Review
 
 Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]

@@ -14,7 +14,6 @@ from typing import Any
 
 from index.errors import MemexError, Unavailable
 from syncd import consolidating
-from syncd.archive import WAYS, Archive
 from syncd.attention import LIMIT
 from syncd.carrying import KINDS, Carrying
 from syncd.commits.committer import Commits, Due, Made
@@ -37,7 +36,8 @@ from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import Ground
 from syncd.promotion.waiting_captures import Waiting
 from syncd.remote.remote_sync import Remote
-from syncd.review import Review
+from syncd.review.archive import WAYS, Archive
+from syncd.review.review import Review
 from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, REPORTS
 

@@ -1,4 +1,4 @@
-"""syncd/archive.py: captures set aside and brought back, on a real vault under Git."""
+"""syncd/review/archive.py: captures set aside and brought back, on a real vault under Git."""
 
 from __future__ import annotations
 

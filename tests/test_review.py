@@ -1,4 +1,4 @@
-"""syncd/review.py: the table and the suggestions, on a real vault."""
+"""syncd/review/review.py: the table and the suggestions, on a real vault."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from syncd import review
 from syncd.cli_review import table
 from syncd.notes.front_matter import properties, split
-from syncd.review_table import review_table
+from syncd.review import review
+from syncd.review.review_base import review_table
+from syncd.review.suggestions import Suggestions
 from syncd.settings.automation import ReviewSettings
-from syncd.suggest import Suggestions
 from tests.bases import Base, Note
 from tests.world import PROMPT, World
 

@@ -1,4 +1,4 @@
-"""syncd/suggest.py: what may become of a capture, decided from values alone."""
+"""syncd/review/suggestions.py: what may become of a capture, decided from values alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.model import Kin, Record
-from syncd.suggest import (
+from syncd.review.suggestions import (
     STAYS,
     SURE,
     Scored,

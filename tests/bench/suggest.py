@@ -21,8 +21,8 @@ from index.text.summary_and_tags import enrichment
 from index.text.tags import key_of
 from syncd.app import App
 from syncd.documents.parser import parse
+from syncd.review.suggestions import SURE, TAG, Habits, Subject, folder_of, habits, suggested
 from syncd.settings.settings import load
-from syncd.suggest import SURE, TAG, Habits, Subject, folder_of, habits, suggested
 from tests.bench.measure import Row, p50, p95
 from tests.bench.vaults import DEMO
 

@@ -17,7 +17,6 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
-from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.documents.owner_marks import Marks, marks
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Audit
@@ -32,7 +31,8 @@ from syncd.promotion.promotion_plan import freed, restless, told
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.vault_snapshot import Ground
 from syncd.promotion.waiting_captures import Waiting
-from syncd.review_table import DISMISSED
+from syncd.review.archive_rules import away, brought_back, home, reason, set_aside
+from syncd.review.review_base import DISMISSED
 from syncd.vault.location import ARCHIVE
 from syncd.vault.path_rules import join
 

@@ -29,9 +29,9 @@ from syncd.notes.front_matter import properties as properties_of
 from syncd.notes.timestamps import iso
 from syncd.promotion.vault_snapshot import Ground
 from syncd.promotion.waiting_captures import Waiting
-from syncd.review_table import DISMISSED, NAME, review_table
+from syncd.review.review_base import DISMISSED, NAME, review_table
+from syncd.review.suggestions import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
 from syncd.state.ledger import Ledger
-from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
 from syncd.sync.hand_edits import said
 from syncd.sync.note_adoption import UNADOPTED
 
