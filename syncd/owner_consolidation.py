@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from syncd.consolidation import Consolidation
+from syncd.consolidation.consolidation import Consolidation
 from syncd.desk import Desk
 from syncd.jobs.run_history import Run
 from syncd.jobs.scheduler import Jobs

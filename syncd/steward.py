@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any
 
 from index.errors import MemexError, Unavailable
-from syncd import consolidating
-from syncd.attention import LIMIT
-from syncd.carrying import KINDS, Carrying
 from syncd.commits.committer import Commits, Due, Made
-from syncd.consolidation import Consolidation
+from syncd.consolidation import workspace_scan
+from syncd.consolidation.analysis.capture_attention import LIMIT
+from syncd.consolidation.analysis.findings import Findings
+from syncd.consolidation.consolidation import Consolidation
+from syncd.consolidation.proposal_execution import KINDS, Carrying
 from syncd.desk import Desk
-from syncd.findings import Findings
 from syncd.git.head_follower import Follow
 from syncd.history.audit_log import Events
 from syncd.history.change_journal import Journal
@@ -180,7 +180,7 @@ def consolidation_services(
         index, graph = opened.captures.index, desk.workspace(workspace).nodes.report()
         linked = index.linked(folders) | opened.notes.index.linked(folders)
         now = time.time_ns() // 1_000_000
-        return consolidating.found(index, workspace, graph, linked=linked, now=now, go_on=go_on, limit=limit)
+        return workspace_scan.found(index, workspace, graph, linked=linked, now=now, go_on=go_on, limit=limit)
 
     return Consolidation(
         ground,

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from index.model import Record
-from syncd.findings import Finding, Findings, key_of
+from syncd.consolidation.analysis.findings import Finding, Findings, key_of
 from syncd.graph.graph_attention import Report
 from tests.world import World
 

@@ -29,15 +29,15 @@ PURE = (
     "index/memos/metadata_filter.py", "index/model.py", "index/names.py", "index/observations/perspectives.py", "index/text/sentences.py", "index/query.py", "index/search/fusion.py", "index/storage/resident_rows.py",
     "index/storage/chunk_rows.py", "index/search/vector_similarity.py", "index/text/text_sketch.py", "index/text/stopwords.py", "index/text/tags.py", "index/text/key_terms.py", "index/text/words.py", "index/graph/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
-    "syncd/graph/similar_nodes.py", "syncd/review/archive_rules.py", "syncd/attention.py", "syncd/notes/block_ids.py", "syncd/graph/missing_relations.py", "syncd/links/canvas_link_positions.py",
-    "syncd/documents/capture_note.py", "syncd/cells.py", "syncd/history/digest_chain.py", "syncd/claims.py", "syncd/documents/collection_membership.py", "syncd/graph/graph_attention.py", "syncd/contrary.py",
-    "syncd/files/conversion/readers/page_layout.py", "syncd/files/conversion/readers/clean_text.py", "syncd/settings/cron_schedule.py", "syncd/cues.py", "syncd/sync/debounce.py", "syncd/graph/diagrams.py",
+    "syncd/graph/similar_nodes.py", "syncd/review/archive_rules.py", "syncd/consolidation/analysis/capture_attention.py", "syncd/notes/block_ids.py", "syncd/graph/missing_relations.py", "syncd/links/canvas_link_positions.py",
+    "syncd/documents/capture_note.py", "syncd/cells.py", "syncd/history/digest_chain.py", "syncd/consolidation/analysis/sentence_claims.py", "syncd/documents/collection_membership.py", "syncd/graph/graph_attention.py", "syncd/consolidation/analysis/contradictions.py",
+    "syncd/files/conversion/readers/page_layout.py", "syncd/files/conversion/readers/clean_text.py", "syncd/settings/cron_schedule.py", "syncd/consolidation/analysis/change_words.py", "syncd/sync/debounce.py", "syncd/graph/diagrams.py",
     "syncd/documents/entity_edits.py", "syncd/documents/entity_lines.py", "syncd/documents/entity_node.py", "syncd/graph/memory_json.py", "syncd/notes/inline_fields.py", "syncd/documents/file_names.py",
-    "syncd/documents/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/uploads/upload_request.py", "syncd/notes/inline_syntax.py", "syncd/notes/list_properties.py", "syncd/documents/file_types.py",
+    "syncd/documents/file_note.py", "syncd/consolidation/analysis/findings.py", "syncd/consolidation/analysis/topic_groups.py", "syncd/uploads/upload_request.py", "syncd/notes/inline_syntax.py", "syncd/notes/list_properties.py", "syncd/documents/file_types.py",
     "syncd/notes/markdown_outline.py", "syncd/documents/owner_marks.py", "syncd/documents/memo_relations.py", "syncd/links/unlinked_mentions.py", "syncd/commits/commit_message.py", "syncd/vault/path_rules.py", "syncd/documents/agent_paths.py",
     "syncd/graph/node_request.py", "syncd/notes/front_matter.py", "syncd/commits/own_changes.py", "syncd/page.py", "syncd/documents/parser.py", "syncd/vault/location.py", "syncd/sync/change_plan.py", "syncd/promotion/promoted_note.py",
     "syncd/notes/property_reader.py", "syncd/notes/quoted_text.py", "syncd/links/link_rewriting.py", "syncd/render.py", "syncd/links/link_resolution.py", "syncd/review/review_base.py", "syncd/notes/secret_patterns.py", "syncd/links/note_link_positions.py",
-    "syncd/git/repository_state.py", "syncd/review/suggestions.py", "syncd/synonyms.py", "syncd/notes/tag_names.py", "syncd/notes/checkboxes.py", "syncd/notes/timestamps.py", "syncd/twins.py",
+    "syncd/git/repository_state.py", "syncd/review/suggestions.py", "syncd/consolidation/analysis/tag_synonyms.py", "syncd/notes/tag_names.py", "syncd/notes/checkboxes.py", "syncd/notes/timestamps.py", "syncd/consolidation/analysis/duplicates.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [

@@ -14,11 +14,11 @@ from index.encoders.word_frequency import places
 from index.model import Noted
 from index.search import vector_similarity
 from index.text import text_sketch
-from syncd import attention
-from syncd.claims import Claims
-from syncd.contrary import Said, contrary
-from syncd.findings import key_of
-from syncd.twins import twin
+from syncd.consolidation.analysis import capture_attention
+from syncd.consolidation.analysis.contradictions import Said, contrary
+from syncd.consolidation.analysis.duplicates import twin
+from syncd.consolidation.analysis.findings import key_of
+from syncd.consolidation.analysis.sentence_claims import Claims
 from tests.bench.consolidate import pairs
 
 DAY = 86_400_000
@@ -52,8 +52,8 @@ def found(captures):
     texts = lambda numbers: {n: captures[n].content_hash for n in numbers}  # noqa: E731 - a value
     made = [text_sketch.sketch(one.content_hash) for one in captures]
     nobody = np.empty((0, vector_similarity.MUTUAL), np.int64), np.empty((0, vector_similarity.MUTUAL), np.float32)
-    near = attention.likely(made, [], nobody, lambda: None)
-    return attention.compared("default", captures, near, texts, places(), common=text_sketch.common(made))
+    near = capture_attention.likely(made, [], nobody, lambda: None)
+    return capture_attention.compared("default", captures, near, texts, places(), common=text_sketch.common(made))
 
 
 def proposals(captures):
@@ -200,9 +200,9 @@ def test_what_nobody_changed_linked_or_found_is_unused():
     captures[1] = replace(captures[1], updated_at=DAY)
     captures[4] = replace(captures[4], type="file")
     now = 400 * DAY
-    told = attention.unused("default", captures, linked={"n002"}, found={"n003": 390 * DAY}, now=now)
+    told = capture_attention.unused("default", captures, linked={"n002"}, found={"n003": 390 * DAY}, now=now)
     assert [one.ids for one in told] == [("n000",)]
-    assert not attention.unused("default", captures, linked=(), found={}, now=100 * DAY)
+    assert not capture_attention.unused("default", captures, linked=(), found={}, now=100 * DAY)
 
 
 def test_work_is_broken_off_between_batches():
@@ -217,9 +217,9 @@ def test_work_is_broken_off_between_batches():
         raise Stopped
 
     with pytest.raises(Stopped):
-        attention.likely(made, [], nobody, stop)
+        capture_attention.likely(made, [], nobody, stop)
     with pytest.raises(Stopped):
-        attention.compared(
+        capture_attention.compared(
             "default", captures, np.array([[0, 1]]), lambda _: {}, places(), common=text_sketch.common(made), go_on=stop
         )
 
@@ -227,7 +227,7 @@ def test_work_is_broken_off_between_batches():
 def test_pairs_beyond_the_bound_are_told():
     captures = [noted(n, *note) for n, note in enumerate(NOTES)]
     every = np.array([[0, 1], [2, 3], [4, 5]])
-    told = attention.compared(
+    told = capture_attention.compared(
         "default", captures, every, lambda _: {}, places(), common=text_sketch.common([]), looked_at=2
     )
     assert told.left_out == 1
@@ -235,6 +235,6 @@ def test_pairs_beyond_the_bound_are_told():
 
 def test_tags_of_captures_become_proposals():
     captures = [noted(n, f"{n}", "x", tags=("kubernetes",) if n < 3 else ("k8s",)) for n in range(4)]
-    [one] = attention.vocabulary("default", captures, places())
+    [one] = capture_attention.vocabulary("default", captures, places())
     assert (one.kind, one.would, one.ids) == ("tag-merge", ("kubernetes", "k8s"), ())
     assert "3 captures have kubernetes, 1 capture has k8s" in one.reason

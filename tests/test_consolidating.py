@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.errors import Unavailable
-from syncd import consolidating
+from syncd.consolidation import workspace_scan
 from syncd.enrichment.enricher import EnrichSettings
 from syncd.graph.node_request import NewNode
 from tests.bench.consolidate import pairs
@@ -74,7 +74,7 @@ def test_a_link_from_anywhere_but_a_report_says_that_a_capture_is_used(world):
     index = world.app.shelf.slots["captures"].index
     graph = world.app.desk.workspace("default").nodes.report()
     linked = world.app.shelf.slots["vault"].index.linked(["Captures/Reports"])
-    told = consolidating.found(index, "default", graph, linked=linked, now=1_900_000_000_000)
+    told = workspace_scan.found(index, "default", graph, linked=linked, now=1_900_000_000_000)
     assert {one.ids[0] for one in told.unused} == {"reported", "alone"}
 
 
@@ -99,7 +99,7 @@ def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
     graph = world.app.desk.workspace("default").nodes.report()
     blind = type("Blind", (), {"__getattr__": lambda _, name: getattr(index, name)})()
     blind.directions = lambda _: ([], index.directions("default")[1][:0])
-    told = consolidating.found(blind, "default", graph, linked=(), now=0)
+    told = workspace_scan.found(blind, "default", graph, linked=(), now=0)
     assert told.supersedes
     assert "4 captures have no vectors yet" in told.degraded[0]
 

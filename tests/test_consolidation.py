@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Unavailable
-from syncd.carrying import KINDS
+from syncd.consolidation.proposal_execution import KINDS
 from syncd.graph.node_request import NewNode
 from syncd.history.change_journal import Journal, Way, written
 from tests.inbox import Inbox

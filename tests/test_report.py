@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from syncd.consolidation.report_note import DRAWN, Entry, Sheet, board, report
 from syncd.notes.checkboxes import answers, boxes
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
 from syncd.notes.quoted_text import fenced, link, shown
-from syncd.report import DRAWN, Entry, Sheet, board, report
 from tests.test_drawing import CLIENTS, NODE, valid
 from tests.test_drawing import HOSTILE as NAMES
 

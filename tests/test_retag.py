@@ -7,9 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from index.names import fold
+from syncd.consolidation.tag_rename import retagged
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, properties, split
-from syncd.retag import retagged
 
 
 def done(text, old="k8s", new="kubernetes", path="Captures/default/a.md"):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
-from syncd.synonyms import synonyms
+from syncd.consolidation.analysis.tag_synonyms import synonyms
 
 
 def uses(**counts):

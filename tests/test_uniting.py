@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from syncd.consolidation.note_merge import added, merged, superseded
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, properties, split
-from syncd.uniting import added, merged, superseded
 
 HEAD = "---\nid: a\ncreated_at: 2026-01-01T00:00:00.000Z # mine\ntags: [x]   # mine\n---\n"
 OTHER = "---\nid: b\ncreated_at: 2026-02-01T00:00:00.000Z\n---\n"

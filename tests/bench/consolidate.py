@@ -23,9 +23,9 @@ import psutil
 
 from index.encoders.word_frequency import places
 from syncd.app import App
-from syncd.findings import Finding, Findings
+from syncd.consolidation.analysis.findings import Finding, Findings
+from syncd.consolidation.analysis.tag_synonyms import synonyms
 from syncd.settings.settings import Settings, VaultSettings
-from syncd.synonyms import synonyms
 from tests.bench.measure import Row
 from tests.bench.speed import fresh
 from tests.bench.vaults import DEMO

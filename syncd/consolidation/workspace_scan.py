@@ -13,10 +13,10 @@ from index.model import Noted
 from index.names import stem
 from index.search import vector_similarity
 from index.text.text_sketch import Sketch
-from syncd import attention
-from syncd.findings import Finding, Findings, key_of
+from syncd.consolidation.analysis import capture_attention
+from syncd.consolidation.analysis.findings import Finding, Findings, key_of
+from syncd.consolidation.analysis.topic_groups import groups
 from syncd.graph import graph_attention, similar_nodes
-from syncd.grouping import groups
 from syncd.history.audit_log import Events
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def found(
     *,
     linked: Collection[str],
     now: int,
-    go_on: attention.GoOn = lambda: None,
-    limit: int = attention.LIMIT,
+    go_on: capture_attention.GoOn = lambda: None,
+    limit: int = capture_attention.LIMIT,
 ) -> Findings[Events]:
     """What needs attention in `workspace`. `linked`: the names of notes, as `stem` has them, to which a note links.
 
@@ -58,19 +58,19 @@ def found(
     rows, matrix = [number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept]
     go_on()
     part = similar_nodes.part(rows, matrix)
-    neighbours = vector_similarity.nearest(matrix, vector_similarity.MUTUAL, min(part.near, attention.NEAR))
+    neighbours = vector_similarity.nearest(matrix, vector_similarity.MUTUAL, min(part.near, capture_attention.NEAR))
     go_on()
-    pairs = attention.likely(made, rows, neighbours, go_on)
+    pairs = capture_attention.likely(made, rows, neighbours, go_on)
     common = sketches.common(made)
     del made
-    compared = attention.compared(workspace, captures, pairs, texts, places(), common=common, go_on=go_on)
+    compared = capture_attention.compared(workspace, captures, pairs, texts, places(), common=common, go_on=go_on)
     del common
     go_on()
     clusters, clustered = groups(captures, part, neighbours, texts, places(), limit=limit)
-    unused = attention.unused(
+    unused = capture_attention.unused(
         workspace, captures, linked={one.id for one in captures if stem(one.path) in linked}, found={}, now=now
     )
-    synonyms = attention.vocabulary(workspace, documents, places())
+    synonyms = capture_attention.vocabulary(workspace, documents, places())
     relations = _relations(index, workspace, graph)
     lists = {
         "duplicates": compared.duplicates,

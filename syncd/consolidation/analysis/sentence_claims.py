@@ -17,7 +17,7 @@ from index.text.sentences import plain, spoken
 from index.text.tags import bare
 from index.text.text_sketch import stem
 from index.text.words import PIECE, Token, Tongue, tokens, tongue
-from syncd.cues import (
+from syncd.consolidation.analysis.change_words import (
     CHANGE,
     COUNTED_PARTS,
     ENGLISH,

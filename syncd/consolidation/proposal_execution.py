@@ -20,6 +20,8 @@ from index.model import Document, Filter, Record
 from index.names import fold
 from syncd.commits.commit_message import message
 from syncd.commits.committer import Commits, Due, Made
+from syncd.consolidation.note_merge import merged, superseded
+from syncd.consolidation.tag_rename import retagged
 from syncd.documents.owner_marks import marks
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Audit, Author, authored
@@ -30,9 +32,7 @@ from syncd.promotion.link_updates import relinking
 from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import Ground
-from syncd.retag import retagged
 from syncd.review.archive_rules import away
-from syncd.uniting import merged, superseded
 from syncd.vault.location import REPORTS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from index.model import Noted
 from index.search.vector_similarity import Neighbours
 from index.text.key_terms import Reader, label
-from syncd.findings import Group
+from syncd.consolidation.analysis.findings import Group
 from syncd.graph.similar_nodes import Part
 
 SMALLEST: Final = 3  # captures of a group: two that are alike are told as a pair, if there is anything to tell

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from syncd.claims import WIDE, Claim, Value
-from syncd.cues import FROM, MOMENT
+from syncd.consolidation.analysis.change_words import FROM, MOMENT
+from syncd.consolidation.analysis.sentence_claims import WIDE, Claim, Value
 
 ALIKE: Final = 0.6  # of the words of the claim with fewer the other has, by what they say
 SUPPORT: Final = 1.3  # what the words say at least that both have

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from index.text.text_sketch import RUN, pieces
-from syncd.claims import WIDE, Claim
-from syncd.contrary import Said, titles
+from syncd.consolidation.analysis.contradictions import Said, titles
+from syncd.consolidation.analysis.sentence_claims import WIDE, Claim
 
 LEAST: Final = 2.0  # what the words of a note say together: shorter ones are not compared
 RUNS: Final = 0.5  # of the runs of three words of the shorter one, the other has, where it was edited

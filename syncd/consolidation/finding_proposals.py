@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from index.graph.vertex import Vertex
-from syncd.findings import Finding, Findings
+from syncd.consolidation.analysis.findings import Finding, Findings
+from syncd.consolidation.report_note import Entry, Sheet
 from syncd.promotion.proposal_store import Proposal
-from syncd.report import Entry, Sheet
 
 RELATED: Final = "related_to"  # what a relation is called until its owner calls it otherwise
 OBJECTS: Final[

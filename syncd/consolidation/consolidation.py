@@ -17,18 +17,18 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
 from index.graph.vertex import Vertex
-from syncd.carrying import KINDS
-from syncd.findings import Findings
+from syncd.consolidation.analysis.findings import Findings
+from syncd.consolidation.finding_proposals import Offer, offers, sheet, whole
+from syncd.consolidation.note_merge import added
+from syncd.consolidation.proposal_execution import KINDS
+from syncd.consolidation.report_note import Entry, Sheet, board, report
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Author, authored
 from syncd.notes.checkboxes import Outcome, answers, boxes, settled
 from syncd.notes.front_matter import decode, encode
-from syncd.offers import Offer, offers, sheet, whole
 from syncd.promotion.proposal_store import Proposals
 from syncd.promotion.vault_snapshot import Ground
-from syncd.report import Entry, Sheet, board, report
 from syncd.state.ledger import Ledger
-from syncd.uniting import added
 from syncd.vault.location import REPORTS
 
 Progress = Callable[[int, int, str], object]

@@ -19,12 +19,22 @@ from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
 from index.text import text_sketch
 from index.text.text_sketch import Common, Pairs, Sketch
-from syncd.claims import Claims
-from syncd.contrary import INSTEAD, IS, IS_NOT, OVER, Against, Said, Telling, contrary, titles
-from syncd.findings import Finding, Kind, Quote, key_of
+from syncd.consolidation.analysis.contradictions import (
+    INSTEAD,
+    IS,
+    IS_NOT,
+    OVER,
+    Against,
+    Said,
+    Telling,
+    contrary,
+    titles,
+)
+from syncd.consolidation.analysis.duplicates import Twin, twin
+from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
+from syncd.consolidation.analysis.sentence_claims import Claims
+from syncd.consolidation.analysis.tag_synonyms import synonyms
 from syncd.notes.secret_patterns import redacted
-from syncd.synonyms import synonyms
-from syncd.twins import Twin, twin
 
 LIMIT: Final = 50  # of each list
 LOOKED_AT: Final = 10_000  # pairs of notes whose sentences are compared
