@@ -17,8 +17,8 @@ import httpx2
 import jwt
 
 from index.errors import PermissionDenied
-from syncd.keys import Key, Keys
 from syncd.settings.access import AccessSettings
+from syncd.workspaces.api_keys import Key, Keys
 
 log = logging.getLogger(__name__)
 

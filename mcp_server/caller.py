@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.errors import NotFound, PermissionDenied, ResourceExhausted
-from syncd.keys import Key
+from syncd.workspaces.api_keys import Key
 
 if TYPE_CHECKING:
-    from syncd.desk import Desk
-    from syncd.workspace import Workspace
+    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.workspace import Workspace
 
 Names: TypeAlias = Literal["safe", "dotted"]
 

@@ -17,7 +17,7 @@ from mcp_server.resources import TEMPLATE
 from mcp_server.wire import plain
 
 if TYPE_CHECKING:
-    from syncd.desk import Desk
+    from syncd.workspaces.agent_access import Desk
 
 MOST: Final = 100  # values in one answer, as the protocol has it
 VOCABULARY: Final = 1_000  # tags that are looked at in each workspace

@@ -26,10 +26,10 @@ from mcp_server.bucket import Buckets
 from mcp_server.caller import CALLER, TOO_FAST, Caller
 from mcp_server.paced import BodyLimit, paced
 from mcp_server.refusal import Refusal, refuse, with_headers
-from syncd.keys import Key, Keys
 from syncd.remote.push_webhook import Pushes
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings
+from syncd.workspaces.api_keys import Key, Keys
 
 if TYPE_CHECKING:
     from mcp_server.access import Access

@@ -25,9 +25,9 @@ from syncd.history.audit_log import Author, authored
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from syncd.desk import Desk
     from syncd.telemetry.request_traces import Traces
-    from syncd.workspace import Workspace
+    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from syncd.desk import Desk
-    from syncd.workspace import Workspace
+    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.workspace import Workspace
 
 PASSAGES: Final = 8  # that a recall begins with
 TIDIED: Final = 40  # notes that one consolidation looks at

@@ -19,8 +19,8 @@ from mcp_server.wire import plain
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
-    from syncd.desk import Desk
-    from syncd.workspace import Workspace
+    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.workspace import Workspace
 
 SCHEME: Final = "note://"
 MARKDOWN: Final = "text/markdown"

@@ -38,8 +38,8 @@ from syncd.settings.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:
     from mcp_server.access import Access
-    from syncd.desk import Desk
     from syncd.telemetry.request_traces import Traces
+    from syncd.workspaces.agent_access import Desk
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from mcp_server.observed import identified
 
 if TYPE_CHECKING:
     from index.model import Record
-    from syncd.workspace import Workspace
+    from syncd.workspaces.workspace import Workspace
 
 STATUS: Final[Mapping[str, int]] = {
     InvalidArgument.code: 400,

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from index.errors import Conflict, NotFound
-from syncd.keys import Keys
 from syncd.settings.settings import Settings, config_file, load
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import KEY_FILE, LEDGER, claim, default_state, digest, private
 from syncd.vault.vault import Vault
+from syncd.workspaces.api_keys import Keys
 
 OWNER = "owner"
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"

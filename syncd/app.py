@@ -22,7 +22,6 @@ from index.process_memory import frugal
 from syncd import roster
 from syncd.control import ControlServer
 from syncd.daemon_metrics import samples
-from syncd.desk import Desk
 from syncd.enrichment.backfill import Labels
 from syncd.files.file_import import filing, wanted
 from syncd.files.imported_files import Handled
@@ -42,6 +41,7 @@ from syncd.telemetry import request_traces
 from syncd.telemetry.metrics import Sample
 from syncd.vault.path_rules import note as is_note
 from syncd.watch.watcher import Hearing, Watch
+from syncd.workspaces.agent_access import Desk
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope, Stat
-from syncd.desk import Desk
 from syncd.documents.parser import parse
 from syncd.enrichment.backfill import Labels
 from syncd.files.inbox_file_scanner import MISSING, Dropped
@@ -31,6 +30,7 @@ from syncd.sync.hand_edits import said
 from syncd.vault.location import place
 from syncd.version import installed
 from syncd.watch.watcher import Hearing
+from syncd.workspaces.agent_access import Desk
 
 COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
 

@@ -26,7 +26,6 @@ from syncd.history.overwritten_bytes import Past
 from syncd.history.unlogged_changes import Witness
 from syncd.indexes.index_builds import Shelf, ShelfSettings, Slot
 from syncd.jobs.queue import Queue
-from syncd.keys import Keys
 from syncd.settings.settings import Settings
 from syncd.state.ledger import Ledger
 from syncd.state.process_lock import Lock
@@ -36,6 +35,7 @@ from syncd.sync.hand_edits import Edits
 from syncd.sync.pipeline import Sync
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
+from syncd.workspaces.api_keys import Keys
 
 log = logging.getLogger(__name__)
 

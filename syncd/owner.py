@@ -28,7 +28,6 @@ from syncd import (
     owner_review,
     owner_uploads,
 )
-from syncd.desk import Desk
 from syncd.enrichment.backfill import Labels
 from syncd.graph.nodes import Nodes
 from syncd.health import Health
@@ -37,6 +36,7 @@ from syncd.jobs.scheduler import Jobs
 from syncd.jobs.worker import Worker
 from syncd.opened import Opened
 from syncd.steward import Steward
+from syncd.workspaces.agent_access import Desk
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from syncd.desk import Desk
 from syncd.graph.perspectives import Perspectives
-from syncd.keys import Key, Keys
 from syncd.state.state_folder import KEY_FILE, private
+from syncd.workspaces.agent_access import Desk
+from syncd.workspaces.api_keys import Key, Keys
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from syncd.consolidation.consolidation import Consolidation
-from syncd.desk import Desk
 from syncd.jobs.run_history import Run
 from syncd.jobs.scheduler import Jobs
+from syncd.workspaces.agent_access import Desk
 
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 

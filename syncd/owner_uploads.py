@@ -11,7 +11,7 @@ from syncd.state.ledger import Ledger
 from syncd.uploads import upload_request
 
 if TYPE_CHECKING:
-    from syncd.desk import Desk
+    from syncd.workspaces.agent_access import Desk
 
 SAID: Final = ("title", "tags", "collection", "namespace", "source")
 

@@ -11,7 +11,6 @@ from functools import partial
 
 from syncd.captures import queued_note
 from syncd.captures.inbox import Tools
-from syncd.desk import Desk
 from syncd.enrichment.backfill import Labels
 from syncd.files.inbox_file_scanner import EVERY_S, Dropped
 from syncd.history.audit_log import Author, authored
@@ -27,6 +26,7 @@ from syncd.steward import Steward
 from syncd.sync.deep_check import DAY_S
 from syncd.uploads.chunk_files import spare
 from syncd.uploads.upload_sessions import Uploads
+from syncd.workspaces.agent_access import Desk
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ from syncd.consolidation.analysis.capture_attention import LIMIT
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.proposal_execution import KINDS, Carrying
-from syncd.desk import Desk
 from syncd.git.head_follower import Follow
 from syncd.history.audit_log import Events
 from syncd.history.change_journal import Journal
@@ -40,6 +39,7 @@ from syncd.review.archive import WAYS, Archive
 from syncd.review.review import Review
 from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, REPORTS
+from syncd.workspaces.agent_access import Desk
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,14 @@ from mcp.client.streamable_http import streamable_http_client
 from index.encoders.embedder import Embedder
 from index.encoders.settings import Encoder, Kind
 from mcp_server.server import now_ms, serve
-from syncd.desk import Desk
-from syncd.keys import Keys
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.settings.automation import ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.reporting import TelemetrySettings
 from syncd.settings.settings import McpSettings, ServerSettings
-from syncd.workspace import Workspace
+from syncd.workspaces.agent_access import Desk
+from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.workspace import Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
 

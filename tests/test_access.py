@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from index.errors import InvalidArgument, PermissionDenied
 from mcp_server.access import APART_S, FRESH_S, LONGEST, Access
-from syncd.keys import Keys
 from syncd.settings.access import AccessSettings
 from syncd.state.ledger import Ledger
+from syncd.workspaces.api_keys import Keys
 from tests.jwks import AUDIENCE, Team, unsigned
 
 MAPPED = {"ann@Example.org": "ann", "e367826f93b8d71185e03fe518aff3b4.access": "robot", "gone@example.org": "nobody"}

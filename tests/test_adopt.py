@@ -9,10 +9,10 @@ import pytest
 
 from index.errors import Conflict, NotFound
 from syncd.adopt import adopt, owner_key, reset, settings_file
-from syncd.keys import Keys
 from syncd.settings.settings import load
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import LEDGER, default_state, private
+from syncd.workspaces.api_keys import Keys
 
 NOW = 1_800_000_000_000
 

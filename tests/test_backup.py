@@ -22,9 +22,9 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from syncd import backup
 from syncd.backup import checked, checked_target, free, pack, put_back, relocated, truth, unpack
 from syncd.jobs.queue import Queue
-from syncd.keys import Keys
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
+from syncd.workspaces.api_keys import Keys
 from tests.process import Failed, daemon
 
 NOW = 1_800_000_000_000

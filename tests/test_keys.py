@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.keys import Keys
 from syncd.state.ledger import Ledger
+from syncd.workspaces.api_keys import Keys
 
 NOW = 1_700_000_000_000
 

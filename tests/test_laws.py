@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from index.errors import InvalidArgument, Unavailable
 from index.model import Query
 from index.scope.index import Index
-from syncd.desk import Desk
 from syncd.documents.owner_marks import PERSONS
 from syncd.history.audit_log import Author, authored
+from syncd.workspaces.agent_access import Desk
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 

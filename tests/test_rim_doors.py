@@ -27,10 +27,10 @@ from mcp_server.guard import OPEN
 from mcp_server.operation import READERS
 from mcp_server.server import app, now_ms
 from mcp_server.tools.families import FAMILIES
-from syncd.keys import Keys
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import LEDGER
+from syncd.workspaces.api_keys import Keys
 from tests.jwks import AUDIENCE, Team
 from tests.rim import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
 from tests.world import until

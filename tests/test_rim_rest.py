@@ -11,7 +11,7 @@ from openapi_spec_validator import validate
 
 from index.model import COLLECTIONS
 from mcp_server.server import now_ms
-from syncd.keys import SCOPES
+from syncd.workspaces.api_keys import SCOPES
 from tests.rim import CRASH, running, unlisted
 from tests.world import until
 

@@ -18,7 +18,7 @@ from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from syncd.workspace import Workspace
+    from syncd.workspaces.workspace import Workspace
 
 HIT: Final = 800  # bytes of JSON that one hit of a search takes at most: ten are 2,000 tokens
 KEYS: Final = 180  # of them for its keys and numbers

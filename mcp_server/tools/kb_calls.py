@@ -27,7 +27,7 @@ from syncd.uploads.upload_request import decoded
 
 if TYPE_CHECKING:
     from syncd.jobs.queued_job import Job
-    from syncd.workspace import Workspace
+    from syncd.workspaces.workspace import Workspace
 
 HIT: Final = 200  # tokens that a hit of a search takes on average: ten are 2,000, with what stands around them
 LEAST: Final = 16  # of them for its snippet, however long its names are

@@ -18,7 +18,7 @@ from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from syncd.workspace import Workspace
+    from syncd.workspaces.workspace import Workspace
 
 LONGEST: Final = 100_000  # characters of all memos of an answer together: some 25,000 tokens
 

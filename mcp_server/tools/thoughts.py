@@ -34,7 +34,7 @@ from syncd.notes.secret_patterns import DEFECT
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from syncd.workspace import Workspace
+    from syncd.workspaces.workspace import Workspace
 
 
 def capture_thought(workspace: Workspace, given: CaptureThought, _: Settings) -> Captured:

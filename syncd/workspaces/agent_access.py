@@ -16,12 +16,12 @@ from index.names import fold
 from syncd.captures.inbox import Tools
 from syncd.documents.capture_note import workspace_name
 from syncd.history.audit_log import Author
-from syncd.keys import Keys
 from syncd.remote.push_webhook import Pushes
 from syncd.telemetry.metrics import Sample
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import place
-from syncd.workspace import Workspace
+from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.workspace import Workspace
 
 
 class Desk:

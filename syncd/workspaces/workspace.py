@@ -30,7 +30,6 @@ from syncd.documents.capture_note import checked, checked_source, metadata_of, n
 from syncd.documents.collection_membership import filed
 from syncd.files.file_removal import deleted
 from syncd.graph.nodes import Nodes
-from syncd.held import Held, held
 from syncd.history.write_lineage import Writer, created_by, updated_by
 from syncd.jobs.queued_job import Job, Status
 from syncd.memos.memo_graph import MemoGraph
@@ -39,6 +38,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, spl
 from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.path_rules import note
+from syncd.workspaces.workspace_totals import Held, held
 
 
 @dataclass(frozen=True, slots=True)
