@@ -19,24 +19,24 @@ from typing import Any, Self
 from index.encoders.embedder import Embedder
 from index.errors import MemexError, Unavailable
 from index.process_memory import frugal
-from syncd import roster
-from syncd.control import ControlServer
-from syncd.daemon_metrics import samples
+from syncd.daemon import background_jobs
+from syncd.daemon.background_jobs import REMOTE
+from syncd.daemon.control_socket import ControlServer
+from syncd.daemon.health import Health
+from syncd.daemon.metrics import samples
+from syncd.daemon.opened import Opened, agents_tools, opened
+from syncd.daemon.service_watchdog import Pulse, Vitals
+from syncd.daemon.vault_services import vault_services
 from syncd.enrichment.backfill import Labels
 from syncd.files.file_import import filing, wanted
 from syncd.files.imported_files import Handled
 from syncd.git.head_follower import Follow
-from syncd.health import Health
 from syncd.jobs.scheduler import Jobs
-from syncd.opened import Opened, agents_tools, opened
 from syncd.owner import Operation, operations
-from syncd.pulse import Pulse, Vitals
 from syncd.remote.push_webhook import Pushes
-from syncd.roster import REMOTE
 from syncd.settings.settings import Settings
 from syncd.state.process_lock import sole
 from syncd.state.state_folder import KEY_FILE, private
-from syncd.steward import vault_services
 from syncd.telemetry import request_traces
 from syncd.telemetry.metrics import Sample
 from syncd.vault.path_rules import note as is_note
@@ -76,7 +76,7 @@ class App:
             self.pushes = Pushes(self.ledger, settings.state, self._pushed)
             self.desk = Desk(tools, self.keys, self._status, self.pushes, self._samples)
             self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
-            self.worker = roster.worker(self.opened, self.desk, tools, self.filing.handler)
+            self.worker = background_jobs.worker(self.opened, self.desk, tools, self.filing.handler)
             self.steward = vault_services(self.opened, self.desk, self.follow, lambda: self.jobs.stopping)
             captures = self.opened.captures
             self.labels = Labels(
@@ -155,7 +155,7 @@ class App:
 
     def _planned(self) -> Jobs:
         """The jobs, once for commands and once for serving: see `background_jobs`."""
-        return roster.background_jobs(
+        return background_jobs.background_jobs(
             self.opened, self.steward, uploads=self.desk.uploads, dropped=self.filing.dropped, labels=self.labels
         )
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
-from syncd import control, render
+from syncd import render
 from syncd.cli_arguments import moment
 from syncd.cli_complete import keys, workspaces
 from syncd.cli_frame import Group, answer, as_json, ask, color, now, out, settings
+from syncd.daemon import control_socket
 
 BROKEN = 7
 SURFACES = ("mcp", "rest", "cli", "daemon", "file")
@@ -66,7 +67,7 @@ def audit(
         after = max([after, *(one["seq"] for one in found)])
         time.sleep(EVERY_S)
         given = {name: value for name, value in {**asked, "after": after, "limit": PAGE}.items() if value is not None}
-        found = control.call(settings().state, "audit.list", given)
+        found = control_socket.call(settings().state, "audit.list", given)
 
 
 @audit.command("verify")

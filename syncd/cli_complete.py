@@ -21,8 +21,9 @@ from click.shell_completion import (
 
 from index.errors import MemexError
 from index.model import COLLECTIONS
-from syncd import control, render
+from syncd import render
 from syncd.cli_frame import FLAGS, Command
+from syncd.daemon import control_socket
 from syncd.settings.settings import Settings, load
 
 PATIENCE_S = 1.0
@@ -163,7 +164,7 @@ def _asked(ctx: click.Context, operation: str, arguments: dict[str, Any]) -> Any
     """The daemon's answer, or None."""
     chosen = _settings(ctx)
     try:
-        return None if chosen is None else control.call(chosen.state, operation, arguments, timeout=PATIENCE_S)
+        return None if chosen is None else control_socket.call(chosen.state, operation, arguments, timeout=PATIENCE_S)
     except MemexError:
         return None
 

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument, MemexError
-from syncd import control, render
+from syncd import render
 from syncd.cli_arguments import WORKSPACE
 from syncd.cli_complete import captures
 from syncd.cli_frame import Command, answer, ask, settings
+from syncd.daemon import control_socket
 
 
 @click.command(cls=Command)
@@ -36,7 +37,7 @@ def enrich(id: str | None, backfill: bool, replace: bool, dry_run: bool, workspa
         report = ask("enrich.backfill", given)
     except KeyboardInterrupt:
         with contextlib.suppress(MemexError):  # in the daemon it would go on without us
-            control.call(settings().state, "enrich.stop", {}, timeout=5)
+            control_socket.call(settings().state, "enrich.stop", {}, timeout=5)
         raise
     answer(report, lambda: _report(report))
 

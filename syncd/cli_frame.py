@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from index.errors import Conflict, NotFound
-from syncd import cli_help, control, render
+from syncd import cli_help, render
+from syncd.daemon import control_socket
 from syncd.settings.settings import Settings, load
 from syncd.state.state_folder import remembered
 from syncd.telemetry import log
@@ -238,8 +239,8 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
             given = {name: value for name, value in arguments.items() if value is not None}
             end = time.monotonic() + STARTING_S
             while app is None:
-                with contextlib.suppress(control.NoDaemon):
-                    return control.call(chosen.state, operation, given, on_progress=progress)
+                with contextlib.suppress(control_socket.NoDaemon):
+                    return control_socket.call(chosen.state, operation, given, on_progress=progress)
                 try:
                     app = kept.enter_context(_opened(chosen, fresh=fresh))
                 except Conflict as error:  # a daemon is starting, or another command holds the lock

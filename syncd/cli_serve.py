@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd import control, render
+from syncd import render
 from syncd.cli_complete import workspaces
 from syncd.cli_frame import STARTING_S, Command, answer, flag, flags, now, settings, talk
 from syncd.cli_talk import brief, called, tell
-from syncd.control import DAEMON
-from syncd.notify import Supervisor
-from syncd.pulse import Pulse
+from syncd.daemon import control_socket
+from syncd.daemon.control_socket import DAEMON
+from syncd.daemon.notify_part import Supervisor
+from syncd.daemon.service_watchdog import Pulse
 from syncd.settings.settings import Settings, load
 from syncd.telemetry import log
 
@@ -142,7 +143,7 @@ def mcp(workspace: str | None, key_file: str | None) -> None:
 
 def running(state: Path) -> str:
     """The address of the daemon of a state folder. Raises NoDaemon when none runs."""
-    control.call(state, "status", {}, timeout=10)
+    control_socket.call(state, "status", {}, timeout=10)
     return url(state)
 
 
@@ -167,7 +168,7 @@ def _alone(opened: Callable[[], App], state: Path, stop: threading.Event) -> App
 
 def _served(state: Path) -> bool:
     try:
-        control.call(state, "status", {}, timeout=5)
+        control_socket.call(state, "status", {}, timeout=5)
     except Unavailable:
         return False
     return True

@@ -15,9 +15,10 @@ from typing import Any
 import click
 
 from index.errors import MemexError, Unavailable
-from syncd import control, render
+from syncd import render
 from syncd.cli_frame import Command, answer, as_json, ask, color, now, out, settings
 from syncd.cli_serve import url
+from syncd.daemon import control_socket
 from syncd.page import page, verdict
 from syncd.state import process_lock
 from syncd.version import installed
@@ -70,13 +71,13 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
     while True:
         pid = process_lock.holder(chosen.state)
         try:
-            told = dict(control.call(chosen.state, "status", asked, timeout=TOLD_S))
-        except control.Silent:
+            told = dict(control_socket.call(chosen.state, "status", asked, timeout=TOLD_S))
+        except control_socket.Silent:
             raise Unavailable(
                 f"the daemon{_process(pid)} does not answer: it hangs, or the machine is overloaded; "
                 "if it stays so, end it and start it again with `memex serve`"
             ) from None
-        except control.NoDaemon:
+        except control_socket.NoDaemon:
             if pid is None:
                 break
             if time.monotonic() > end:
@@ -88,7 +89,7 @@ def looked(*, alone: bool, counted: bool) -> dict[str, Any]:
         else:
             return told | {"daemon": {"state": "running", "url": _url(chosen.state), "version": installed()}}
     if not alone:
-        raise control.NoDaemon("no daemon is running, so changes are not followed: start it with `memex serve`")
+        raise control_socket.NoDaemon("no daemon is running, so changes are not followed: start it with `memex serve`")
     return dict(ask("status", asked)) | {"daemon": {"state": "down"}}
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError
-from syncd import control, render
+from syncd import render
 from syncd.cli_frame import out, talk
+from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def brief(chosen: Settings, ready: Ready) -> None:
         talk("memex: indexing; searches find what is done so far, and `memex status` tells how far that is")
     ready.first_listing(None)
     try:
-        now = control.call(chosen.state, "status", {}, timeout=60)
+        now = control_socket.call(chosen.state, "status", {}, timeout=60)
     except MemexError:
         return  # it was stopped meanwhile
     told = ", ".join(f"{now[scope]['documents']} notes in the {scope}" for scope in ("vault", "captures"))
@@ -55,7 +56,7 @@ def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
         if not found:
             out("  nothing in the captures yet, so the same in your own notes:\n")
             asked = {"query": query, "scope": "vault", "limit": 3}
-            found = control.call(chosen.state, "search", asked, timeout=60)["hits"]
+            found = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
         out(render.hits(found))
         out(entities(chosen) + "\nCtrl-C stops.")
         sys.stdout.flush()
@@ -68,7 +69,7 @@ def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
 def entities(chosen: Settings) -> str:
     """The lines that show the graph, begun at the node with the most relations; "" while there is none."""
     asked = {"workspace": WORKSPACE, "limit": 1}
-    nodes = control.call(chosen.state, "graph.whole", asked, timeout=60)["nodes"]
+    nodes = control_socket.call(chosen.state, "graph.whole", asked, timeout=60)["nodes"]
     if not nodes:
         return ""
     command, name = called(chosen), shlex.quote(render.line(nodes[0]["name"], 300))

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from index.errors import MemexError
-from syncd import control
 from syncd.cells import padded, wrapped
+from syncd.daemon import control_socket
 from syncd.render import BOLD, DIM, GREEN, RED, YELLOW, line, painted
 from syncd.settings.settings import Settings
 from syncd.state import process_lock
@@ -76,8 +76,8 @@ def patient(settings: Settings, environ: Mapping[str, str]) -> Patient:
     """The present state of the daemon for these settings."""
     pid = process_lock.holder(settings.state)
     try:
-        told = control.call(settings.state, "status", {}, timeout=ASKED_S)
-    except control.NoDaemon:
+        told = control_socket.call(settings.state, "status", {}, timeout=ASKED_S)
+    except control_socket.NoDaemon:
         return Patient(settings, environ, pid, None)
     except MemexError as error:
         return Patient(settings, environ, pid, None, error.message)

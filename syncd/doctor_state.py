@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError, Unavailable
-from syncd import control
+from syncd.daemon import control_socket
 from syncd.doctor import Finding, Patient, Rank, gone, mine, private, word
 from syncd.state.state_folder import remembered
 from syncd.version import installed
@@ -33,8 +33,8 @@ SECRETS = (
     "ledger.db",
     "ledger.db-wal",
     "ledger.db-shm",
-    control.DAEMON,
-    control.NAME,
+    control_socket.DAEMON,
+    control_socket.NAME,
     "lock",
 )
 ANSWER_S = 10.0
@@ -104,7 +104,7 @@ def daemon(patient: Patient) -> Iterator[Finding]:
         says = f"process {pid or '?'} holds {folder / 'lock'} and does not listen: it starts, or another command is at work"
         yield Finding("daemon", "wrong", says, f"memex status; if it stays so: kill {pid}")
     elif patient.daemon is None:
-        left = [path for name in (control.DAEMON, control.NAME) if mine(path := folder / name)]
+        left = [path for name in (control_socket.DAEMON, control_socket.NAME) if mine(path := folder / name)]
         if left:
             names = " and ".join(path.name for path in left)
             yield Finding("daemon", "wrong", f"a daemon that died left {names}", "memex serve", partial(gone, *left))
@@ -129,7 +129,7 @@ def _answering(patient: Patient) -> Iterator[Finding]:
         passes = settling or rest.startswith("still loading")
         yield Finding(part, "advice" if passes else "wrong", rest, way[1] if way else "memex status")
     try:
-        url = str(json.loads((patient.state / control.DAEMON).read_text())["url"])
+        url = str(json.loads((patient.state / control_socket.DAEMON).read_text())["url"])
     except (OSError, ValueError, KeyError, TypeError):
         yield Finding(
             "daemon", "wrong", f"process {patient.pid} runs, but has not written down its address", "memex status"
@@ -175,7 +175,7 @@ def audit(patient: Patient) -> Iterator[Finding]:
         return  # and that is a finding already
     try:
         asked = patient.daemon is not None
-        found = control.call(patient.state, "audit.verify", {"files": False}) if asked else _chain(path)
+        found = control_socket.call(patient.state, "audit.verify", {"files": False}) if asked else _chain(path)
     except MemexError as error:
         yield Finding("audit", "advice", f"its log can't be looked through: {error.message}", "memex audit verify")
         return
@@ -262,7 +262,7 @@ def index(patient: Patient) -> Iterator[Finding]:
 
 def _index(patient: Patient) -> dict[str, str]:
     if patient.daemon is not None:
-        return dict(control.call(patient.state, "index.examine", {}, timeout=120))
+        return dict(control_socket.call(patient.state, "index.examine", {}, timeout=120))
     from index.scope.integrity_check import examined
     from syncd.indexes.index_builds import SCOPES, build_in_use
 
@@ -285,7 +285,7 @@ def _index(patient: Patient) -> dict[str, str]:
 def _built(patient: Patient) -> str:
     """The index, made anew by whoever has the vault open."""
     if patient.daemon is not None:
-        control.call(patient.state, "index", {"full": True})
+        control_socket.call(patient.state, "index", {"full": True})
     elif patient.pid is not None:
         raise Unavailable("another process holds the vault")
     else:

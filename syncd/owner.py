@@ -28,14 +28,14 @@ from syncd import (
     owner_review,
     owner_uploads,
 )
+from syncd.daemon.health import Health
+from syncd.daemon.opened import Opened
+from syncd.daemon.vault_services import Steward
 from syncd.enrichment.backfill import Labels
 from syncd.graph.nodes import Nodes
-from syncd.health import Health
 from syncd.history.audit_log import Author, authored
 from syncd.jobs.scheduler import Jobs
 from syncd.jobs.worker import Worker
-from syncd.opened import Opened
-from syncd.steward import Steward
 from syncd.workspaces.agent_access import Desk
 
 Arguments: TypeAlias = Mapping[str, Any]

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from index.errors import Unavailable
-from syncd.health import Health
-from syncd.opened import Opened
+from syncd.daemon.health import Health
+from syncd.daemon.opened import Opened
 from syncd.sync.pipeline import Sync
 
 Arguments: TypeAlias = Mapping[str, Any]

@@ -10,10 +10,10 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Answer, Filter, Hit, Query, Record, Scope
 from index.query import request
 from index.search.reranker import reranked
+from syncd.daemon.opened import Opened
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
 from syncd.notes.front_matter import decode, split
-from syncd.opened import Opened
 from syncd.workspaces.agent_access import Desk
 from syncd.workspaces.workspace import Kept
 

@@ -18,9 +18,9 @@ import psutil
 import pytest
 
 from index.errors import MemexError
-from syncd import control
 from syncd.adopt import adopt
 from syncd.app import App
+from syncd.daemon import control_socket
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
 from tests.fakes import fake_embedder
@@ -81,7 +81,7 @@ class Daemon:
         return False
 
     def ask(self, operation: str, **given: Any) -> Any:
-        return control.call(self.state, operation, given, timeout=60)
+        return control_socket.call(self.state, operation, given, timeout=60)
 
     def status(self, *names: str) -> Any:
         """The owner's status, or one part of it."""

@@ -19,7 +19,7 @@ from syncd import cli
 from syncd.cli import EXIT, SERVE_EXIT, code, memex
 from syncd.cli_access import until
 from syncd.cli_arguments import moment
-from syncd.control import DAEMON, ControlServer
+from syncd.daemon.control_socket import DAEMON, ControlServer
 
 HIT = {
     "id": "i1",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from syncd.control import ControlServer
+from syncd.daemon.control_socket import ControlServer
 from tests.test_cli import HEAVY
 
 ROOT = Path(__file__).parents[1]

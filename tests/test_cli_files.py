@@ -13,7 +13,7 @@ from index.errors import InvalidArgument, Unavailable
 from syncd.adopt import adopt
 from syncd.app import App
 from syncd.cli import code
-from syncd.control import ControlServer
+from syncd.daemon.control_socket import ControlServer
 from syncd.settings.knowledge_base import KbSettings
 from syncd.uploads import handover_part
 from tests.process import daemon

@@ -11,7 +11,7 @@ import pytest
 from syncd.cli import code
 from syncd.cli_complete import jobs as names
 from syncd.cli_job import runs, span, table
-from syncd.control import ControlServer
+from syncd.daemon.control_socket import ControlServer
 
 JOB = {
     "name": "listing",

@@ -8,9 +8,9 @@ from datetime import UTC
 import pytest
 
 from index.errors import InvalidArgument
-from syncd import opened
 from syncd.cli import code
 from syncd.cli_queue import page, table
+from syncd.daemon import opened
 from syncd.history.audit_log import Author, authored
 from tests.fakes import fake_embedder
 from tests.world import World, answering, until

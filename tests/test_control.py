@@ -11,8 +11,8 @@ import time
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd import control
-from syncd.control import NAME, ControlServer, NoDaemon, address, call
+from syncd.daemon import control_socket
+from syncd.daemon.control_socket import NAME, ControlServer, NoDaemon, address, call
 
 
 def echo(arguments, progress):
@@ -122,7 +122,7 @@ def test_clients_that_hang_delay_nobody(state):
 
 
 def test_a_silent_client_is_hung_up_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(control, "READ_S", 0.2)
+    monkeypatch.setattr(control_socket, "READ_S", 0.2)
     server = ControlServer(tmp_path, {"echo": echo})
     server.start()
     with raw(tmp_path) as client:
@@ -131,7 +131,7 @@ def test_a_silent_client_is_hung_up_on(tmp_path, monkeypatch):
 
 
 def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(control, "REQUEST", 100_000)
+    monkeypatch.setattr(control_socket, "REQUEST", 100_000)
     server = ControlServer(tmp_path, {"echo": echo})
     server.start()
     with pytest.raises((ResourceExhausted, Unavailable)):
@@ -141,7 +141,7 @@ def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
 
 
 def test_more_clients_than_there_are_places_are_told_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(control, "CLIENTS", 3)
+    monkeypatch.setattr(control_socket, "CLIENTS", 3)
     server = ControlServer(tmp_path, {"echo": echo})
     server.start()
     held = [raw(tmp_path) for _ in range(3)]
@@ -269,4 +269,4 @@ def test_a_daemon_that_is_silent_is_told(state, waits):
 
 def test_an_error_of_any_kind_keeps_its_class():
     for kind in (InvalidArgument, Conflict, NotFound):
-        assert isinstance(control.from_dict(kind("x").as_dict()), kind)
+        assert isinstance(control_socket.from_dict(kind("x").as_dict()), kind)

@@ -22,7 +22,7 @@ from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import COLLECTIONS, Filter, Query
 from mcp_server.tools.families import FAMILIES
 from syncd.cli import code
-from syncd.control import ControlServer
+from syncd.daemon.control_socket import ControlServer
 from syncd.graph.memory_json import records
 from syncd.graph.node_request import NewNode
 from syncd.settings.knowledge_base import KbSettings

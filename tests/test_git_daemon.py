@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from syncd import control
+from syncd.daemon import control_socket
 from syncd.git import head_follower
 from syncd.git.hooks import HOOKS, install
 from syncd.git.repository_state import UNWELL
@@ -136,7 +136,7 @@ def test_after_every_operation_the_index_equals_the_files(tmp_path, bundled, mod
 
         def found(word):
             asked = {"query": word, "scope": "vault", "mode": "text"}
-            return [hit["path"] for hit in control.call(memex.state, "search", asked)["hits"]]
+            return [hit["path"] for hit in control_socket.call(memex.state, "search", asked)["hits"]]
 
         took = converges(bench, found)
         told = memex.json("status", "--all")["git"]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from syncd.notify import Supervisor
+from syncd.daemon.notify_part import Supervisor
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from syncd.oddities import Twins
+from syncd.daemon.vault_warnings import Twins
 from tests.world import World, until
 
 NFC, NFD = (unicodedata.normalize(form, "Café.md") for form in ("NFC", "NFD"))

@@ -78,7 +78,7 @@ def aged(path, seconds):
 
 
 def test_leftovers_are_collected_once_they_are_nobody_s_work(world, monkeypatch):
-    from syncd import roster
+    from syncd.daemon import background_jobs
 
     world.write("Note.md", "a note\n")
     world.run()
@@ -92,8 +92,8 @@ def test_leftovers_are_collected_once_they_are_nobody_s_work(world, monkeypatch)
     ask(world, "job.run", name="leftovers")
     assert dead.exists()
     assert old.exists()
-    monkeypatch.setattr(roster, "LEFT_S", 0.1)
-    monkeypatch.setattr(roster, "DAY_S", 0.1)
+    monkeypatch.setattr(background_jobs, "LEFT_S", 0.1)
+    monkeypatch.setattr(background_jobs, "DAY_S", 0.1)
     aged(old, 0.2)
     ask(world, "job.run", name="leftovers")
     assert not dead.exists()

@@ -20,7 +20,7 @@ from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
 from syncd.cli import code
 from syncd.cli_perspective import table
-from syncd.control import ControlServer
+from syncd.daemon.control_socket import ControlServer
 from syncd.graph.perspectives import Perspectives
 from syncd.state.ledger import Ledger
 from tests.test_facets import entity

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd import roster
 from syncd.adopt import adopt
 from syncd.app import App
+from syncd.daemon import background_jobs
 from syncd.git import hooks
 from syncd.remote import remote_sync
 from syncd.settings.access import LimitsSettings
@@ -52,10 +52,10 @@ def settings(vault, state):
 def hasten(put=setattr):
     """Have what waits for seconds and minutes in life wait for parts of seconds."""
     put(remote_sync, "BACKOFF_S", (0.5, 2.0))
-    put(roster, "TICK_S", 0.5)
-    put(roster, "MARKS_S", 0.5)
-    put(roster, "COMMITS_S", 0.5)
-    put(roster, "MINUTE_S", 1.0)
+    put(background_jobs, "TICK_S", 0.5)
+    put(background_jobs, "MARKS_S", 0.5)
+    put(background_jobs, "COMMITS_S", 0.5)
+    put(background_jobs, "MINUTE_S", 1.0)
 
 
 def serve(vault, state):

@@ -14,7 +14,7 @@ from typing import Any
 from index.encoders.embedder import Embedder
 from index.errors import MemexError
 from syncd.app import App
-from syncd.control import ControlServer
+from syncd.daemon.control_socket import ControlServer
 from syncd.settings.settings import Settings, SyncSettings, VaultSettings
 from tests.fakes import FakeEncoder, fake_embedder
 

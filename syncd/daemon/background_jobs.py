@@ -11,6 +11,8 @@ from functools import partial
 
 from syncd.captures import queued_note
 from syncd.captures.inbox import Tools
+from syncd.daemon.opened import Opened
+from syncd.daemon.vault_services import Steward
 from syncd.enrichment.backfill import Labels
 from syncd.files.inbox_file_scanner import EVERY_S, Dropped
 from syncd.history.audit_log import Author, authored
@@ -19,10 +21,8 @@ from syncd.jobs.queued_job import Kind
 from syncd.jobs.run_history import Runs
 from syncd.jobs.scheduler import Jobs
 from syncd.jobs.worker import Handler, Work, Worker
-from syncd.opened import Opened
 from syncd.remote.remote_sync import TICK_S
 from syncd.state.leftovers_part import collect
-from syncd.steward import Steward
 from syncd.sync.deep_check import DAY_S
 from syncd.uploads.chunk_files import spare
 from syncd.uploads.upload_sessions import Uploads

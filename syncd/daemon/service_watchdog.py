@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from syncd.notify import Supervisor
+from syncd.daemon.notify_part import Supervisor
 
 if TYPE_CHECKING:
     import asyncio

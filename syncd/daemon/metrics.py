@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from index.encoders.embedder import Embedder
 from syncd.commits.committer import Commits
-from syncd.health import Health
+from syncd.daemon.health import Health
 from syncd.sync.pipeline import Sync
 from syncd.telemetry.metrics import Sample
 

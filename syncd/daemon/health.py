@@ -13,6 +13,9 @@ from typing import Any
 
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope, Stat
+from syncd.daemon.opened import Opened
+from syncd.daemon.vault_services import Steward
+from syncd.daemon.vault_warnings import Twins, oddities, tally
 from syncd.documents.parser import parse
 from syncd.enrichment.backfill import Labels
 from syncd.files.inbox_file_scanner import MISSING, Dropped
@@ -23,9 +26,6 @@ from syncd.indexes.index_builds import SCOPES
 from syncd.jobs.scheduler import Jobs
 from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import flagged, redacted
-from syncd.oddities import Twins, oddities, tally
-from syncd.opened import Opened
-from syncd.steward import Steward
 from syncd.sync.hand_edits import said
 from syncd.vault.location import place
 from syncd.version import installed

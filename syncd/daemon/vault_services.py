@@ -19,12 +19,12 @@ from syncd.consolidation.analysis.capture_attention import LIMIT
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.proposal_execution import KINDS, Carrying
+from syncd.daemon.opened import Opened
 from syncd.git.head_follower import Follow
 from syncd.history.audit_log import Events
 from syncd.history.change_journal import Journal
 from syncd.history.note_history import History
 from syncd.history.undo import Undo
-from syncd.opened import Opened
 from syncd.promotion.destination_conflicts import Merging
 from syncd.promotion.manual_moves import Dragged
 from syncd.promotion.marked_captures import Marked
