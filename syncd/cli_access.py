@@ -120,7 +120,7 @@ def key_rotate(name: str, overlap: str, expires: str | None) -> None:
 @key.command("reset")
 def key_reset() -> None:
     """Make a new owner's key and end the old one, also when no daemon runs or the vault is away."""
-    from syncd.adopt import reset  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
+    from syncd.installation.vault_setup import reset  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
 
     file = reset(settings().state, now=now())
     answer({"key_file": str(file)}, lambda: f"your new key is in {file}")

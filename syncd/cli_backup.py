@@ -18,7 +18,7 @@ from syncd.state.state_folder import claim, default_state
 from syncd.version import installed
 
 if TYPE_CHECKING:
-    from syncd.backup import Contents
+    from syncd.installation.backup import Contents
 
 # ruff: noqa: PLC0415 - SQLite takes longer to import than most commands to run
 
@@ -33,7 +33,7 @@ def backup(file: str | None, force: bool) -> None:
     not derived. Not in it: the notes, captures included, which are files that Git or any backup of files keeps; and the
     index, which is made from them. Keep the archive as safe as a password. Without FILE it is memex-VAULT-TIME.tar.gz in
     the current folder."""
-    from syncd.backup import checked_target, pack
+    from syncd.installation.backup import checked_target, pack
 
     chosen = settings()
     name = f"memex-{chosen.vault.path.name}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz"
@@ -58,7 +58,7 @@ def restore(file: str, force: bool) -> None:
     Without --vault, and where no settings name a vault, it is put back for the vault of the backup. A settings file is
     written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
     damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
-    from syncd.backup import REPLACED, SETTINGS, checked, free, pack, put_back, relocated, unpack
+    from syncd.installation.backup import REPLACED, SETTINGS, checked, free, pack, put_back, relocated, unpack
     from syncd.state.process_lock import Lock
 
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:

@@ -263,8 +263,8 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
 def _opened(chosen: Settings, *, fresh: bool) -> contextlib.AbstractContextManager[App]:
     if not fresh and remembered(chosen.state) is None:
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init(chosen)}`")
-    from syncd.adopt import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
     from syncd.app import App  # noqa: PLC0415 - as above
+    from syncd.installation.vault_setup import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
 
     adopt(chosen, now=now())
     return App.open(chosen)

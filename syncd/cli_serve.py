@@ -50,7 +50,7 @@ DEMO = "how do we keep the battery boxes cool in summer"
 @click.option("--create", is_flag=True, help="Make the folder if it is missing.")
 def init(folder: str | None, git: bool, create: bool) -> None:
     """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched."""
-    from syncd.adopt import adopt, settings_file
+    from syncd.installation.vault_setup import adopt, settings_file
 
     flag("vault.path", folder)
     if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
@@ -176,8 +176,8 @@ def _served(state: Path) -> bool:
 
 def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     """Serve until a signal; a second signal does not wait."""
-    from syncd.adopt import adopt
     from syncd.app import App, rim_ahead
+    from syncd.installation.vault_setup import adopt
 
     log.install(chosen.log)  # before the rim is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:

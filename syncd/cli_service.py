@@ -16,7 +16,7 @@ from syncd.settings.settings import Settings, config_file
 from syncd.state.state_folder import remembered
 
 if TYPE_CHECKING:
-    from syncd.service import Launchd, Systemd
+    from syncd.installation.service_manager import Launchd, Systemd
 
 # ruff: noqa: PLC0415 - what asks service managers is imported by these commands alone, so that all others are quick
 LINGER = "it runs while you are logged in; to let it run from boot on: loginctl enable-linger"
@@ -37,7 +37,7 @@ def service() -> None:
 @click.option("--file-only", is_flag=True, help="Only write the file, and say what to run: no manager is asked.")
 def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
     """Write the service for the vault, and let it start at every login."""
-    from syncd.service import Systemd, Wish, command, keeper, settle
+    from syncd.installation.service_manager import Systemd, Wish, command, keeper, settle
 
     flag("vault.path", vault)
     chosen = settings()
@@ -108,7 +108,7 @@ def _file(chosen: Settings) -> Path:
 
 
 def _installed(name: str) -> Systemd | Launchd:
-    from syncd.service import keeper
+    from syncd.installation.service_manager import keeper
 
     manager = keeper(name, sys.platform, os.environ)
     if not manager.file.exists():

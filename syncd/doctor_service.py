@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from syncd import unit
 from syncd.doctor import Finding, Patient
-from syncd.service import USUAL, Systemd, command, keeper
+from syncd.installation import unit_files
+from syncd.installation.service_manager import USUAL, Systemd, command, keeper
 
 
 def service(patient: Patient) -> Iterator[Finding]:
@@ -25,9 +25,9 @@ def service(patient: Patient) -> Iterator[Finding]:
             )
         return
     units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := _read(file))}
-    mine = unit.vault_of(unit.unit(USUAL, ["/memex"], vault=str(patient.vault)))
+    mine = unit_files.vault_of(unit_files.unit(USUAL, ["/memex"], vault=str(patient.vault)))
     for file, text in units.items():
-        if unit.vault_of(text) == mine:
+        if unit_files.vault_of(text) == mine:
             yield from _unit(patient, Systemd(file.stem, manager.folder), text)
             return
     if not manager.absent():
@@ -50,7 +50,7 @@ def _unit(patient: Patient, manager: Systemd, text: str) -> Iterator[Finding]:
     if not program.exists():
         yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which is not there", again)
         return
-    if text != unit.unit(manager.name, command(patient.settings), vault=str(patient.vault)):
+    if text != unit_files.unit(manager.name, command(patient.settings), vault=str(patient.vault)):
         yield Finding(
             "service", "advice", f"{manager.file} is not what this Memex would write for these settings", again
         )

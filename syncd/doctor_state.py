@@ -289,8 +289,8 @@ def _built(patient: Patient) -> str:
     elif patient.pid is not None:
         raise Unavailable("another process holds the vault")
     else:
-        from syncd.adopt import adopt
         from syncd.app import App
+        from syncd.installation.vault_setup import adopt
 
         adopt(patient.settings, now=time.time_ns() // 1_000_000)
         try:

@@ -18,9 +18,9 @@ import psutil
 import pytest
 
 from index.errors import MemexError
-from syncd.adopt import adopt
 from syncd.app import App
 from syncd.daemon import control_socket
+from syncd.installation.vault_setup import adopt
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
 from tests.fakes import fake_embedder

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from index.errors import Conflict, NotFound
-from syncd.adopt import adopt, owner_key, reset, settings_file
+from syncd.installation.vault_setup import adopt, owner_key, reset, settings_file
 from syncd.settings.settings import load
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import LEDGER, default_state, private

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from mcp_server.tools.families import FAMILIES
-from syncd import backup
 from syncd.history import audit_log as log
 from syncd.history import digest_chain
 from syncd.history.audit_log import HEAD, Audit, Author, Change, Events, authored, taken_back
 from syncd.history.audited_vault import Audited
 from syncd.history.digest_chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
+from syncd.installation import backup
 from syncd.owner_audit import of_file
 from syncd.state.ledger import peeked
 from tests.rim import client, run, running

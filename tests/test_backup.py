@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound
-from syncd import backup
-from syncd.backup import checked, checked_target, free, pack, put_back, relocated, truth, unpack
+from syncd.installation import backup
+from syncd.installation.backup import checked, checked_target, free, pack, put_back, relocated, truth, unpack
 from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from index.errors import InvalidArgument, Unavailable
-from syncd.adopt import adopt
 from syncd.app import App
 from syncd.cli import code
 from syncd.daemon.control_socket import ControlServer
+from syncd.installation.vault_setup import adopt
 from syncd.settings.knowledge_base import KbSettings
 from syncd.uploads import handover_part
 from tests.process import daemon

@@ -24,7 +24,7 @@ from syncd.doctor import Finding, examine, shown, summary, well
 from syncd.doctor_host import HOST_CHECKS
 from syncd.doctor_service import SERVICE_CHECKS
 from syncd.doctor_state import STATE_CHECKS
-from syncd.service import Systemd, Wish, command
+from syncd.installation.service_manager import Systemd, Wish, command
 from syncd.settings.settings import EmbedSection, ServerSettings, VaultSettings
 from tests.fakes import fake_embedder
 from tests.process import Failed, daemon

@@ -9,8 +9,8 @@ import pytest
 
 from index.errors import Conflict, NotFound, Unavailable
 from index.model import Query
-from syncd.backup import truth
 from syncd.files.conversion.converter import Unreadable
+from syncd.installation.backup import truth
 from syncd.notes.front_matter import properties, split
 from tests.filing import Filing
 from tests.test_durable import Fault, failing

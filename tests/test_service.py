@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.service import Launchd, Systemd, Wish, command, keeper, settle
+from syncd.installation.service_manager import Launchd, Systemd, Wish, command, keeper, settle
 from syncd.settings.settings import load
 from tests.process import Failed, Memex
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.unit import agent, hardening, quoted, unit, vault_of
+from syncd.installation.unit_files import agent, hardening, quoted, unit, vault_of
 
 ROOT = Path(__file__).parents[1]
 NASTY = "My Vault – ü 100% $HOME ${X} \"q\" 's' \\n \a\n\t\x01;#"

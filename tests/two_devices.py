@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.adopt import adopt
 from syncd.app import App
 from syncd.daemon import background_jobs
 from syncd.git import hooks
+from syncd.installation.vault_setup import adopt
 from syncd.remote import remote_sync
 from syncd.settings.access import LimitsSettings
 from syncd.settings.automation import GitSettings

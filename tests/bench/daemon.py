@@ -16,8 +16,8 @@ import numpy as np
 
 from index.encoders.embedder import Embedder, EmbedSettings, opened
 from index.encoders.settings import Encoder, EncoderSettings, Kind
-from syncd.adopt import adopt
 from syncd.app import App, Ready, rim_ahead
+from syncd.installation.vault_setup import adopt
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, VaultSettings
 from tests.fakes import FakeEncoder

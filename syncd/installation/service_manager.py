@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd import unit
+from syncd.installation import unit_files
 from syncd.settings.settings import Settings
 from syncd.state.state_folder import private
 
@@ -103,8 +103,8 @@ class Systemd:
 
     def write(self, wish: Wish) -> None:
         """Write the unit."""
-        text = unit.unit(self.name, wish.command, vault=str(wish.vault))
-        if self.file.exists() and unit.vault_of(self.file.read_text("utf-8")) != unit.vault_of(text):
+        text = unit_files.unit(self.name, wish.command, vault=str(wish.vault))
+        if self.file.exists() and unit_files.vault_of(self.file.read_text("utf-8")) != unit_files.vault_of(text):
             raise Conflict(f"{self.file} is not for {wish.vault}: choose another --name, or uninstall that one first")
         self.folder.mkdir(parents=True, exist_ok=True)
         private(self.file, text)
@@ -119,7 +119,7 @@ class Systemd:
     def harden(self, wish: Wish) -> bool:
         """Add the stricter part, if the daemon starts with it; whether it does."""
         self.drop_in.parent.mkdir(parents=True, exist_ok=True)
-        private(self.drop_in, unit.hardening([str(wish.vault), str(wish.state)]))
+        private(self.drop_in, unit_files.hardening([str(wish.vault), str(wish.state)]))
         self._do("daemon-reload")
         if _run("systemctl", "--user", "restart", self.file.name).returncode == 0:
             return True
@@ -201,7 +201,7 @@ class Launchd:
     def write(self, wish: Wish) -> None:
         """Write the agent."""
         kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be one of Homebrew's
-        text = unit.agent(
+        text = unit_files.agent(
             self.name, wish.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(wish.vault)}
         )
         if self.file.exists() and _of_agent(self.file.read_bytes()) != str(wish.vault):

@@ -28,9 +28,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.adopt import quoted
 from syncd.history.audit_log import CAME, HEAD
 from syncd.history.overwritten_bytes import FOLDER
+from syncd.installation.vault_setup import quoted
 from syncd.state import ledger
 from syncd.state.state_folder import LEDGER, synced
 
