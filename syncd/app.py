@@ -32,7 +32,7 @@ from syncd.files.file_import import filing, wanted
 from syncd.files.imported_files import Handled
 from syncd.git.head_follower import Follow
 from syncd.jobs.scheduler import Jobs
-from syncd.owner import Operation, operations
+from syncd.owner.operations import Operation, operations
 from syncd.remote.push_webhook import Pushes
 from syncd.settings.settings import Settings
 from syncd.state.process_lock import sole

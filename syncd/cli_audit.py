@@ -84,7 +84,7 @@ def audit_verify(file: Path | None, head: str | None) -> int:
     else:
         from dataclasses import asdict  # noqa: PLC0415 - as below
 
-        from syncd.owner_audit import of_file  # noqa: PLC0415 - it brings the vault's parts
+        from syncd.owner.audit import of_file  # noqa: PLC0415 - it brings the vault's parts
 
         with file.open(encoding="utf-8") as lines:
             told = of_file(lines, head)

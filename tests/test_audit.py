@@ -21,7 +21,7 @@ from syncd.history.audit_log import HEAD, Audit, Author, Change, Events, authore
 from syncd.history.audited_vault import Audited
 from syncd.history.digest_chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
 from syncd.installation import backup
-from syncd.owner_audit import of_file
+from syncd.owner.audit import of_file
 from syncd.state.ledger import peeked
 from tests.rim import client, run, running
 from tests.world import World, until

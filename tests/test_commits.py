@@ -19,7 +19,7 @@ from syncd.commits import commit_builder, committer
 from syncd.commits.commit_selection import IGNORED, MARKERS, NESTED, REFUSED, SECRET, STAGED
 from syncd.commits.committer import Made
 from syncd.history.audit_log import Author, taken_back
-from syncd.owner_commits import operations
+from syncd.owner.git import operations
 from tests.committing import CHAT, DAEMON, Rig, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -9,25 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from index.scope.index import Index
-from syncd import (
-    owner_access,
-    owner_audit,
-    owner_commits,
-    owner_consolidation,
-    owner_exchange,
-    owner_graph,
-    owner_history,
-    owner_index,
-    owner_insight,
-    owner_jobs,
-    owner_notes,
-    owner_perspectives,
-    owner_promote,
-    owner_queue,
-    owner_remote,
-    owner_review,
-    owner_uploads,
-)
 from syncd.daemon.health import Health
 from syncd.daemon.opened import Opened
 from syncd.daemon.vault_services import Steward
@@ -36,6 +17,23 @@ from syncd.graph.nodes import Nodes
 from syncd.history.audit_log import Author, authored
 from syncd.jobs.scheduler import Jobs
 from syncd.jobs.worker import Worker
+from syncd.owner import (
+    access,
+    audit,
+    consolidation,
+    git,
+    history,
+    jobs_part,
+    notes,
+    promotion,
+    remote_part,
+    review,
+    uploads,
+)
+from syncd.owner import index as owner_index
+from syncd.owner import jobs as owner_queue
+from syncd.owner.graph import graph_report, memory_json, perspectives
+from syncd.owner.graph import nodes as owner_graph
 from syncd.workspaces.agent_access import Desk
 
 Arguments: TypeAlias = Mapping[str, Any]
@@ -55,20 +53,20 @@ def operations(
 ) -> dict[str, Operation]:
     """Every operation by its name; each takes its arguments as JSON values and answers with one."""
     named = {
-        **owner_notes.operations(opened, desk, health.degraded),
+        **notes.operations(opened, desk, health.degraded),
         **owner_index.operations(opened, health, lambda: jobs().stopping),
-        **owner_access.operations(desk, opened.keys, opened.perspectives, state=opened.settings.state),
+        **access.operations(desk, opened.keys, opened.perspectives, state=opened.settings.state),
         "enrich": labels.again,
         "enrich.backfill": labels.backfill,
         "enrich.stop": labels.stop,
-        **owner_jobs.operations(jobs),
+        **jobs_part.operations(jobs),
         **owner_queue.operations(opened.queue, worker),
-        **owner_uploads.operations(desk, opened.ledger, lambda: opened.captures.index),
+        **uploads.operations(desk, opened.ledger, lambda: opened.captures.index),
         **_on_graphs(opened, desk),
         **_on_history(opened, steward),
-        **owner_consolidation.operations(steward.consolidation, desk, jobs),
-        **owner_promote.operations(steward.promotions, steward.ground),
-        **owner_review.operations(steward.review, steward.archive, steward.ground),
+        **consolidation.operations(steward.consolidation, desk, jobs),
+        **promotion.operations(steward.promotions, steward.ground),
+        **review.operations(steward.review, steward.archive, steward.ground),
     }
     return {name: _signed(name, operation) for name, operation in named.items()}
 
@@ -84,9 +82,9 @@ def _on_graphs(opened: Opened, desk: Desk) -> dict[str, Operation]:
 
     return {
         **owner_graph.operations(nodes),
-        **owner_insight.operations(nodes),
-        **owner_exchange.operations(nodes, index),
-        **owner_perspectives.operations(
+        **graph_report.operations(nodes),
+        **memory_json.operations(nodes, index),
+        **perspectives.operations(
             opened.perspectives, workspace=desk.workspace, index=index, look=opened.sync.want_listing
         ),
     }
@@ -95,10 +93,10 @@ def _on_graphs(opened: Opened, desk: Desk) -> dict[str, Operation]:
 def _on_history(opened: Opened, steward: Steward) -> dict[str, Operation]:
     """Those on what was written: Git, the remote, what a note was, the audit log."""
     return {
-        **owner_remote.operations(steward.remote),
-        **owner_commits.operations(steward.commits, steward.settle, steward.due),
-        **owner_history.operations(steward.history, steward.undo),
-        **owner_audit.operations(opened.audit, opened.vault, inbox=opened.settings.vault.inbox),
+        **remote_part.operations(steward.remote),
+        **git.operations(steward.commits, steward.settle, steward.due),
+        **history.operations(steward.history, steward.undo),
+        **audit.operations(opened.audit, opened.vault, inbox=opened.settings.vault.inbox),
     }
 
 

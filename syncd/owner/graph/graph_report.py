@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from syncd.notes.timestamps import iso
-from syncd.owner_graph import vertex
+from syncd.owner.graph.nodes import vertex
 
 if TYPE_CHECKING:
     from syncd.graph.graph_attention import Report

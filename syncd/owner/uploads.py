@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.scope.index import Index
-from syncd import owner_queue
+from syncd.owner import jobs as owner_queue
 from syncd.state.ledger import Ledger
 from syncd.uploads import upload_request
 
