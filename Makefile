@@ -74,7 +74,7 @@ clients: setup npm
 # The manual page: man -l build/memex.1
 man: setup
 	@mkdir -p build
-	$(PY) -m syncd.cli_manual > build/memex.1
+	$(PY) -m syncd.cli.manual_page > build/memex.1
 
 # The public conformance suite of the protocol, both eras, on our own server; exits non-zero unless every scored scenario passes.
 conformance: setup npm

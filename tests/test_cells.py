@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.cells import padded, width, wrapped
+from syncd.cli.terminal.text_width import padded, width, wrapped
 
 
 @pytest.mark.parametrize(

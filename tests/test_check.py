@@ -224,7 +224,7 @@ def test_it_rests_four_times_as_long_as_it_works_so_that_searches_do_not_notice(
 def test_the_command_takes_it_alone():
     from click.testing import CliRunner
 
-    from syncd.cli import memex
+    from syncd.cli.main import memex
 
     told = CliRunner().invoke(memex, ["index", "--check", "--full"], standalone_mode=False)
     assert isinstance(told.exception, InvalidArgument)

@@ -15,10 +15,10 @@ import click
 import pytest
 
 from index.errors import CODES, NotFound
-from syncd import cli
-from syncd.cli import EXIT, SERVE_EXIT, code, memex
-from syncd.cli_access import until
-from syncd.cli_arguments import moment
+from syncd.cli import main
+from syncd.cli.daemon.keys_and_config import until
+from syncd.cli.framework.arguments import moment
+from syncd.cli.main import EXIT, SERVE_EXIT, code, memex
 from syncd.daemon.control_socket import DAEMON, ControlServer
 
 HIT = {
@@ -456,7 +456,7 @@ def test_a_bug_is_a_sentence_and_the_trace_on_request(daemon, capfd, monkeypatch
     def broken(*_, **__):
         raise ZeroDivisionError("x")
 
-    monkeypatch.setattr("syncd.cli_notes.ask", broken)
+    monkeypatch.setattr("syncd.cli.notes.notes.ask", broken)
     assert code(["recent"]) == 1
     err = capfd.readouterr().err
     assert "INTERNAL: ZeroDivisionError" in err
@@ -487,7 +487,7 @@ def test_the_bridge_needs_a_key_that_can_be_read(daemon, capfd):
 def test_the_module_can_be_run():
     done = run(["--version"])
     assert done.stdout.startswith("memex ")
-    assert cli.installed() in done.stdout
+    assert main.installed() in done.stdout
 
 
 def test_enrich_is_asked_for_one_note_or_for_all(daemon, capfd):

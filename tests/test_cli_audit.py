@@ -7,9 +7,9 @@ from datetime import UTC
 
 import pytest
 
-from syncd import cli_audit
-from syncd.cli import code
-from syncd.cli_audit import report, table
+from syncd.cli.daemon import audit
+from syncd.cli.daemon.audit import report, table
+from syncd.cli.main import code
 from syncd.history.audit_log import Author, authored
 from tests.world import World
 
@@ -87,13 +87,13 @@ def test_it_can_be_followed_while_a_daemon_writes(served, capfd, monkeypatch):
             raise KeyboardInterrupt
         served.app.desk.workspace("work").capture(f"later {len(rounds)}")
 
-    monkeypatch.setattr(cli_audit.time, "sleep", sleep)
+    monkeypatch.setattr(audit.time, "sleep", sleep)
     assert code(["audit", "--follow", "--workspace", "work", "--json"]) == 130
     assert [json.loads(line)["seq"] for line in lines(capfd)] == [2, 4, 5]
 
 
 def test_all_of_it_is_exported_and_checked_by_itself(served, capfd, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli_audit, "PAGE", 2)
+    monkeypatch.setattr(audit, "PAGE", 2)
     assert code(["audit", "export"]) == 0
     file = tmp_path / "audit.jsonl"
     file.write_text(capfd.readouterr().out)

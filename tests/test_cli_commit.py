@@ -1,4 +1,4 @@
-"""syncd/cli_commit.py, the job and the end of a daemon: what Memex wrote is committed, on a whole App."""
+"""syncd/cli/daemon/commit_part.py, the job and the end of a daemon: what Memex wrote is committed, on a whole App."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from syncd.cli import code
+from syncd.cli.main import code
 from syncd.settings.automation import GitSettings
 from tests.world import World, answering, until
 

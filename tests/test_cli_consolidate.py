@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from syncd.cli import code
-from syncd.cli_consolidate import page
+from syncd.cli.main import code
+from syncd.cli.notes.consolidation import page
 from tests.inbox import Inbox
 from tests.world import answering
 

@@ -11,7 +11,7 @@ import pytest
 
 from index.errors import InvalidArgument, Unavailable
 from syncd.app import App
-from syncd.cli import code
+from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
 from syncd.installation.vault_setup import adopt
 from syncd.settings.knowledge_base import KbSettings

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from syncd.cli import code
+from syncd.cli.main import code
 from tests.test_drawing import valid
 from tests.world import World, answering
 

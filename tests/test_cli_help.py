@@ -9,9 +9,9 @@ import subprocess
 import click
 import pytest
 
-from syncd.cli import EXIT, code, memex
-from syncd.cli_help import EXAMPLES, EXIT_CODES, SHARED, first
-from syncd.cli_manual import manual
+from syncd.cli.framework.help_text import EXAMPLES, EXIT_CODES, SHARED, first
+from syncd.cli.main import EXIT, code, memex
+from syncd.cli.manual_page import manual
 
 
 def commands(group=memex, words=()):
@@ -49,7 +49,7 @@ def line_of(example):
 
 @pytest.mark.parametrize("path", LEAVES)
 def test_every_command_has_examples_that_the_program_takes(path):
-    assert EXAMPLES.get(path), f"give `memex {path}` an example in syncd/cli_help.py"
+    assert EXAMPLES.get(path), f"give `memex {path}` an example in syncd/cli/framework/help_text.py"
     for line, does in EXAMPLES[path]:
         assert parsed(line_of(line)) is LEAVES[path], line
         assert does

@@ -8,9 +8,9 @@ from datetime import UTC
 import click
 import pytest
 
-from syncd.cli import code
-from syncd.cli_complete import jobs as names
-from syncd.cli_job import runs, span, table
+from syncd.cli.daemon.job_part import runs, span, table
+from syncd.cli.framework.completion import jobs as names
+from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
 
 JOB = {

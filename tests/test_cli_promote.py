@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from syncd.cli import code
+from syncd.cli.main import code
 from tests.swift import Daemon
 from tests.world import World, answering, until
 

@@ -8,8 +8,8 @@ from datetime import UTC
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.cli import code
-from syncd.cli_queue import page, table
+from syncd.cli.daemon.jobs import page, table
+from syncd.cli.main import code
 from syncd.daemon import opened
 from syncd.history.audit_log import Author, authored
 from tests.fakes import fake_embedder

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from index.names import fold
-from syncd.cli import code
+from syncd.cli.main import code
 from syncd.promotion.promoted_note import Rule
 from syncd.settings.automation import PromoteSettings
 from tests.world import World, answering, until

@@ -1,4 +1,4 @@
-"""syncd/cli_update.py: a note is given another text by command, over the owner's door, on real notes."""
+"""syncd/cli/notes/update_part.py: a note is given another text by command, over the owner's door, on real notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from syncd.cli import code
+from syncd.cli.main import code
 from tests.world import World, answering
 
 

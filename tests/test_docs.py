@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from index.encoders.settings import Bundled, Endpoint
-from syncd.cli import EXIT, SERVE_EXIT, memex
+from syncd.cli.main import EXIT, SERVE_EXIT, memex
 from syncd.settings.settings import known as settings
 from syncd.settings.settings import load
 

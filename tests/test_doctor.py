@@ -17,13 +17,13 @@ from dataclasses import replace
 import pytest
 
 from index.encoders.settings import Endpoint
-from syncd import doctor_host, doctor_state
 from syncd.app import App
-from syncd.cli import code
-from syncd.doctor import Finding, examine, shown, summary, well
-from syncd.doctor_host import HOST_CHECKS
-from syncd.doctor_service import SERVICE_CHECKS
-from syncd.doctor_state import STATE_CHECKS
+from syncd.cli.doctor import host_checks, state_checks
+from syncd.cli.doctor.doctor import Finding, examine, shown, summary, well
+from syncd.cli.doctor.host_checks import HOST_CHECKS
+from syncd.cli.doctor.service_checks import SERVICE_CHECKS
+from syncd.cli.doctor.state_checks import STATE_CHECKS
+from syncd.cli.main import code
 from syncd.installation.service_manager import Systemd, Wish, command
 from syncd.settings.settings import EmbedSection, ServerSettings, VaultSettings
 from tests.fakes import fake_embedder
@@ -109,7 +109,7 @@ def test_what_is_well_is_called_well_and_nothing_is_changed(clinic):
 
 def test_a_state_folder_that_is_missing(tmp_path, clinic):
     shutil.rmtree(clinic.state)
-    found = only(clinic.look(doctor_state.state))
+    found = only(clinic.look(state_checks.state))
     assert (found.is_, "not set up" in found.says) == ("wrong", True)
     assert found.mend == f"memex init {clinic.vault}"
     assert not clinic.state.exists()
@@ -121,14 +121,14 @@ def test_a_secret_that_others_may_open_is_closed(clinic, name):
     if name == "key":
         path.write_text("mx_1_2\n")
     path.chmod(0o755 if not name else 0o644)
-    found = only(clinic.look(doctor_state.state))
+    found = only(clinic.look(state_checks.state))
     assert found.is_ == "wrong"
     assert found.mend.startswith("chmod ")
     assert path.stat().st_mode & 0o077
-    mended = clinic.look(doctor_state.state, fix=True)
+    mended = clinic.look(state_checks.state, fix=True)
     assert [one.mended for one in mended] == [f"{path} is yours alone again"]
     assert stat.S_IMODE(path.stat().st_mode) == (0o600 if name else 0o700)
-    assert only(clinic.look(doctor_state.state)).is_ == "ok"
+    assert only(clinic.look(state_checks.state)).is_ == "ok"
 
 
 def test_a_mended_permission_follows_no_link(clinic, tmp_path):
@@ -136,13 +136,13 @@ def test_a_mended_permission_follows_no_link(clinic, tmp_path):
     other.write_text("x")
     other.chmod(0o644)
     (clinic.state / "key").symlink_to(other)
-    clinic.look(doctor_state.state, fix=True)
+    clinic.look(state_checks.state, fix=True)
     assert stat.S_IMODE(other.stat().st_mode) == 0o644
 
 
 def test_a_state_folder_of_another_vault(clinic):
     (clinic.state / "vault").write_text("/elsewhere\n")
-    assert any("belongs to the vault /elsewhere" in one.says for one in clinic.look(doctor_state.state))
+    assert any("belongs to the vault /elsewhere" in one.says for one in clinic.look(state_checks.state))
 
 
 def test_a_settings_file_that_others_may_write(clinic, tmp_path):
@@ -150,9 +150,9 @@ def test_a_settings_file_that_others_may_write(clinic, tmp_path):
     file.write_text("")
     file.chmod(0o666)
     clinic.settings = replace(clinic.settings, file=file)
-    assert only(clinic.look(doctor_state.settings)).is_ == "wrong"
-    clinic.look(doctor_state.settings, fix=True)
-    assert only(clinic.look(doctor_state.settings)).is_ == "ok"
+    assert only(clinic.look(state_checks.settings)).is_ == "wrong"
+    clinic.look(state_checks.settings, fix=True)
+    assert only(clinic.look(state_checks.settings)).is_ == "ok"
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
 
@@ -160,7 +160,7 @@ def test_a_settings_file_that_others_may_write(clinic, tmp_path):
 
 
 def test_no_daemon_is_advice(clinic):
-    found = only(clinic.look(doctor_state.daemon))
+    found = only(clinic.look(state_checks.daemon))
     assert (found.is_, found.mend) == ("advice", "memex serve")
 
 
@@ -168,10 +168,10 @@ def test_what_a_dead_daemon_left_is_removed(clinic):
     (clinic.state / "daemon.json").write_text("{}")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(clinic.state / "control.sock"))
-    assert "daemon.json and control.sock" in only(clinic.look(doctor_state.daemon)).says
-    clinic.look(doctor_state.daemon, fix=True)
+    assert "daemon.json and control.sock" in only(clinic.look(state_checks.daemon)).says
+    clinic.look(state_checks.daemon, fix=True)
     assert not (clinic.state / "daemon.json").exists()
-    assert only(clinic.look(doctor_state.daemon)).is_ == "advice"
+    assert only(clinic.look(state_checks.daemon)).is_ == "advice"
 
 
 def test_a_process_that_holds_the_lock_is_named_and_left_alone(clinic):
@@ -180,7 +180,7 @@ def test_a_process_that_holds_the_lock_is_named_and_left_alone(clinic):
         held.write(f"{9:<20} {os.getpid():<10}\n".encode())
         held.flush()
         (clinic.state / "daemon.json").write_text("{}")
-        found = only(clinic.look(doctor_state.daemon, fix=True))
+        found = only(clinic.look(state_checks.daemon, fix=True))
     assert found.is_ == "wrong"
     assert f"process {os.getpid()} holds" in found.says
     assert (clinic.state / "daemon.json").exists()
@@ -201,7 +201,7 @@ def test_a_damaged_ledger_is_found_and_not_touched(clinic, way):
         page = raw[:4096] + b"\xff" * 4096 + raw[8192:]
         path.write_bytes({"cut": raw[: len(raw) // 2], "text": b"nonsense" * 1000, "page": page}[way])
     before = path.read_bytes()
-    found = only(clinic.look(doctor_state.ledger, fix=True))
+    found = only(clinic.look(state_checks.ledger, fix=True))
     assert found.is_ == "wrong"
     assert "memex restore" in found.mend
     assert path.read_bytes() == before
@@ -209,7 +209,7 @@ def test_a_damaged_ledger_is_found_and_not_touched(clinic, way):
 
 def test_a_ledger_that_is_gone(clinic):
     (clinic.state / "ledger.db").unlink()
-    assert "nobody's key works" in only(clinic.look(doctor_state.ledger)).says
+    assert "nobody's key works" in only(clinic.look(state_checks.ledger)).says
 
 
 # The audit log
@@ -224,9 +224,9 @@ def written(clinic):
 
 def test_an_audit_log_that_is_whole_is_well(clinic):
     written(clinic).close()
-    assert only(clinic.look(doctor_state.audit)).says == "4 entries, each as it was written"
+    assert only(clinic.look(state_checks.audit)).says == "4 entries, each as it was written"
     with clinic.serving():
-        assert only(clinic.look(doctor_state.audit)).is_ == "ok"
+        assert only(clinic.look(state_checks.audit)).is_ == "ok"
 
 
 @pytest.mark.parametrize(
@@ -241,11 +241,11 @@ def test_an_audit_log_that_was_tampered_with_is_told(clinic, tamper, words):
     ledger = written(clinic)
     ledger.execute(tamper)
     ledger.close()
-    found = only(clinic.look(doctor_state.audit, fix=True))
+    found = only(clinic.look(state_checks.audit, fix=True))
     assert found.is_ == "wrong"
     assert words in found.says
     with clinic.serving():  # a daemon that goes on with it does not make it whole
-        assert only(clinic.look(doctor_state.audit)).is_ == "wrong"
+        assert only(clinic.look(state_checks.audit)).is_ == "wrong"
 
 
 def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
@@ -253,7 +253,7 @@ def test_a_ledger_of_before_there_was_a_log_is_well(clinic):
     ledger.execute("DROP TABLE audit")
     ledger.close()
     (clinic.state / "audit.head").unlink()
-    assert only(clinic.look(doctor_state.audit)).says == "0 entries, each as it was written"
+    assert only(clinic.look(state_checks.audit)).says == "0 entries, each as it was written"
 
 
 # The index
@@ -301,14 +301,14 @@ def _unmade(build):
 def test_a_broken_index_is_found_and_made_anew(clinic, break_it, words):
     break_it(clinic.build())
     before = bytes_of(clinic.state / "index")
-    found = only(clinic.look(doctor_state.index))
+    found = only(clinic.look(state_checks.index))
     assert found.is_ == "wrong"
     assert words in found.says
     assert bytes_of(clinic.state / "index") == before
     notes = bytes_of(clinic.vault)
-    mended = clinic.look(doctor_state.index, fix=True)
+    mended = clinic.look(state_checks.index, fix=True)
     assert [one.mended for one in mended] == ["the index was made anew from the notes"]
-    assert only(clinic.look(doctor_state.index)).is_ == "ok"
+    assert only(clinic.look(state_checks.index)).is_ == "ok"
     assert {path: raw for path, raw in bytes_of(clinic.vault).items() if "Captures" not in str(path)} == {
         path: raw for path, raw in notes.items() if "Captures" not in str(path)
     }
@@ -316,38 +316,38 @@ def test_a_broken_index_is_found_and_made_anew(clinic, break_it, words):
 
 def test_an_index_that_is_not_made_yet_is_no_ailment(clinic):
     shutil.rmtree(clinic.state / "index")
-    assert only(clinic.look(doctor_state.index)).is_ == "advice"
+    assert only(clinic.look(state_checks.index)).is_ == "advice"
 
 
 def test_a_daemon_compares_what_it_has_open(clinic):
     with clinic.serving() as app:
-        assert only(clinic.look(doctor_state.index)).is_ == "ok"
+        assert only(clinic.look(state_checks.index)).is_ == "ok"
         index = app.shelf.slots["vault"].index
         with index._catalog._db.transaction() as writer:
             writer.execute("update documents set chunks = 7")
-        found = only(clinic.look(doctor_state.index))
+        found = only(clinic.look(state_checks.index))
         assert "1 notes whose chunks" in found.says
-        clinic.look(doctor_state.index, fix=True)
-        assert only(clinic.look(doctor_state.index)).is_ == "ok"
+        clinic.look(state_checks.index, fix=True)
+        assert only(clinic.look(state_checks.index)).is_ == "ok"
 
 
 # The encoder
 
 
 def test_the_bundled_model_is_really_loaded(clinic):
-    assert "384 dimensions" in only(clinic.look(doctor_state.encoder)).says
+    assert "384 dimensions" in only(clinic.look(state_checks.encoder)).says
 
 
 def test_an_encoder_that_is_away(clinic):
     away = Endpoint(base_url="http://127.0.0.1:9/v1", model="x", retries=0, timeout_s=1.0)
     clinic.settings = replace(clinic.settings, embed_section=EmbedSection(encoders=(away,)))
-    assert only(clinic.look(doctor_state.encoder)).is_ == "wrong"
+    assert only(clinic.look(state_checks.encoder)).is_ == "wrong"
 
 
 def test_what_the_daemon_calls_degraded_is_told(clinic):
     with clinic.serving() as app:
         app.sync._trouble["sync"] = "indexing: the disk is full"
-        found = [one for one in clinic.look(doctor_state.daemon) if one.check == "indexing"]
+        found = [one for one in clinic.look(state_checks.daemon) if one.check == "indexing"]
     assert (found[0].is_, found[0].says) == ("wrong", "the disk is full")
 
 
@@ -356,50 +356,50 @@ def test_what_the_daemon_calls_degraded_is_told(clinic):
 
 def test_a_vault_that_is_missing_or_no_folder(clinic):
     shutil.rmtree(clinic.vault)
-    assert "can't be opened" in only(clinic.look(doctor_host.vault)).says
-    assert clinic.look(doctor_host.inbox) == []
+    assert "can't be opened" in only(clinic.look(host_checks.vault)).says
+    assert clinic.look(host_checks.inbox) == []
     clinic.vault.write_text("x")
-    assert "is no folder" in only(clinic.look(doctor_host.vault)).says
+    assert "is no folder" in only(clinic.look(host_checks.vault)).says
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_vault_that_may_not_be_written(clinic):
     clinic.vault.chmod(0o500)
-    assert "may not be written" in only(clinic.look(doctor_host.vault)).says
+    assert "may not be written" in only(clinic.look(host_checks.vault)).says
     clinic.vault.chmod(0o700)
 
 
 def test_an_inbox_that_is_missing_is_made_and_one_that_is_a_link_is_not(clinic, tmp_path):
     inbox = clinic.vault / "Captures"
     shutil.rmtree(inbox)
-    assert only(clinic.look(doctor_host.inbox)).is_ == "wrong"
-    clinic.look(doctor_host.inbox, fix=True)
+    assert only(clinic.look(host_checks.inbox)).is_ == "wrong"
+    clinic.look(host_checks.inbox, fix=True)
     assert (inbox / "default").is_dir()
-    assert only(clinic.look(doctor_host.inbox)).is_ == "ok"
+    assert only(clinic.look(host_checks.inbox)).is_ == "ok"
     shutil.rmtree(inbox)
     inbox.symlink_to(tmp_path)
-    found = only(clinic.look(doctor_host.inbox, fix=True))
+    found = only(clinic.look(host_checks.inbox, fix=True))
     assert "a link" in found.says
     assert inbox.is_symlink()
 
 
 def test_files_that_are_gone_or_not_read_are_named(clinic):
     with clinic.serving() as app:
-        assert only(clinic.look(doctor_host.files)).is_ == "ok"
+        assert only(clinic.look(host_checks.files)).is_ == "ok"
         file = clinic.vault / "Captures/default/a.txt"
         file.write_text("The walrus sleeps.")
         app.sync.run()
         app.filing.dropped._quiet_s = 0.0
         until(lambda: app.filing.dropped.look() or app.queue.counts()["done"] == 1, 120)
-        assert "1 have a note" in only(clinic.look(doctor_host.files)).says
+        assert "1 have a note" in only(clinic.look(host_checks.files)).says
         file.unlink()
         app.sync.run()
-        found = only(clinic.look(doctor_host.files))
+        found = only(clinic.look(host_checks.files))
         assert (found.is_, found.mend) == ("advice", "put it back, or delete the note")
         assert "a.txt is gone" in found.says
         app.filing.dropped.unread["Captures/default/b.pdf"] = "permission denied"
-        assert any("b.pdf is not read: permission denied" in one.says for one in clinic.look(doctor_host.files))
-    assert list(clinic.look(doctor_host.files)) == []
+        assert any("b.pdf is not read: permission denied" in one.says for one in clinic.look(host_checks.files))
+    assert list(clinic.look(host_checks.files)) == []
 
 
 def test_a_port_that_is_taken(clinic):
@@ -407,30 +407,30 @@ def test_a_port_that_is_taken(clinic):
         other.bind(("127.0.0.1", 0))
         other.listen()
         clinic.settings = replace(clinic.settings, server=ServerSettings(port=other.getsockname()[1]))
-        found = only(clinic.look(doctor_host.port))
+        found = only(clinic.look(host_checks.port))
     assert found.is_ == "wrong"
-    assert only(clinic.look(doctor_host.port)).is_ == "ok"
+    assert only(clinic.look(host_checks.port)).is_ == "ok"
 
 
 @pytest.mark.parametrize(("limit", "rank"), [(2, "wrong"), (4, "advice"), (9_999, "ok")])
 def test_watches_that_are_too_few(clinic, tmp_path, monkeypatch, limit, rank):
-    monkeypatch.setattr(doctor_host, "INOTIFY", tmp_path)
+    monkeypatch.setattr(host_checks, "INOTIFY", tmp_path)
     (tmp_path / "max_user_watches").write_text(f"{limit}\n")
-    found = only(clinic.look(doctor_host.watches))
+    found = only(clinic.look(host_checks.watches))
     assert found.is_ == rank
     assert "3 folders" in found.says
     assert ("sysctl" in found.mend) == (rank != "ok")
 
 
 def test_the_state_of_git_is_told_with_its_command(clinic):
-    found = only(clinic.look(doctor_host.git))
+    found = only(clinic.look(host_checks.git))
     assert (found.is_, found.mend) == ("advice", f"git -C {clinic.vault} init")
     subprocess.run(["git", "init", "-q", str(clinic.vault)], check=True)
-    assert only(clinic.look(doctor_host.git)).is_ == "advice"
+    assert only(clinic.look(host_checks.git)).is_ == "advice"
     lock = clinic.vault / ".git/index.lock"
     lock.write_text("")
     os.utime(lock, (1, 1))
-    found = only(clinic.look(doctor_host.git, fix=True))
+    found = only(clinic.look(host_checks.git, fix=True))
     assert (found.is_, str(lock) in found.mend) == ("wrong", True)
     assert lock.exists()
 
@@ -442,7 +442,7 @@ def test_a_hook_that_was_changed_is_told(clinic):
         hook = clinic.vault / ".git/hooks/post-commit"
         hook.write_text(hook.read_text() + "echo mine\n")
         assert app.health.facts()["git"]["hooks_amiss"]
-        found = [one for one in clinic.look(doctor_host.git) if one.mend == "memex hook install"]
+        found = [one for one in clinic.look(host_checks.git) if one.mend == "memex hook install"]
     assert "post-commit" in only(found).says
 
 
@@ -508,26 +508,26 @@ def test_a_vault_without_a_service(clinic, manager, tmp_path):
 
 
 def test_a_disk_that_is_full(clinic, monkeypatch):
-    assert {one.is_ for one in clinic.look(doctor_host.disk)} <= {"ok", "advice"}
-    monkeypatch.setattr(doctor_host, "TIGHT", 1 << 60)
-    assert {one.is_ for one in clinic.look(doctor_host.disk)} == {"advice"}
-    monkeypatch.setattr(doctor_host, "FULL", 1 << 60)
-    assert {one.is_ for one in clinic.look(doctor_host.disk)} == {"wrong"}
+    assert {one.is_ for one in clinic.look(host_checks.disk)} <= {"ok", "advice"}
+    monkeypatch.setattr(host_checks, "TIGHT", 1 << 60)
+    assert {one.is_ for one in clinic.look(host_checks.disk)} == {"advice"}
+    monkeypatch.setattr(host_checks, "FULL", 1 << 60)
+    assert {one.is_ for one in clinic.look(host_checks.disk)} == {"wrong"}
 
 
 def test_a_note_from_the_future_and_a_clock_from_the_past(clinic, monkeypatch):
-    assert only(clinic.look(doctor_host.clock)).is_ == "ok"
+    assert only(clinic.look(host_checks.clock)).is_ == "ok"
     os.utime(clinic.vault / "A.md", (4_000_000_000, 4_000_000_000))
-    found = only(clinic.look(doctor_host.clock, fix=True))
+    found = only(clinic.look(host_checks.clock, fix=True))
     assert (found.is_, "A.md" in found.says) == ("advice", True)
     assert (clinic.vault / "A.md").stat().st_mtime == 4_000_000_000
-    monkeypatch.setattr(doctor_host, "BEFORE", 4_000_000_000)
-    assert only(clinic.look(doctor_host.clock)).is_ == "wrong"
+    monkeypatch.setattr(host_checks, "BEFORE", 4_000_000_000)
+    assert only(clinic.look(host_checks.clock)).is_ == "wrong"
 
 
 def test_an_old_sqlite(clinic, monkeypatch):
-    monkeypatch.setattr(doctor_host, "SQLITE_HERE", (3, 30, 0))
-    assert "too old" in only(clinic.look(doctor_host.versions)).says
+    monkeypatch.setattr(host_checks, "SQLITE_HERE", (3, 30, 0))
+    assert "too old" in only(clinic.look(host_checks.versions)).says
 
 
 # The command
@@ -585,22 +585,22 @@ def test_the_summary_counts():
 
 
 def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic, tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor_host, "INOTIFY", tmp_path)
+    monkeypatch.setattr(host_checks, "INOTIFY", tmp_path)
     (tmp_path / "max_user_watches").write_text("100\n")
     (clinic.vault / "Archive/Deep").mkdir(parents=True)
-    assert "5 folders" in only(clinic.look(doctor_host.watches)).says
+    assert "5 folders" in only(clinic.look(host_checks.watches)).says
     clinic.settings = replace(clinic.settings, vault=VaultSettings(path=clinic.vault, ignore=("Archive/**",)))
-    assert "5 folders" not in only(clinic.look(doctor_host.watches)).says
+    assert "5 folders" not in only(clinic.look(host_checks.watches)).says
 
 
 # The queue
 
 
 def test_a_queue_that_is_well_tells_what_waits(clinic):
-    assert only(clinic.look(doctor_state.queue)).says == "no job waits or has failed"
+    assert only(clinic.look(state_checks.queue)).says == "no job waits or has failed"
     with clinic.opened() as app:
         app.queue.add_note("k", "default", {"text": "a note"}, title="a note")
-    found = only(clinic.look(doctor_state.queue))
+    found = only(clinic.look(state_checks.queue))
     assert (found.is_, found.says) == ("ok", "one job waits")
 
 
@@ -614,7 +614,7 @@ def test_a_job_whose_file_is_missing_is_named(clinic, tmp_path):
         app.queue.cancel(shed.id)  # more than may be kept of failed ones
         assert app.queue.staged.find(shed.id) is None
     (clinic.state / "staged" / job.id).unlink()
-    found = clinic.look(doctor_state.queue)[0]
+    found = clinic.look(state_checks.queue)[0]
     assert (found.is_, job.id in found.says, found.mend) == ("wrong", True, f"memex job show {job.id}")
 
 
@@ -622,15 +622,15 @@ def test_staged_files_of_no_job_are_removed_once_they_are_old(clinic, monkeypatc
     stray = clinic.state / "staged" / ("0" * 32)
     stray.parent.mkdir(exist_ok=True)
     stray.write_bytes(b"data")
-    assert only(clinic.look(doctor_state.queue)).is_ == "ok", "it may just be on its way"
-    monkeypatch.setattr(doctor_state, "STRAY_S", -1.0)
-    assert only(clinic.look(doctor_state.queue)).is_ == "wrong"
-    clinic.look(doctor_state.queue, fix=True)
+    assert only(clinic.look(state_checks.queue)).is_ == "ok", "it may just be on its way"
+    monkeypatch.setattr(state_checks, "STRAY_S", -1.0)
+    assert only(clinic.look(state_checks.queue)).is_ == "wrong"
+    clinic.look(state_checks.queue, fix=True)
     assert not stray.exists()
 
 
 def test_failed_jobs_are_advice(clinic):
     with clinic.opened() as app:
         app.queue.cancel(app.queue.add_note("k", "default", {"text": "a note"}, title="a note").id)
-    found = only(clinic.look(doctor_state.queue))
+    found = only(clinic.look(state_checks.queue))
     assert (found.is_, found.mend) == ("advice", "memex job queue --status failed")

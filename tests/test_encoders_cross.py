@@ -12,8 +12,8 @@ from index.encoders.cross_encoder import Judge
 from index.errors import Unavailable
 from index.model import Query
 from index.search.reranker import opened
-from syncd import doctor_state
-from syncd.doctor import examine
+from syncd.cli.doctor import state_checks
+from syncd.cli.doctor.doctor import examine
 from syncd.settings.settings import SearchSettings
 from tests import crossed
 from tests.crossed import GOLD
@@ -115,7 +115,7 @@ def test_the_doctor_tries_it_and_tells_what_it_costs(tmp_path, known):
 
     def look(**search):
         own = replace(settings_of(tmp_path / "vault", tmp_path / "state"), search=SearchSettings(**search))
-        return [(one.is_, one.says) for one in examine(own, {}, [doctor_state.reranker], fix=False)]
+        return [(one.is_, one.says) for one in examine(own, {}, [state_checks.reranker], fix=False)]
 
     assert look() == []
     [(is_, says)] = look(reranker=str(known), rerank_s=10.0)

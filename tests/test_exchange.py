@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.graph.vertex import Edge, name_key
-from syncd.cli import code
+from syncd.cli.main import code
 from syncd.graph import memory_json_reader
 from syncd.graph.memory_json import MAX_LINE, Entity, records, records_of, whole, written
 from tests.process import daemon

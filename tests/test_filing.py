@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import COLLECTIONS, Filter, Query
 from mcp_server.tools.families import FAMILIES
-from syncd.cli import code
+from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
 from syncd.graph.memory_json import records
 from syncd.graph.node_request import NewNode

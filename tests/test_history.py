@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from syncd.cli import code
+from syncd.cli.main import code
 from syncd.git.note_commits import touches
 from syncd.history.note_history import Event, ordered
 from syncd.history.write_lineage import PROMOTED

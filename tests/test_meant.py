@@ -6,7 +6,7 @@ import pytest
 
 from index.errors import InvalidArgument
 from index.model import Record
-from syncd.cli import code
+from syncd.cli.main import code
 from syncd.indexes.note_lookup import Candidate, chosen
 from tests.world import World, answering
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.cells import width
-from syncd.page import page, span, verdict
+from syncd.cli.terminal.status_page import page, span, verdict
+from syncd.cli.terminal.text_width import width
 
 HOUR, DAY = 3_600_000, 86_400_000
 AT = 1_800_000_000_000

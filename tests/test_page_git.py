@@ -10,7 +10,7 @@ import time
 import pytest
 
 from index.errors import Conflict
-from syncd.page import page
+from syncd.cli.terminal.status_page import page
 from syncd.settings.automation import GitSettings
 from tests.test_undo import capture
 from tests.world import World

@@ -18,8 +18,8 @@ from index.observations.similarity_baseline import SENTENCES, Scale
 from index.scope.index import Index
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
-from syncd.cli import code
-from syncd.cli_perspective import table
+from syncd.cli.graph.perspectives import table
+from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
 from syncd.graph.perspectives import Perspectives
 from syncd.state.ledger import Ledger

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from index.errors import Conflict
-from syncd.cli import code, memex
+from syncd.cli.main import code, memex
 from syncd.git import hooks
 from syncd.git.repository_state import UNWELL
 from syncd.settings.automation import GitSettings

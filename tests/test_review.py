@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from syncd.cli_review import table
+from syncd.cli.notes.review import table
 from syncd.notes.front_matter import properties, split
 from syncd.review import review
 from syncd.review.review_base import review_table

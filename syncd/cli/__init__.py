@@ -1,0 +1,1 @@
+"""The command `memex` registers all commands, maps errors to exit codes and generates the manual page."""

@@ -1,0 +1,1 @@
+"""Daemon commands run, inspect and configure Memex itself: serve, status, service, doctor, keys, jobs, audit, Git and backup."""

@@ -1,0 +1,131 @@
+"""The commands that keep what is not in the vault, and put it back."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from index.errors import Conflict, InvalidArgument
+from syncd.cli.framework.commands import Command, answer, flag, flags, now, settings
+from syncd.cli.terminal import result_text
+from syncd.settings.settings import NO_VAULT, Settings, config_file
+from syncd.state.state_folder import claim, default_state
+from syncd.version import installed
+
+if TYPE_CHECKING:
+    from syncd.installation.backup import Contents
+
+# ruff: noqa: PLC0415 - SQLite takes longer to import than most commands to run
+
+
+@click.command(cls=Command)
+@click.argument("file", required=False, type=click.Path(dir_okay=False))
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def backup(file: str | None, force: bool) -> None:
+    """Write what can't be made again into FILE, a .tar.gz that only you can read; the daemon may run meanwhile.
+
+    In it: the ledger with the keys' hashes, your own key, the settings, and whatever else the state folder holds that is
+    not derived. Not in it: the notes, captures included, which are files that Git or any backup of files keeps; and the
+    index, which is made from them. Keep the archive as safe as a password. Without FILE it is memex-VAULT-TIME.tar.gz in
+    the current folder."""
+    from syncd.installation.backup import checked_target, pack
+
+    chosen = settings()
+    name = f"memex-{chosen.vault.path.name}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz"
+    target = Path(file or name).expanduser().absolute()
+    checked_target(target, chosen.vault.path)
+    if target.exists() and not force:
+        raise Conflict(f"{target} exists: choose another name, or pass --force")
+    made = pack(chosen.state, target, vault=chosen.vault.path, settings=chosen.file, version=installed(), now=now())
+    size = target.stat().st_size
+    told = {"file": str(target), "bytes": size, "files": sorted(made.files)}
+    answer(told, lambda: f"{target}  ({len(made.files)} files, {size:,} bytes; your notes are not in it)")
+
+
+@click.command(cls=Command)
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option(
+    "--force", is_flag=True, help="Replace the keys and the ledger that are there; they are kept in replaced.tar.gz."
+)
+def restore(file: str, force: bool) -> None:
+    """Put back what `memex backup` wrote into FILE, here or on another machine; the daemon must not run.
+
+    Without --vault, and where no settings name a vault, it is put back for the vault of the backup. A settings file is
+    written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
+    damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
+    from syncd.installation.backup import REPLACED, SETTINGS, checked, free, pack, put_back, relocated, unpack
+    from syncd.state.process_lock import Lock
+
+    with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
+        folder = Path(unpacked)
+        contents = unpack(Path(file).expanduser().absolute(), folder)
+        checked(folder)
+        chosen = _chosen(contents)
+        free(chosen.state, force=force)
+        claim(chosen.state, chosen.vault.path)
+        with Lock.acquire(chosen.state):
+            free(chosen.state, force=force)  # somebody may have been quicker
+            if (chosen.state / "ledger.db").exists():
+                aside = chosen.state / REPLACED
+                pack(
+                    chosen.state,
+                    aside,
+                    vault=chosen.vault.path,
+                    settings=None,
+                    version=installed(),
+                    now=now(),
+                    damaged=True,
+                )
+            names = put_back(folder, chosen.state, contents)
+        text = (folder / SETTINGS).read_text(encoding="utf-8") if SETTINGS in contents.files else None
+        usual = default_state(chosen.vault.path, os.environ)
+        state = None if chosen.state == usual else chosen.state
+        made = None if text is None else relocated(text, vault=chosen.vault.path, state=state)
+        written = _settings(made)
+    told = {
+        "vault": str(chosen.vault.path),
+        "state": str(chosen.state),
+        "files": names,
+        "settings": written and str(written),
+    }
+    answer(told, lambda: _told(chosen, contents, names, written))
+
+
+def _chosen(contents: Contents) -> Settings:
+    """The settings in force; where none names a vault, those for the vault of the backup."""
+    try:
+        return settings()
+    except InvalidArgument as error:
+        if error.message != NO_VAULT:
+            raise
+    flag("vault.path", contents.vault)
+    return settings()
+
+
+def _settings(text: str | None) -> Path | None:
+    """The settings file that was written; None where there is one, or the backup has none that fits."""
+    from syncd.state.state_folder import private
+
+    file = config_file(flags().get("config"), os.environ, Path.cwd())
+    if text is None or file.exists():
+        return None
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private(file, text)
+    return file
+
+
+def _told(chosen: Settings, contents: Contents, names: list[str], written: Path | None) -> str:
+    at = result_text.day(contents.made_at, None)
+    lines = [f"put back {len(names)} files of {at} (Memex {contents.version}) into {chosen.state}"]
+    if written:
+        lines.append(f"wrote the settings to {written}")
+    elif "settings.toml" in contents.files:
+        lines.append("settings were left as they are; those of the backup: tar xzOf FILE settings.toml")
+    if not chosen.vault.path.is_dir():
+        lines.append(f"the vault is not at {chosen.vault.path} yet: put your notes there, or name it with --vault")
+    return "\n".join([*lines, "next: memex serve; the index is built from the notes"])

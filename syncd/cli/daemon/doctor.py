@@ -1,0 +1,49 @@
+"""The command that explains what is wrong, and mends what may be mended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+import click
+
+from index.errors import InvalidArgument
+from syncd.cli.framework.commands import Command, answer, as_json, color, out, settings
+
+# ruff: noqa: PLC0415 - what the checks need takes longer to import than most commands to run
+WRONG = 7
+
+
+@click.command(cls=Command)
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Mend what is derived (index, sockets of a dead daemon) or a permission of our own files.",
+)
+def doctor(fix: bool) -> int:
+    """Look at everything that Memex stands on, say what is wrong, and name the command that mends it.
+
+    Nothing is changed without --fix; with it no note is touched and nothing is asked. It works whether the daemon runs
+    or not. Exits with 7 when something is wrong, with 0 when at most advice is left.
+
+    With --json: {"well", "findings": [{"check", "is", "says", "mend", "fixable", "mended"}]}, where "is" is ok, advice or
+    wrong."""
+    from syncd.cli.doctor.doctor import Finding, examine, shown, summary, well
+    from syncd.cli.doctor.host_checks import HOST_CHECKS
+    from syncd.cli.doctor.service_checks import SERVICE_CHECKS
+    from syncd.cli.doctor.state_checks import STATE_CHECKS
+
+    found: list[Finding] = []
+    width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else 80, 120)
+    try:
+        looks = examine(settings(), os.environ, (*STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS), fix=fix)
+    except InvalidArgument as error:
+        looks = iter([Finding("settings", "wrong", error.message, "mend what is named above, then: memex doctor")])
+    for one in looks:
+        found.append(one)
+        if not as_json():
+            out(shown(one, width=width, color=color()))
+    told = {"well": well(found), "findings": [one.told() for one in found]}
+    answer(told, lambda: "\n" + summary(found, color=color()))
+    return 0 if told["well"] else WRONG

@@ -1,0 +1,119 @@
+"""The commands that tie Memex to Git: hooks that ring when Git moves, and the secret of webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from index.errors import Conflict, NotFound
+from syncd.cli.framework.commands import Group, answer, as_json, color, settings, talk
+from syncd.cli.terminal import result_text
+from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, exclude, find, install, uninstall
+from syncd.git.repository import Repo
+from syncd.state.state_folder import remembered
+
+REPO = click.option(
+    "--repo",
+    "remote",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A bare repository on this machine that the vault is pushed to; else the vault's own.",
+)
+TOLD = {
+    "installed": "installed",
+    "wrapped": "installed; another program's hook runs it",
+    "absent": "not installed",
+    "other": "not installed; another hook stands there",
+    "replaced": "lost: another program has put its hook there",
+    "changed": "changed by another since Memex wrote it",
+}
+
+
+@click.group(cls=Group)
+def hook() -> None:
+    """Let Git tell the daemon at once when it has moved the vault."""
+
+
+@hook.command("install")
+@REPO
+def hook_install(remote: Path | None) -> None:
+    """Add hooks to the vault's repository; hooks that are there keep running."""
+    found = _with(remote, install)
+    own = _opened(remote).common_folder()
+    if not {own, settings().vault.path} & set(Path(found["folder"]).parents):
+        talk(f"memex: core.hooksPath leads to {found['folder']}, which may serve other repositories too")
+    if remote is None:
+        exclude(own / "info", wanted=True)
+    answer(found, lambda: _lines(found))
+
+
+@hook.command("uninstall")
+@REPO
+def hook_uninstall(remote: Path | None) -> None:
+    """Take the hooks away; what stood there before is back, byte for byte."""
+    found = _with(remote, uninstall)
+    if remote is None and not any(one["state"] in ("installed", "wrapped") for one in found["hooks"]):
+        exclude(_opened(None).common_folder() / "info", wanted=False)
+    answer(found, lambda: _lines(found))
+
+
+@hook.command("status")
+@REPO
+def hook_status(remote: Path | None) -> None:
+    """Tell how each hook is."""
+    found = _with(remote, find)
+    answer(found, lambda: _lines(found))
+
+
+@hook.command("secret")
+@click.option("--rotate", is_flag=True, help="Make another one; the one before ends at once.")
+@click.option("--remove", is_flag=True, help="End it: webhooks are off.")
+def hook_secret(rotate: bool, remove: bool) -> None:
+    """Make the secret with which a forge signs its webhooks; it is shown this once."""
+    from syncd.remote.push_webhook import drop_secret, make_secret  # noqa: PLC0415 - it imports the ledger
+
+    state = _state()
+    if remove:
+        drop_secret(state)
+        answer({"removed": True}, lambda: "webhooks are off")
+        return
+    secret = make_secret(state, rotate=rotate)
+    if not as_json():
+        talk("memex: in the forge's webhook, set this secret, JSON as content, and the address ending in /hooks/git")
+    answer({"secret": secret}, lambda: secret)
+
+
+def _with(remote: Path | None, work: Callable[[Path, Sequence[str], Path], list[Hook]]) -> dict[str, Any]:
+    state = _state()
+    repo = _opened(remote)
+    folder = repo.hooks_folder()
+    hooks = work(folder, HOOKS if remote is None else REMOTE_HOOKS, state)
+    repo.close()
+    return {"folder": str(folder), "hooks": [asdict(one) for one in hooks]}
+
+
+def _opened(remote: Path | None) -> Repo:
+    if remote is None:
+        return Repo(settings().vault.path)
+    repo = Repo(remote)
+    if repo.state() != "bare":
+        raise Conflict(f"{remote} is no bare repository: leave --repo out for the vault's own")
+    return repo
+
+
+def _state() -> Path:
+    chosen = settings()
+    if remembered(chosen.state) is None:
+        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` first")
+    return chosen.state
+
+
+def _lines(found: dict[str, Any]) -> str:
+    rows = [
+        (one["name"], TOLD[one["state"]] + ("; the hook that was there before runs too" if one["before"] else ""))
+        for one in found["hooks"]
+    ]
+    return f"{found['folder']}\n{result_text.table(rows, color=color())}"

@@ -1,0 +1,192 @@
+"""The commands for boundaries, credentials and settings: workspace, key, config."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from index.errors import InvalidArgument
+from syncd.cli.framework.arguments import moment
+from syncd.cli.framework.commands import Command, Group, answer, ask, color, now, settings, talk
+from syncd.cli.framework.completion import keys, workspaces
+from syncd.cli.terminal import result_text
+from syncd.settings.settings import FIELDS, SECTIONS, Settings, known
+
+
+@click.group(cls=Group)
+def workspace() -> None:
+    """The workspaces of the inbox: folders that nothing crosses."""
+
+
+@workspace.command("create")
+@click.argument("name")
+def workspace_create(name: str) -> None:
+    """Make the workspace NAME."""
+    made = ask("workspace.create", {"name": name})
+    answer(made, lambda: f"created {name}")
+
+
+@workspace.command("list")
+def workspace_list() -> None:
+    """List the workspaces."""
+    found = ask("workspace.list", {})
+    answer(
+        found, lambda: "\n".join(one["name"] if isinstance(one, dict) else str(one) for one in found) or "no workspaces"
+    )
+
+
+@workspace.command("delete")
+@click.argument("name", shell_complete=workspaces)
+def workspace_delete(name: str) -> None:
+    """Remove the workspace NAME, which must be empty."""
+    gone = ask("workspace.delete", {"name": name})
+    answer(gone, lambda: f"deleted {name}")
+
+
+@click.group(cls=Group)
+def key() -> None:
+    """The keys with which agents come in."""
+
+
+@key.command("create")
+@click.option("--name", required=True, help="What you know it by, such as the agent's name.")
+@click.option(
+    "--workspace",
+    "-w",
+    "names",
+    multiple=True,
+    shell_complete=workspaces,
+    help="A workspace it may see; repeat for several.",
+)
+@click.option("--all-workspaces", is_flag=True, help="It may see every workspace, also those made later.")
+@click.option("--scopes", default="read,write", show_default=True, help="Of read, write and admin.")
+@click.option("--expires", metavar="TIME", help="When it ends: 2027-01-31, or 30d from now.")
+def key_create(name: str, names: tuple[str, ...], all_workspaces: bool, scopes: str, expires: str | None) -> None:
+    """Make a key; it is shown this once."""
+    if bool(names) == all_workspaces:
+        raise InvalidArgument("say which workspaces the key may see: --workspace NAME, or --all-workspaces")
+    asked = {
+        "name": name,
+        "workspaces": None if all_workspaces else list(names),
+        "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
+        "expires_at": until(expires, now()),
+    }
+    made = ask("key.create", asked)
+    answer({"name": made["name"], "key": made["key"]}, lambda: str(made["key"]))
+
+
+@key.command("list")
+def key_list() -> None:
+    """List the keys, without their secrets."""
+    found = ask("key.list", {})
+    answer(
+        found,
+        lambda: result_text.table(
+            [_key(one, now()) for one in found],
+            ("name", "id", "scopes", "workspaces", "state", "last used"),
+            color=color(),
+        ),
+    )
+
+
+@key.command("revoke")
+@click.argument("name", shell_complete=keys)
+def key_revoke(name: str) -> None:
+    """End the key NAME (or its id), at once."""
+    gone = ask("key.revoke", {"name": name})
+    answer(gone, lambda: f"revoked {name}")
+
+
+@key.command("rotate")
+@click.argument("name")
+@click.option(
+    "--overlap", default="24h", show_default=True, metavar="TIME", help="How long the old secret stays good; 0 = ends."
+)
+@click.option("--expires", metavar="TIME", help="When the key ends: 2027-01-31, or 30d from now; else as before.")
+def key_rotate(name: str, overlap: str, expires: str | None) -> None:
+    """Give the key NAME a new secret, which is shown this once; its name and rights stay."""
+    began = now()
+    good_until = began if overlap.strip() == "0" else until(overlap, began)
+    made = ask(
+        "key.rotate", {"name": name, "overlap_ms": (good_until or began) - began, "expires_at": until(expires, began)}
+    )
+    old = f"good until {result_text.day(made['old_until'], None)}" if made["old_until"] else "no longer good"
+    talk(f"memex: the old secret of {made['name']} is {old}")
+    answer(made, lambda: str(made["key"]))
+
+
+@key.command("reset")
+def key_reset() -> None:
+    """Make a new owner's key and end the old one, also when no daemon runs or the vault is away."""
+    from syncd.installation.vault_setup import reset  # noqa: PLC0415 - it brings the vault's parts, which no other command here needs
+
+    file = reset(settings().state, now=now())
+    answer({"key_file": str(file)}, lambda: f"your new key is in {file}")
+
+
+@key.command("history")
+def key_history() -> None:
+    """List what became of keys: created, rotated, revoked, reset."""
+    found = ask("key.history", {})
+    rows = [(result_text.day(one["at"], None), one["event"], one["name"], one["id"]) for one in found]
+    answer(found, lambda: result_text.table(rows, ("at", "what", "name", "id"), color=color()))
+
+
+@click.command(cls=Command)
+def config() -> None:
+    """Show every setting: its value, where it was set, and what it means."""
+    chosen = settings()
+    rows = effective(chosen)
+    answer(rows, lambda: "\n".join(_told(chosen, rows)))
+
+
+def until(text: str | None, now_ms: int) -> int | None:
+    """Epoch milliseconds of a date, or of `30d` from now."""
+    then = moment(text, now_ms)
+    return 2 * now_ms - then if then is not None and text and text.strip()[-1:] in "mhdw" else then
+
+
+def effective(chosen: Settings) -> list[dict[str, Any]]:
+    """Every setting with its value in force and its origin; secrets are left out."""
+    rows = []
+    for name, one in known().items():
+        section, _, field = name.rpartition(".")
+        value = getattr(getattr(chosen, FIELDS.get(section, section)), field) if section in SECTIONS else chosen.state
+        shown = "…" if one.secret and value else value
+        rows.append(
+            {
+                "name": name,
+                "value": json.loads(json.dumps(shown, default=str)),
+                "origin": chosen.origins.get(name, "default"),
+                "type": one.type,
+                "doc": one.doc,
+            }
+        )
+    return rows
+
+
+def _told(chosen: Settings, rows: list[dict[str, Any]]) -> list[str]:
+    lines = [f"# settings file: {chosen.file or 'none'}"]
+    for row in rows:
+        lines += ["", f"# {row['doc']} ({row['type']}; {row['origin']})"]
+        lines.append(
+            f"{row['name']} = {json.dumps(row['value'], ensure_ascii=False)}"
+            if row["value"] is not None
+            else f"# {row['name']} is unset"
+        )
+    return lines
+
+
+def _key(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
+    seen, ends, old = one.get("workspaces"), one.get("expires_at"), one.get("old_until")
+    if one.get("revoked_at"):
+        state = "revoked"
+    elif ends and ends <= now_ms:
+        state = f"expired {result_text.day(ends, None)}"
+    else:
+        state = f"until {result_text.day(ends, None)}" if ends else "good"
+        state += f", old secret until {result_text.day(old, None)}" if old and old > now_ms else ""
+    used = result_text.day(one["last_used_at"], None) if one.get("last_used_at") else "never"
+    return one["name"], one["id"], ",".join(one["scopes"]), "all" if seen is None else ",".join(seen), state, used

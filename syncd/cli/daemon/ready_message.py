@@ -1,0 +1,131 @@
+"""What a daemon says when it is ready: its address, how to connect, and one search that really is made."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from index.errors import MemexError
+from syncd.cli.framework.commands import out, talk
+from syncd.cli.terminal import result_text
+from syncd.daemon import control_socket
+from syncd.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from syncd.app import Ready
+
+ANY = "what did we decide"
+WORKSPACE = "default"
+SOON_S = 1.0  # a first listing that takes no longer needs no word
+PATIENCE_S = 60.0  # for the first listing, before the search is made without it
+
+
+def brief(chosen: Settings, ready: Ready) -> None:
+    """A few lines: for a log as well as for a person."""
+    talk(f"memex: serving {chosen.vault.path} at {ready.url}")
+    talk(f"memex: your key is in {ready.key_file}; `memex serve --connect` prints how to connect")
+    if not ready.first_listing(SOON_S):
+        talk("memex: indexing; searches find what is done so far, and `memex status` tells how far that is")
+    ready.first_listing(None)
+    try:
+        now = control_socket.call(chosen.state, "status", {}, timeout=60)
+    except MemexError:
+        return  # it was stopped meanwhile
+    told = ", ".join(f"{now[scope]['documents']} notes in the {scope}" for scope in ("vault", "captures"))
+    mending = f"; {len({one['path'] for one in now['defects']})} want mending: memex status" if now["defects"] else ""
+    talk(f"memex: ready: {told}{mending}")
+
+
+def tell(chosen: Settings, ready: Ready, query: str = "") -> None:
+    """The address, the lines to paste, and a search with its answer."""
+    key = ready.key_file.read_text().strip()
+    query = query or newest(chosen.vault.path) or ANY
+    try:
+        out(f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n")
+        lines = {"key": key, "key_file": str(ready.key_file), "workspace": WORKSPACE, "query": query}
+        out(result_text.connect(ready.url, command=called(chosen), **lines))
+        if not ready.first_listing(PATIENCE_S):
+            talk("memex: still indexing; the search below sees what is done so far")
+        out(f"\nA live search, as curl would make it: {query!r}\n")
+        found = captured(ready.url, key, query)
+        if not found:
+            out("  nothing in the captures yet, so the same in your own notes:\n")
+            asked = {"query": query, "scope": "vault", "limit": 3}
+            found = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
+        out(result_text.hits(found))
+        out(entities(chosen) + "\nCtrl-C stops.")
+        sys.stdout.flush()
+    except MemexError as error:
+        talk(f"memex: {error.message}")
+    except OSError as error:  # nobody reads this any more; the daemon goes on
+        talk(f"memex: {error}")
+
+
+def entities(chosen: Settings) -> str:
+    """The lines that show the graph, begun at the node with the most relations; "" while there is none."""
+    asked = {"workspace": WORKSPACE, "limit": 1}
+    nodes = control_socket.call(chosen.state, "graph.whole", asked, timeout=60)["nodes"]
+    if not nodes:
+        return ""
+    command, name = called(chosen), shlex.quote(result_text.line(nodes[0]["name"], 300))
+    return (
+        "\nThe graph of what agents learned:\n"
+        f"  {command} node show {name}\n"
+        f"  {command} graph {name} --depth 2 --format mermaid\n"
+    )
+
+
+def called(chosen: Settings) -> str:
+    """How this vault's `memex` is called from anywhere: by its whole path, as clients don't share a shell's."""
+    script = Path(sys.executable).with_name("memex")
+    named = [str(script) if script.exists() else "memex"]
+    if "state" in chosen.origins:
+        named += ["--state", str(chosen.state)]
+    elif "vault.path" in chosen.origins and chosen.origins["vault.path"] != str(chosen.file):
+        named += ["--vault", str(chosen.vault.path)]
+    elif chosen.origins.get("vault.path") == str(chosen.file):
+        named += ["--config", str(chosen.file)]
+    return shlex.join(named)
+
+
+def captured(url: str, key: str, query: str) -> list[dict[str, Any]]:
+    """The captures that REST finds: what an agent would get."""
+    headers = {"Authorization": f"Bearer {key}", "X-Memory-Workspace": WORKSPACE, "Content-Type": "application/json"}
+    body = json.dumps({"query": query, "top_k": 3}).encode()
+    asked = urllib.request.Request(f"{url}/search", data=body, headers=headers)  # noqa: S310 - our own address
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy may see a key for this machine
+    try:
+        with direct.open(asked, timeout=60) as answer:
+            found = json.load(answer)
+    except urllib.error.HTTPError as error:
+        talk(
+            f"memex: the search was refused: {error.code} {result_text.line(error.read(2000).decode('utf-8', 'replace'))}"
+        )
+        return []
+    results = found["results"] if isinstance(found, dict) else found
+    return [
+        {
+            "path": hit.get("title") or hit["document_id"],
+            "heading": hit.get("heading", ""),
+            "chunk": hit["chunk_content"],
+            "score": hit["score"],
+        }
+        for hit in results
+    ]
+
+
+def newest(vault: Path) -> str:
+    """The name of the note that was changed last, so that a search for it has an answer; "" in an empty vault."""
+    found = (0.0, "")
+    for path in vault.rglob("*.md"):
+        if not any(part.startswith(".") for part in path.relative_to(vault).parts):
+            try:
+                found = max(found, (path.stat().st_mtime, path.stem))
+            except OSError:
+                continue
+    return found[1]

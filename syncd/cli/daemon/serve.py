@@ -1,0 +1,281 @@
+"""The commands that start something: init, serve, demo, mcp."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import queue
+import shlex
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.resources import as_file, files
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from syncd.cli.daemon.ready_message import brief, called, tell
+from syncd.cli.framework.commands import STARTING_S, Command, answer, flag, flags, now, settings, talk
+from syncd.cli.framework.completion import workspaces
+from syncd.cli.terminal import result_text
+from syncd.daemon import control_socket
+from syncd.daemon.control_socket import DAEMON
+from syncd.daemon.notify_part import Supervisor
+from syncd.daemon.service_watchdog import Pulse
+from syncd.settings.settings import Settings, load
+from syncd.telemetry import log
+
+if TYPE_CHECKING:
+    from syncd.app import App, Ready
+
+# ruff: noqa: PLC0415 - the stores, the rim and Git take longer to import than the daemon to answer
+DRAIN_S = 35.0  # the unit gives a stop 45 s
+ONE_STOP_S = 0.5  # timeout(1) and supervisors signal the process and its group: one wish, told twice
+DEMO = "how do we keep the battery boxes cool in summer"
+
+
+@click.command(cls=Command)
+@click.argument("folder", metavar="VAULT", required=False, type=click.Path(file_okay=False))
+@click.option("--git", is_flag=True, help="Put the folder under Git if it is not.")
+@click.option("--create", is_flag=True, help="Make the folder if it is missing.")
+def init(folder: str | None, git: bool, create: bool) -> None:
+    """Set up the folder VAULT for Memex: the inbox, a state folder, your key. No note is touched."""
+    from syncd.installation.vault_setup import adopt, settings_file
+
+    flag("vault.path", folder)
+    if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
+        raise InvalidArgument("which folder? `memex init VAULT`")
+    named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
+    if named and not Path(named).expanduser().exists():
+        without = {name: value for name, value in os.environ.items() if name != "MEMEX_CONFIG"}
+        chosen = load({name: value for name, value in flags().items() if name != "config"}, without)
+    else:
+        chosen = settings()
+    if create:
+        chosen.vault.path.mkdir(parents=True, exist_ok=True)
+    key_file = adopt(chosen, now=now(), again=True)
+    if git:
+        _under_git(chosen.vault.path)
+    file, usual = settings_file(chosen, named, os.environ)
+    made = {"vault": str(chosen.vault.path), "state": str(chosen.state), "config": str(file), "key_file": str(key_file)}
+    answer(made, lambda: _initialised(chosen, file, key_file, usual=usual and not named))
+
+
+@click.command(cls=Command)
+@click.option("--host", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; 0 picks a free one.")
+@click.option(
+    "--connect", is_flag=True, help="When ready, print how to connect, your key included, and one live search."
+)
+def serve(host: str | None, port: int | None, connect: bool) -> None:
+    """Run the daemon: keep the index true to the vault, and let agents capture and search."""
+    flag("server.host", host)
+    flag("server.port", port)
+    chosen = settings()
+    run(chosen, tell if connect else brief)
+
+
+@click.command(cls=Command)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False),
+    help="Where to keep it; else a folder that is removed at the end.",
+)
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port to listen on; else a free one if 8765 is taken.")
+def demo(folder: str | None, port: int | None) -> None:
+    """Serve a copy of the demo vault, and show how to connect and search."""
+    root = Path(folder).absolute() if folder else Path(tempfile.mkdtemp(prefix="memex-demo-"))
+    try:
+        vault = root / "Demo vault"
+        flag("vault.path", str(vault))
+        flag("state", flags().get("state") or str(root / "state"))
+        flag("server.port", port)
+        if not vault.exists():
+            with as_file(files("vault_fixtures") / "demo") as source:
+                shutil.copytree(source, vault)
+            if shutil.which("git"):
+                _under_git(vault)
+        chosen = settings()
+        if port is None and not _free(chosen.server.host, chosen.server.port):
+            flag("server.port", _any_port(chosen.server.host))
+            chosen = settings()
+        run(chosen, partial(tell, query=DEMO))
+    finally:
+        if not folder:
+            shutil.rmtree(root, ignore_errors=True)
+
+
+@click.command(cls=Command)
+@click.option(
+    "--workspace",
+    "-w",
+    shell_complete=workspaces,
+    help="The workspace the client works in; else the key's only one, or default.",
+)
+@click.option(
+    "--key-file", type=click.Path(dir_okay=False), help="A file that holds the key; else MEMEX_KEY, else your own."
+)
+def mcp(workspace: str | None, key_file: str | None) -> None:
+    """Be an MCP server on stdin and stdout, for clients that start a command: a bridge to the daemon."""
+    chosen = settings()
+    at = running(chosen.state)
+    key = "" if key_file else os.environ.get("MEMEX_KEY", "")
+    file = Path(key_file) if key_file else chosen.state / "key"
+    try:
+        key = key or file.read_text().strip()
+    except OSError as error:
+        raise NotFound(f"the key file {file} can't be read: {error.strerror}") from error
+    from syncd.stdio import bridge
+
+    bridge(at, key, workspace or os.environ.get("MEMEX_WORKSPACE") or None)
+
+
+def running(state: Path) -> str:
+    """The address of the daemon of a state folder. Raises NoDaemon when none runs."""
+    control_socket.call(state, "status", {}, timeout=10)
+    return url(state)
+
+
+def url(state: Path) -> str:
+    """The address that the daemon of a state folder has written down."""
+    try:
+        return str(json.loads((state / DAEMON).read_text())["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Unavailable("the daemon is still starting: try again") from None
+
+
+def _alone(opened: Callable[[], App], state: Path, stop: threading.Event) -> App:
+    """The App, once nobody else has it: a command that works without a daemon is waited for, another daemon is not."""
+    end = time.monotonic() + STARTING_S
+    while True:
+        try:
+            return opened()
+        except Conflict:
+            if time.monotonic() > end or stop.wait(0.2) or _served(state):
+                raise
+
+
+def _served(state: Path) -> bool:
+    try:
+        control_socket.call(state, "status", {}, timeout=5)
+    except Unavailable:
+        return False
+    return True
+
+
+def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
+    """Serve until a signal; a second signal does not wait."""
+    from syncd.app import App, rim_ahead
+    from syncd.installation.vault_setup import adopt
+
+    log.install(chosen.log)  # before the rim is imported: its SDK would install a handler of its own
+    if sys.__stderr__ is not None:
+        faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
+    pulse = Pulse(Supervisor.of(os.environ, os.getpid()))
+    pulse.start()
+    rim_ahead()
+    stop = threading.Event()
+    put_away = threading.Event()
+    wishes: queue.SimpleQueue[int] = queue.SimpleQueue()
+    since = 0.0
+
+    def stopping(number: int, _: FrameType | None) -> None:
+        # Whatever the main thread was in the midst of, it may hold a lock: only a put on this kind of queue never waits.
+        nonlocal since
+        if since:
+            if time.monotonic() - since < ONE_STOP_S:
+                return
+            raise KeyboardInterrupt
+        since = time.monotonic()
+        wishes.put(number)
+
+    def leaving() -> None:
+        if not (number := wishes.get()):
+            return
+        talk(f"memex: {signal.Signals(number).name}, stopping")
+        stop.set()
+        pulse.stopping()
+        if not put_away.wait(DRAIN_S):
+            _leave()
+
+    threading.Thread(target=leaving, name="leaving", daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
+            signal.signal(number, stopping)
+    try:
+        adopt(chosen, now=now())
+        talk(f"memex: opening {chosen.vault.path}")
+        with _alone(lambda: App.open(chosen), chosen.state, stop) as app:
+
+            def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
+                threading.Thread(target=on_ready, args=(chosen, told), name="talk", daemon=True).start()
+
+            app.serve(ready, stop, pulse)
+    finally:
+        put_away.set()
+        wishes.put(0)
+        pulse.stop()
+
+
+def _leave() -> None:
+    """End a stop that takes too long, before the service manager kills: what was acknowledged is on disk by then."""
+    at_work = sorted({thread.name for thread in threading.enumerate() if thread is not threading.current_thread()})
+    talk(
+        f"memex: the stop took {DRAIN_S:g} s, so this is left behind and made up at the next start: {', '.join(at_work)}"
+    )
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -> str:
+    vault, how = chosen.vault.path, "" if usual else f" --config {shlex.quote(str(file))}"
+    talk(f"memex: {vault} is set up; agents write to {vault / chosen.vault.inbox}, and see nothing else")
+    url = result_text.address(chosen.server.host, chosen.server.port)
+    lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
+    lines += [
+        f"Start it:\n  memex serve{how}\n",
+        result_text.connect(url, key="", key_file=str(key_file), command=called(chosen)),
+    ]
+    return "\n".join(lines)
+
+
+def _under_git(vault: Path) -> None:
+    """Put a folder that is not under Git under it, with all that is in it."""
+    from syncd.git.repository import Repo
+
+    repo = Repo(vault)
+    try:
+        if repo.state() == "no-git":
+            raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)
+        if repo.state() == "no-repo":
+            repo.init()
+            repo.commit_all("Begin")
+    finally:
+        repo.close()
+
+
+def _free(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def _any_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,131 @@
+"""The commands that keep the daemon running: a unit of systemd, or an agent of launchd, written and looked after."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from index.errors import NotFound, Unavailable
+from syncd.cli.framework.commands import Group, answer, flag, settings, talk
+from syncd.settings.settings import Settings, config_file
+from syncd.state.state_folder import remembered
+
+if TYPE_CHECKING:
+    from syncd.installation.service_manager import Launchd, Systemd
+
+# ruff: noqa: PLC0415 - what asks service managers is imported by these commands alone, so that all others are quick
+LINGER = "it runs while you are logged in; to let it run from boot on: loginctl enable-linger"
+NAME = click.option("--name", default="", help="Which service, where several vaults have one each: work is memex-work.")
+Told = dict[str, Any]
+
+
+@click.group(cls=Group)
+def service() -> None:
+    """The daemon in the hands of systemd (or launchd): started at login, watched, restarted."""
+
+
+@service.command("install")
+@click.argument("vault", required=False, type=click.Path(file_okay=False))
+@NAME
+@click.option("--now", is_flag=True, help="Start it now as well, or restart it with what was written.")
+@click.option("--harden", is_flag=True, help="Also shut it into vault and state folder, if this system can; starts it.")
+@click.option("--file-only", is_flag=True, help="Only write the file, and say what to run: no manager is asked.")
+def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
+    """Write the service for the vault, and let it start at every login."""
+    from syncd.installation.service_manager import Systemd, Wish, command, keeper, settle
+
+    flag("vault.path", vault)
+    chosen = settings()
+    if remembered(chosen.state) is None:
+        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `memex init` on it first")
+    manager = keeper(name, sys.platform, os.environ)
+    if not file_only and (why := manager.absent()):
+        raise Unavailable(why, retryable=False)
+    wish = Wish(command(chosen), chosen.vault.path, chosen.state)
+    manager.write(wish)
+    for variable in sorted({one for one in chosen.origins.values() if one.startswith("MEMEX_") and "__" in one}):
+        talk(f"memex: {variable} of this shell will not reach the service: write it into {_file(chosen)}")
+    if file_only:
+        run = manager.by_hand()
+        written = {"file": str(manager.file), "run": run}
+        answer(written, lambda: "\n".join([f"written: {manager.file}", "now run:", *(f"  {one}" for one in run)]))
+        return
+    manager.enable(start=now or harden)
+    told: Told = {"file": str(manager.file)}
+    if harden:
+        told["hardened"] = isinstance(manager, Systemd) and manager.harden(wish)
+        if not told["hardened"]:
+            talk("memex: this system does not allow the stricter settings, so it runs without them")
+    told |= settle(manager, 30.0) if now or harden else manager.state()
+    if told.get("lingers") is False:
+        talk(f"memex: {LINGER}")
+    answer(told, lambda: _shown(told))
+
+
+@service.command("uninstall")
+@NAME
+def service_uninstall(name: str) -> None:
+    """Stop the service and take its file away; the vault, its index and its keys stay."""
+    manager = _installed(name)
+    manager.remove()
+    answer({"file": str(manager.file), "removed": True}, lambda: f"removed: {manager.file}; notes, index and keys stay")
+
+
+@service.command("status")
+@NAME
+def service_status(name: str) -> int:
+    """Say how the service is, by its manager; exit code 7 when it does not run."""
+    manager = _installed(name)
+    if why := manager.absent():
+        raise Unavailable(why, retryable=False)
+    told = {"file": str(manager.file), **manager.state()}
+    answer(told, lambda: _shown(told))
+    return 0 if told["active"] else 7
+
+
+@service.command("logs")
+@NAME
+@click.option("--lines", "-n", type=click.IntRange(1), default=50, show_default=True, help="How many of the newest.")
+@click.option("--follow", "-f", is_flag=True, help="Go on as more arrives.")
+def service_logs(name: str, lines: int, follow: bool) -> int:
+    """Show what the service has logged."""
+    import subprocess
+
+    words = _installed(name).logs(lines, follow=follow)
+    try:
+        return subprocess.run(words, check=False).returncode
+    except FileNotFoundError:
+        raise NotFound(f"the command {words[0]} is not installed") from None
+
+
+def _file(chosen: Settings) -> Path:
+    return chosen.file or config_file(None, os.environ, Path.cwd())
+
+
+def _installed(name: str) -> Systemd | Launchd:
+    from syncd.installation.service_manager import keeper
+
+    manager = keeper(name, sys.platform, os.environ)
+    if not manager.file.exists():
+        raise NotFound(f"there is no {manager.file}: `memex service install` writes it")
+    return manager
+
+
+def _shown(told: Told) -> str:
+    lines: list[tuple[str, Callable[[Any], str]]] = [
+        ("file", str),
+        ("state", str),
+        ("says", str),
+        ("pid", str),
+        ("restarts", lambda count: str(count) if count else ""),
+        ("result", lambda how: "" if how in ("success", "0") else str(how)),
+        ("enabled", lambda yes: "at every login" if yes else "no: it does not start by itself"),
+        ("hardened", lambda yes: "vault and state folder only" if yes else ""),
+    ]
+    found = [(name, text(told[name])) for name, text in lines if told.get(name) is not None]
+    return "\n".join(f"{name:9} {text}" for name, text in found if text)

@@ -1,0 +1,172 @@
+"""The doctor: looks at everything that Memex stands on, says what is wrong and the one command that mends it.
+
+Law, tested: without `fix` nothing is changed; with it, only what is derived, a permission of our own files, or an empty
+folder that Memex makes. No note is ever touched, and nothing is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from index.errors import MemexError
+from syncd.cli.terminal.result_text import BOLD, DIM, GREEN, RED, YELLOW, line, painted
+from syncd.cli.terminal.text_width import padded, wrapped
+from syncd.daemon import control_socket
+from syncd.settings.settings import Settings
+from syncd.state import process_lock
+
+ASKED_S = 15.0
+Rank: TypeAlias = Literal["ok", "advice", "wrong"]
+LABEL = 11
+MARKS: Mapping[str, tuple[str, str]] = {
+    "ok": ("✓", GREEN),
+    "advice": ("·", YELLOW),
+    "wrong": ("✗", RED),
+    "mended": ("+", GREEN),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one look found. `mend` is a command, or what a person has to do; `fix` does it and says so."""
+
+    check: str
+    is_: Rank
+    says: str
+    mend: str = ""
+    fix: Callable[[], str] | None = field(default=None, compare=False)
+    mended: str = ""  # what `fix` did
+
+    def told(self) -> dict[str, Any]:
+        """It for a script."""
+        shown = {"check": self.check, "is": self.is_, "says": self.says, "mend": self.mend}
+        return shown | {"fixable": self.fix is not None, "mended": self.mended}
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What is looked at: the settings in force, and the daemon, as far as it answers."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    pid: int | None  # of the process that holds the state folder
+    daemon: Mapping[str, Any] | None  # what it tells of itself
+    silent: str = ""  # why it tells nothing
+
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+        return self.settings.state
+
+    @property
+    def vault(self) -> Path:
+        """The vault's folder."""
+        return self.settings.vault.path
+
+
+Check: TypeAlias = Callable[[Patient], Iterable[Finding]]
+
+
+def patient(settings: Settings, environ: Mapping[str, str]) -> Patient:
+    """The present state of the daemon for these settings."""
+    pid = process_lock.holder(settings.state)
+    try:
+        told = control_socket.call(settings.state, "status", {}, timeout=ASKED_S)
+    except control_socket.NoDaemon:
+        return Patient(settings, environ, pid, None)
+    except MemexError as error:
+        return Patient(settings, environ, pid, None, error.message)
+    return Patient(settings, environ, pid, told)
+
+
+def examine(settings: Settings, environ: Mapping[str, str], checks: Sequence[Check], *, fix: bool) -> Iterator[Finding]:
+    """Each finding as it is made. With `fix`, what can be mended is, and looked at again."""
+    now = patient(settings, environ)
+    for check in checks:
+        found = list(check(now))
+        done = [mended for one in found if fix and one.fix and (mended := _mended(one)).mended]
+        if done:
+            now = patient(settings, environ)
+            yield from done
+            yield from (one for one in check(now) if one.is_ != "ok")
+        else:
+            yield from found
+
+
+def _mended(found: Finding) -> Finding:
+    assert found.fix is not None
+    try:
+        return replace(found, mended=found.fix(), is_="ok")
+    except (MemexError, OSError):  # what it could not do is found again
+        return found
+
+
+def well(found: Iterable[Finding]) -> bool:
+    """Whether nothing is wrong; advice is no ailment."""
+    return all(one.is_ != "wrong" for one in found)
+
+
+def shown(found: Finding, *, width: int = 80, color: bool = False) -> str:
+    """One finding for people."""
+    mark, style = MARKS["mended" if found.mended else found.is_]
+    head = f"{mark} {padded(found.check, LABEL)}"
+    says = f"mended: {found.mended}" if found.mended else found.says
+    first, *others = (line(one, 1_000) for one in says.splitlines() or [""])
+    lines = _hung(head, first, width)
+    lines += [text for one in others for text in _hung(" " * (LABEL + 2), one, width)]
+    lines[0] = painted(mark, style, color) + lines[0][1:]
+    if found.mend and not found.mended and found.is_ != "ok":
+        mend, arrow = line(found.mend, 600), " " * (LABEL + 2) + "→ "
+        way = _hung(arrow, mend, width) if "`" in mend else [arrow + mend]  # a command is left whole, to be pasted
+        lines += [painted(text, BOLD, color) for text in way]
+    return "\n".join(lines)
+
+
+def summary(found: Sequence[Finding], *, color: bool = False) -> str:
+    """The last line: how many, and what can be done at once."""
+    wrong = [one for one in found if one.is_ == "wrong"]
+    advice = sum(one.is_ == "advice" for one in found)
+    hint = f"; {advice} worth a look" if advice else ""
+    if not wrong:
+        return painted("nothing is wrong", GREEN, color) + hint
+    fixable = sum(one.fix is not None for one in wrong)
+    more = f"; `memex doctor --fix` mends {'it' if len(wrong) == 1 else fixable}" if fixable else ""
+    count = "one thing is wrong" if len(wrong) == 1 else f"{len(wrong)} things are wrong"
+    return painted(count, RED, color) + hint + painted(more, DIM, color)
+
+
+def _hung(head: str, text: str, width: int) -> list[str]:
+    first, *more = wrapped(text, width - (LABEL + 2))
+    return [head + first, *(" " * (LABEL + 2) + one for one in more)]
+
+
+def word(path: Path) -> str:
+    """`path` as one word of a shell."""
+    return shlex.quote(str(path))
+
+
+def private(path: Path, mode: int) -> str:
+    """Take from everybody else what they may do with `path`."""
+    path.chmod(mode)
+    return f"{path} is yours alone again"
+
+
+def gone(*paths: Path) -> str:
+    """Remove files that a process left behind."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+    return f"removed {', '.join(path.name for path in paths)}"
+
+
+def mine(path: Path) -> os.stat_result | None:
+    """The stat of `path` itself, no link followed; None when there is none."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,73 @@
+"""What the doctor looks at in the hands of the service manager: the unit of this vault, in step, running, from boot on."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from syncd.cli.doctor.doctor import Finding, Patient
+from syncd.installation import unit_files
+from syncd.installation.service_manager import USUAL, Systemd, command, keeper
+
+
+def service(patient: Patient) -> Iterator[Finding]:
+    """The service that runs the daemon of this vault, where the platform has one."""
+    manager = keeper(USUAL, sys.platform, patient.environ)
+    if not isinstance(manager, Systemd):
+        if not manager.file.exists():
+            yield Finding(
+                "service",
+                "advice",
+                "none is installed: the daemon runs as long as its terminal",
+                "memex service install --now",
+            )
+        return
+    units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := _read(file))}
+    mine = unit_files.vault_of(unit_files.unit(USUAL, ["/memex"], vault=str(patient.vault)))
+    for file, text in units.items():
+        if unit_files.vault_of(text) == mine:
+            yield from _unit(patient, Systemd(file.stem, manager.folder), text)
+            return
+    if not manager.absent():
+        says = "none is installed for this vault: the daemon runs as long as its terminal"
+        yield Finding("service", "advice", says, "memex service install --now")
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _unit(patient: Patient, manager: Systemd, text: str) -> Iterator[Finding]:
+    name = manager.name.removeprefix(f"{USUAL}-")
+    again = "memex service install --now" + ("" if name == USUAL else f" --name {name}")
+    start = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "ExecStart=nothing")
+    program = Path(shlex.split(start.removeprefix("ExecStart="))[0].replace("%%", "%"))
+    if not program.exists():
+        yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which is not there", again)
+        return
+    if text != unit_files.unit(manager.name, command(patient.settings), vault=str(patient.vault)):
+        yield Finding(
+            "service", "advice", f"{manager.file} is not what this Memex would write for these settings", again
+        )
+    if manager.absent():
+        yield Finding("service", "ok", f"{manager.file.name} is installed; its manager can't be asked from here")
+        return
+    told = manager.state()
+    if not told["active"]:
+        says = f"{manager.file.name} is {told['state']}" + (f", {told['result']}" if told["result"] else "")
+        yield Finding("service", "wrong", says, f"systemctl --user restart {manager.file.name}; memex service logs")
+    elif not told["enabled"]:
+        yield Finding("service", "advice", f"{manager.file.name} runs, and does not start by itself", again)
+    elif told["lingers"] is False:
+        says = f"{manager.file.name} runs while you are logged in, and not from boot on"
+        yield Finding("service", "advice", says, "loginctl enable-linger")
+    else:
+        yield Finding("service", "ok", f"{manager.file.name} runs, restarted {told['restarts']} times")
+
+
+SERVICE_CHECKS = (service,)

@@ -1,0 +1,364 @@
+"""What the doctor looks at in the state folder: who holds it, the ledger, the index, the encoder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from index.errors import MemexError, Unavailable
+from syncd.cli.doctor.doctor import Finding, Patient, Rank, gone, mine, private, word
+from syncd.daemon import control_socket
+from syncd.state.state_folder import remembered
+from syncd.version import installed
+
+if TYPE_CHECKING:
+    from syncd.app import App
+
+# ruff: noqa: PLC0415 - stores and encoders take longer to import than most checks to run
+SECRETS = (
+    "key",
+    "audit.head",
+    "audit.done",
+    "ledger.db",
+    "ledger.db-wal",
+    "ledger.db-shm",
+    control_socket.DAEMON,
+    control_socket.NAME,
+    "lock",
+)
+ANSWER_S = 10.0
+STRAY_S = 3600.0  # a staged file that is older, and of no job, is about to become none
+PROBE = "A note about nothing."
+PASSAGE = "A passage as long as the one of a note usually is. " * 15
+
+
+def settings(patient: Patient) -> Iterator[Finding]:
+    """The settings file."""
+    file = patient.settings.file
+    if file is None:
+        yield Finding("settings", "ok", "no settings file: flags, environment and defaults are in force")
+        return
+    found = file.stat()
+    if found.st_mode & 0o022:
+        fix = partial(private, file, stat.S_IMODE(found.st_mode) & ~0o022) if found.st_uid == os.geteuid() else None
+        yield Finding("settings", "wrong", f"others may write {file}", f"chmod go-w {word(file)}", fix)
+    else:
+        yield Finding("settings", "ok", str(file))
+
+
+def state(patient: Patient) -> Iterator[Finding]:
+    """The state folder and who may open what lies in it."""
+    folder = patient.state
+    found = mine(folder)
+    if found is None:
+        yield Finding(
+            "state", "wrong", f"{folder} is missing: this vault is not set up", f"memex init {word(patient.vault)}"
+        )
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        yield Finding("state", "wrong", f"{folder} is no folder", "memex status --state ANOTHER_FOLDER")
+        return
+    if found.st_uid != os.geteuid():
+        yield Finding("state", "wrong", f"{folder} belongs to another user", f"sudo chown -R $(id -u) {word(folder)}")
+        return
+    own = remembered(folder)
+    if own is not None and own != patient.vault:
+        yield Finding("state", "wrong", f"{folder} belongs to the vault {own}", f"memex status --vault {word(own)}")
+    open_to_others = [folder] if found.st_mode & 0o077 else []
+    open_to_others += [path for name in SECRETS if (path := folder / name) and _readable_by_others(path)]
+    for path in open_to_others:
+        mode = 0o700 if path == folder else 0o600
+        yield Finding(
+            "state", "wrong", f"others may open {path}", f"chmod {mode:o} {word(path)}", partial(private, path, mode)
+        )
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        fix = partial(private, folder, 0o700)
+        yield Finding("state", "wrong", f"{folder} can't be written", f"chmod 700 {word(folder)}", fix)
+    elif not open_to_others:
+        yield Finding("state", "ok", f"{folder}, open to you alone")
+
+
+def _readable_by_others(path: Path) -> bool:
+    found = mine(path)
+    return found is not None and not stat.S_ISLNK(found.st_mode) and bool(found.st_mode & 0o077)
+
+
+def daemon(patient: Patient) -> Iterator[Finding]:
+    """Who holds the state folder, whether it answers, and what a dead one left."""
+    folder, pid = patient.state, patient.pid
+    if patient.silent:
+        mend = f"kill {pid}; memex serve" if pid else "memex serve"
+        yield Finding("daemon", "wrong", f"process {pid or '?'} runs and does not answer: {patient.silent}", mend)
+    elif patient.daemon is None and pid is not None:
+        says = f"process {pid or '?'} holds {folder / 'lock'} and does not listen: it starts, or another command is at work"
+        yield Finding("daemon", "wrong", says, f"memex status; if it stays so: kill {pid}")
+    elif patient.daemon is None:
+        left = [path for name in (control_socket.DAEMON, control_socket.NAME) if mine(path := folder / name)]
+        if left:
+            names = " and ".join(path.name for path in left)
+            yield Finding("daemon", "wrong", f"a daemon that died left {names}", "memex serve", partial(gone, *left))
+        else:
+            yield Finding("daemon", "advice", "none is running, so changes are not followed", "memex serve")
+    else:
+        yield from _answering(patient)
+
+
+def _answering(patient: Patient) -> Iterator[Finding]:
+    assert patient.daemon is not None
+    theirs = patient.daemon.get("version")
+    if theirs and theirs != installed():
+        says = f"process {patient.pid} is version {theirs}, and this command {installed()}"
+        yield Finding("daemon", "wrong", says, f"kill {patient.pid}; memex serve")
+    settling = not patient.daemon["ready"] or patient.daemon.get("encoder", {}).get("state") == "loading"
+    for sentence in patient.daemon["degraded"]:
+        part, _, rest = str(sentence).partition(": ")
+        if part == "git" or (part == "inbox" and not (patient.vault / patient.settings.vault.inbox).is_dir()):
+            continue  # the check of that says it, with the way out
+        way = re.search("`(memex [^`]+)`", rest)
+        passes = settling or rest.startswith("still loading")
+        yield Finding(part, "advice" if passes else "wrong", rest, way[1] if way else "memex status")
+    try:
+        url = str(json.loads((patient.state / control_socket.DAEMON).read_text())["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        yield Finding(
+            "daemon", "wrong", f"process {patient.pid} runs, but has not written down its address", "memex status"
+        )
+        return
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(f"{url}/healthz", timeout=ANSWER_S) as answer:
+            yield Finding("daemon", "ok", f"process {patient.pid} answers at {url} ({answer.status})")
+    except urllib.error.HTTPError as error:
+        yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", f"kill {patient.pid}; memex serve")
+    except OSError as error:
+        says = f"process {patient.pid} answers commands, but not at {url}: {error}"
+        yield Finding("daemon", "wrong", says, f"kill {patient.pid}; memex serve")
+
+
+def ledger(patient: Patient) -> Iterator[Finding]:
+    """The file that can't be made again from the notes."""
+    from syncd.state.ledger import examined
+    from syncd.state.state_folder import LEDGER
+
+    path = patient.state / LEDGER
+    if mine(path) is None:
+        if mine(patient.state) is not None:
+            yield Finding(
+                "ledger", "wrong", f"{path} is missing: nobody's key works", f"memex init {word(patient.vault)}"
+            )
+        return
+    if wrong := examined(path):
+        mend = f"memex restore BACKUP --force, or begin with no keys: mv {word(path)} {word(path)}.damaged"
+        yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
+    else:
+        yield Finding("ledger", "ok", f"{path.name} is whole")
+
+
+def audit(patient: Patient) -> Iterator[Finding]:
+    """The log of every write: whether each entry is as it was written, and none missing."""
+    from syncd.state.ledger import examined
+    from syncd.state.state_folder import LEDGER
+
+    path = patient.state / LEDGER
+    if mine(path) is None or examined(path):
+        return  # and that is a finding already
+    try:
+        asked = patient.daemon is not None
+        found = control_socket.call(patient.state, "audit.verify", {"files": False}) if asked else _chain(path)
+    except MemexError as error:
+        yield Finding("audit", "advice", f"its log can't be looked through: {error.message}", "memex audit verify")
+        return
+    if found["broken"]:
+        says = f"the log is broken in {found['broken']:,} places: {found['breaks'][0]}"
+        yield Finding(
+            "audit",
+            "wrong",
+            says,
+            "memex audit verify; once you know why: memex audit prune --before 1m --to FILE --force",
+        )
+    else:
+        yield Finding("audit", "ok", f"{found['entries']:,} entries, each as it was written")
+
+
+def _chain(path: Path) -> dict[str, Any]:
+    from syncd.history.audit_log import HEAD
+    from syncd.history.digest_chain import Entry, Head, base_of, checked
+    from syncd.state.ledger import peeked
+
+    pruned = (Entry(*row) for row in peeked(path, "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"))
+    noted = path.with_name(HEAD)
+    head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
+    entries = (Entry(*row) for row in peeked(path, "SELECT * FROM audit ORDER BY seq"))
+    return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
+
+
+def queue(patient: Patient) -> Iterator[Finding]:
+    """The jobs that wait or failed, and the files that lie staged for them."""
+    from syncd.jobs.queue import STAGED
+    from syncd.jobs.staged_files import Staged, strays
+    from syncd.state.ledger import examined, peeked
+    from syncd.state.state_folder import LEDGER
+
+    path = patient.state / LEDGER
+    if mine(path) is None or examined(path):
+        return  # and that is a finding already
+    rows = list(
+        peeked(path, "SELECT id, kind, status, given, status = 'failed' AND size = 0 FROM queue WHERE status != 'done'")
+    )
+    staged = Staged(patient.state / STAGED)
+    files = [(id, json.loads(given)["given"], shed) for id, kind, _, given, shed in rows if kind == "file"]
+    lost = [id for id, given, shed in files if not (shed or given.get("path") or staged.find(id))]
+    for id in lost:
+        yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
+    old = strays(staged.folder, [id for id, *_ in files], older_s=STRAY_S)
+    if old:
+        says = f"{len(old)} staged files belong to no job"
+        yield Finding(
+            "queue", "wrong", says, "memex job run leftovers", partial(gone, *(staged.folder / name for name in old))
+        )
+    failed = sum(status == "failed" for _, _, status, *_ in rows)
+    if failed:
+        yield Finding(
+            "queue",
+            "advice",
+            f"{failed:,} jobs failed" if failed > 1 else "one job failed",
+            "memex job queue --status failed",
+        )
+    if not (lost or old or failed):
+        yield Finding(
+            "queue",
+            "ok",
+            f"{len(rows):,} jobs wait" if len(rows) > 1 else "one job waits" if rows else "no job waits or has failed",
+        )
+
+
+def index(patient: Patient) -> Iterator[Finding]:
+    """The build that answers: it is derived, so all that ails it is mended by making it anew."""
+    if mine(patient.state) is None:
+        return
+    try:
+        wrong = _index(patient)
+    except MemexError as error:
+        wrong = {"index": error.message}
+    for scope, text in wrong.items():
+        if text:
+            fix = partial(_built, patient) if not text.startswith("there is none") else None
+            rank: Rank = "advice" if fix is None else "wrong"
+            yield Finding("index", rank, f"{scope}: {text}", "memex index --full" if fix else "memex index", fix)
+    if not any(wrong.values()):
+        yield Finding("index", "ok", "catalog and chunks agree, for the captures and for your own notes")
+
+
+def _index(patient: Patient) -> dict[str, str]:
+    if patient.daemon is not None:
+        return dict(control_socket.call(patient.state, "index.examine", {}, timeout=120))
+    from index.scope.integrity_check import examined
+    from syncd.indexes.index_builds import SCOPES, build_in_use
+
+    root = patient.state / "index"
+    folder, made = build_in_use(root)
+    if folder is None:
+        left = root.is_dir() and any(root.iterdir())
+        return {
+            "index": "`current` names no build"
+            if left
+            else "there is none yet: the notes are indexed at the first start"
+        }
+    if not made:
+        return {"index": f"the build {folder.name} does not say what it was made with"}
+    own = patient.settings.index
+    uri = f"{own.uri.rstrip('/')}/{folder.name}" if own.uri else str(folder)
+    return {scope: examined(folder, scope, uri=uri, options=own.storage_options) for scope in SCOPES}
+
+
+def _built(patient: Patient) -> str:
+    """The index, made anew by whoever has the vault open."""
+    if patient.daemon is not None:
+        control_socket.call(patient.state, "index", {"full": True})
+    elif patient.pid is not None:
+        raise Unavailable("another process holds the vault")
+    else:
+        from syncd.app import App
+        from syncd.installation.vault_setup import adopt
+
+        adopt(patient.settings, now=time.time_ns() // 1_000_000)
+        try:
+            _rebuilt(App, patient)
+        except (MemexError, OSError):  # not even opened: it is derived, so it may go
+            shutil.rmtree(patient.state / "index", ignore_errors=True)
+            _rebuilt(App, patient)
+    return "the index was made anew from the notes"
+
+
+def _rebuilt(app: type[App], patient: Patient) -> None:
+    with app.open(patient.settings) as opened:
+        opened.embedder.wait()
+        opened.operations["index"]({"full": True}, lambda _: None)
+
+
+def encoder(patient: Patient) -> Iterator[Finding]:
+    """Whether each encoder loads, is the model it should be, and embeds."""
+    if patient.daemon is not None:
+        if patient.daemon.get("encoder", {}).get("state") == "ready":  # else it is among what is degraded
+            yield Finding("encoder", "ok", "loaded by the daemon, and embedding")
+        return
+    from index.encoders.embedder import opened
+
+    chosen = patient.settings.embed
+    cache = patient.state / "models"
+    for number, one in enumerate(chosen.encoders):
+        try:
+            made = opened(one, cache, chosen.threads)
+            try:
+                vector = made.encode([PROBE], kind="document", urgent=True)[0]
+            finally:
+                made.close()
+        except MemexError as error:
+            rank: Rank = "wrong" if number == 0 else "advice"
+            yield Finding("encoder", rank, error.message, "memex config, section embed")
+        else:
+            yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
+
+
+def reranker(patient: Patient) -> Iterator[Finding]:
+    """Whether the reranker that is set loads, and judges a pool of passages within its time limit."""
+    own = patient.settings.search
+    if not own.reranker:
+        return
+    if patient.daemon is not None:
+        told = {"ready": "loaded by the daemon", "unused": "the daemon loads it with the first search"}
+        if says := told.get(patient.daemon.get("reranker", {}).get("state", "")):
+            yield Finding("reranker", "ok", says)
+        return  # else it is among what is degraded
+    from index.search.reranker import opened
+
+    try:
+        judge = opened(own.reranker, patient.settings.embed_section.threads)
+        judge.scores(PROBE, [PROBE])
+        begun = time.monotonic()
+        for _ in range(own.rerank_pool):
+            judge.scores(PROBE, [PASSAGE])
+        seconds = time.monotonic() - begun
+    except MemexError as error:
+        yield Finding("reranker", "wrong", error.message, "memex config, section search")
+        return
+    says = f"{judge.name} judges {own.rerank_pool} passages in {seconds:.1f} s"
+    if seconds > own.rerank_s:
+        says += f", and a search waits {own.rerank_s:g} s: lower search.rerank_pool or raise search.rerank_s"
+        yield Finding("reranker", "advice", says, "memex config, section search")
+    else:
+        yield Finding("reranker", "ok", says)
+
+
+STATE_CHECKS = (settings, state, daemon, ledger, audit, queue, index, encoder, reranker)

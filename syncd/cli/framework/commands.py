@@ -1,0 +1,282 @@
+"""What all commands share: options in any place, one way to ask the daemon, results on stdout and talk on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from index.errors import Conflict, NotFound
+from syncd.cli.framework import help_text
+from syncd.cli.terminal import result_text
+from syncd.daemon import control_socket
+from syncd.settings.settings import Settings, load
+from syncd.state.state_folder import remembered
+from syncd.telemetry import log
+
+if TYPE_CHECKING:
+    from syncd.app import App
+
+STARTING_S = 15.0  # a daemon that holds the lock and is not yet listening gets this long
+EMBEDDING = (
+    "search",
+    "capture",
+    "updatenote",
+    "index",
+    "enrich",
+    "enrich.backfill",
+    "check",
+    "status",
+    "job.run",
+    "queue.wait",
+    "node.create",
+    "node.observe",
+    "node.replace",
+    "node.search",
+    "graph.import",
+    "graph.similar",
+    "graph.report",
+    "undo",
+)  # what waits for the encoder, where no daemon has it loaded
+GRAPH = ("node.", "relation.", "graph.")  # operations on nodes
+FLAGS, JSON = "memex.flags", "memex.json"
+Event = Mapping[str, Any]
+
+said = logging.getLogger("memex")
+
+
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:
+            ctx.find_root().meta.setdefault(FLAGS, {})[name] = value
+
+    return keep
+
+
+def _json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.find_root().meta[JSON] = True
+
+
+def shared() -> list[click.Parameter]:
+    """The options that every command takes, before or after its name."""
+    folder, file = click.Path(file_okay=False), click.Path(dir_okay=False)
+    return [
+        click.Option(
+            ["--vault", "shared_vault"],
+            type=folder,
+            callback=_keep("vault.path"),
+            expose_value=False,
+            help="The folder of notes.",
+        ),
+        click.Option(
+            ["--state", "shared_state"],
+            type=folder,
+            callback=_keep("state"),
+            expose_value=False,
+            help="The folder for index and keys.",
+        ),
+        click.Option(
+            ["--config", "shared_config"],
+            type=file,
+            callback=_keep("config"),
+            expose_value=False,
+            help="The settings file.",
+        ),
+        click.Option(
+            ["--json", "shared_json"], is_flag=True, callback=_json, expose_value=False, help="Answer in JSON."
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command with the shared options, and a page of help that a person can work from."""
+
+    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
+        super().__init__(name, params=[*(params or []), *shared()], **kwargs)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command's options, then those of every command."""
+        help_text.write_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples and exit codes."""
+        help_text.write_sections(ctx, formatter)
+
+
+class Group(click.Group):
+    """A group with the shared options, whose commands have them too."""
+
+    command_class = Command
+    group_class = type
+
+    def __init__(self, name: str | None, *, params: list[click.Parameter] | None = None, **kwargs: Any) -> None:
+        super().__init__(name, params=[*(params or []), *shared()], **kwargs)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Its commands, then the options of every command."""
+        help_text.write_commands(self, ctx, formatter)
+        help_text.write_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples; of `memex` itself exit codes, environment and files too."""
+        help_text.write_sections(ctx, formatter)
+
+
+def flag(name: str, value: Any) -> None:
+    """Take a value that the command itself was given as that setting's flag."""
+    if value is not None:
+        click.get_current_context().find_root().meta.setdefault(FLAGS, {})[name] = value
+
+
+def flags() -> dict[str, Any]:
+    """The settings that were given as flags."""
+    return dict(click.get_current_context().find_root().meta.get(FLAGS, {}))
+
+
+def settings() -> Settings:
+    """The settings in force for this command."""
+    return load(flags(), os.environ)
+
+
+def as_json() -> bool:
+    """Whether the answer is for a script."""
+    return bool(click.get_current_context().find_root().meta.get(JSON))
+
+
+def color() -> bool:
+    """Whether stdout shows colours."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def out(text: str) -> None:
+    """One result on stdout, whatever the characters: a path that is not UTF-8 comes out as the bytes it has."""
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "backslashreplace")
+    click.echo(data)
+
+
+def answer(result: Any, text: Callable[[], str]) -> None:
+    """The result: as JSON for a script, else as `text` makes it."""
+    if not as_json():
+        out(text())
+        return
+    shown = json.dumps(result, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    out(shown if shown.isascii() or _encodes(shown) else json.dumps(result))
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def talk(text: str) -> None:
+    """Something said on the way, on stderr; where nobody sits at a terminal, a record of the log."""
+    if log.talking():
+        said.info("%s", text.removeprefix("memex: "))
+    else:
+        click.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def shown() -> Iterator[Callable[[Event], None]]:
+    """Show progress events as a bar while something is done, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    last = 0.0
+
+    def show(event: Event) -> None:
+        nonlocal last
+        done, total = int(event.get("done", 0)), int(event.get("total", 0))
+        if time.monotonic() - last > 0.1 or done == total:
+            last = time.monotonic()
+            width = shutil.get_terminal_size().columns
+            sys.stderr.write(
+                "\r\x1b[K" + result_text.bar(result_text.line(str(event.get("stage", "")), 30), done, total, width - 1)
+            )
+            sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        if last:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def ask(operation: str, arguments: Mapping[str, Any], *, fresh: bool = False) -> Any:
+    """The answer of the running daemon, or of this process with the stores opened when none runs.
+
+    `fresh`: a vault that Memex has never seen is set up first."""
+    with asking(fresh=fresh) as one:
+        return one(operation, arguments)
+
+
+@contextlib.contextmanager
+def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[str, Mapping[str, Any]], Any]]:
+    """Ask several things in a row; where no daemon runs, the stores are opened once for all of them.
+
+    `current`: what changed while no daemon ran is indexed first."""
+    chosen, app = settings(), None
+    with shown() as progress, contextlib.ExitStack() as kept:
+
+        def one(operation: str, arguments: Mapping[str, Any]) -> Any:
+            nonlocal app
+            given = {name: value for name, value in arguments.items() if value is not None}
+            end = time.monotonic() + STARTING_S
+            while app is None:
+                with contextlib.suppress(control_socket.NoDaemon):
+                    return control_socket.call(chosen.state, operation, given, on_progress=progress)
+                try:
+                    app = kept.enter_context(_opened(chosen, fresh=fresh))
+                except Conflict as error:  # a daemon is starting, or another command holds the lock
+                    if "pid" not in error.details or time.monotonic() > end:
+                        raise
+                    time.sleep(0.2)
+                else:
+                    if current:
+                        app.shelf.recalled()
+                        app.operations["index"]({}, progress)
+                    elif operation.startswith(GRAPH) and not app.shelf.slots["captures"].index.listed:
+                        talk("memex: the notes have not been read yet, so nodes are missing: run `memex index`")
+            if operation in EMBEDDING:
+                app.shelf.recalled()
+            return app.operations[operation](given, progress)
+
+        yield one
+
+
+def _opened(chosen: Settings, *, fresh: bool) -> contextlib.AbstractContextManager[App]:
+    if not fresh and remembered(chosen.state) is None:
+        raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{_init(chosen)}`")
+    from syncd.app import App  # noqa: PLC0415 - as above
+    from syncd.installation.vault_setup import adopt  # noqa: PLC0415 - the stores take longer to import than the daemon to answer
+
+    adopt(chosen, now=now())
+    return App.open(chosen)
+
+
+def _init(chosen: Settings) -> str:
+    """The command that sets this vault up where it was looked for."""
+    named = chosen.origins.keys() & {"state"}
+    return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])
+
+
+def now() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000

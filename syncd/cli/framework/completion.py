@@ -1,0 +1,180 @@
+"""The words that a shell is offered: names of workspaces, keys and jobs, ids of captures, as the daemon knows them.
+
+Law: a key press is answered at once or not at all: nothing is opened, started or waited for, and a failure is no words."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
+
+from index.errors import MemexError
+from index.model import COLLECTIONS
+from syncd.cli.framework.commands import FLAGS, Command
+from syncd.cli.terminal import result_text
+from syncd.daemon import control_socket
+from syncd.settings.settings import Settings, load
+
+PATIENCE_S = 1.0
+NEWEST = 50  # captures whose ids are offered
+
+
+class Bash(BashComplete):
+    """Bash takes a word as it is put on the line, so a name with a blank or a `$` in it has to be quoted."""
+
+    source_template = BashComplete.source_template.replace("COMPREPLY+=($value)", 'COMPREPLY+=("$value")')
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """One word for the script."""
+        return f"{item.type},{shlex.quote(item.value) if item.type == 'plain' else item.value}"
+
+
+SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": ZshComplete, "fish": FishComplete}
+KEEP = {
+    "bash": "~/.local/share/bash-completion/completions/memex   (bash 4.4 or newer)",
+    "zsh": '"${fpath[1]}/_memex"   (or another folder of $fpath)',
+    "fish": "~/.config/fish/completions/memex.fish",
+}
+add_completion_class(Bash)
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+def completion(shell: str) -> None:
+    """Print the script that completes memex in SHELL: commands, options, and names that the daemon knows.
+
+    For one session: eval "$(memex completion bash)", the same with zsh, or: memex completion fish | source. To keep it,
+    write it where the shell looks for such scripts; its last line says where."""
+    root = click.get_current_context().find_root().command
+    source = SHELLS[shell](root, {}, "memex", "_MEMEX_COMPLETE")
+    script = source.source_template % source.source_vars()  # source() would start bash to ask for its version
+    click.echo(f"{script.strip()}\n\n# To keep it: memex completion {shell} > {KEEP[shell]}")
+
+
+def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of workspaces; without a daemon, the folders that are there."""
+    found = _asked(ctx, "workspace.list", {})
+    names = _folders(_settings(ctx)) if found is None else (one["name"] for one in found)
+    return _fitting(((name, "") for name in names), typed)
+
+
+def keys(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of keys that are not revoked."""
+    found = _asked(ctx, "key.list", {}) or []
+    return _fitting(((one["name"], ",".join(one["scopes"])) for one in found if not one.get("revoked_at")), typed)
+
+
+def collections(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of collections."""
+    chosen = _settings(ctx)
+    return _fitting(((name, "") for name in (chosen.kb.known if chosen else COLLECTIONS)), typed)
+
+
+def files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+    """What the shell itself offers: files and folders."""
+    return [CompletionItem(typed, type="file")]
+
+
+def jobs(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of jobs, as one word each."""
+    found = _asked(ctx, "job.list", {}) or []
+    return _fitting(((str(one["name"]).replace(" ", "-"), "") for one in found), typed)
+
+
+def queued(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of the newest jobs of the queue that the command is for, with what they are about."""
+    asked = {"limit": NEWEST, "status": {"retry": "failed", "cancel": "queued"}.get(str(ctx.info_name))}
+    found = (_asked(ctx, "queue.list", asked) or {}).get("jobs", ())
+    return _fitting(((one["id"], result_text.line(f"{one['status']}: {one['title']}", 60)) for one in found), typed)
+
+
+def captures(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of the newest captures, with their titles."""
+    found = _asked(ctx, "recent", {"limit": NEWEST}) or []
+    return _fitting(((one["id"], result_text.line(str(one.get("title") or one["path"]), 60)) for one in found), typed)
+
+
+def promoted(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of the notes that were promoted last, with their paths."""
+    found = _asked(ctx, "promoted", {"limit": NEWEST}) or []
+    return _fitting(((one["id"], result_text.line(str(one["target"]), 60)) for one in found), typed)
+
+
+def waiting(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of the captures that wait for a decision, with their titles."""
+    found = (_asked(ctx, "review.list", {"limit": NEWEST}) or {}).get("waiting", ())
+    return _fitting(((one["id"], result_text.line(str(one["title"]), 60)) for one in found), typed)
+
+
+def archived(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Ids of captures that were set aside, with their titles."""
+    found = _asked(ctx, "archived", {"limit": NEWEST}) or []
+    return _fitting(((one["id"], result_text.line(str(one["title"]), 60)) for one in found), typed)
+
+
+def folders(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Folders of the vault, a level at a time."""
+    chosen = _settings(ctx)
+    above, slash, begun = typed.rpartition("/")
+    if chosen is None or any(part in ("", ".", "..") for part in above.split("/") if slash):
+        return []
+    try:
+        found = sorted(one.name for one in os.scandir(chosen.vault.path / above) if one.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+    return [CompletionItem(f"{above}{slash}{one}") for one in found if one.startswith(begun) and one[0] != "."]
+
+
+def nodes(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of nodes of the workspace that the line names; letter case does not count."""
+    asked = {"typed": typed, "limit": NEWEST, "workspace": ctx.params.get("workspace")}
+    found = _asked(ctx, "node.names", asked) or []
+    return [CompletionItem(one["name"], help=result_text.line(one["entity_type"], 60)) for one in found]
+
+
+def perspectives(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of the perspectives of the workspace that the line names, with their prompts."""
+    found = _asked(ctx, "perspective.list", {"workspace": ctx.params.get("workspace") or "default"}) or {}
+    return _fitting(((one["name"], one["prompt"]) for one in found.get("perspectives", ())), typed)
+
+
+def _fitting(words: Iterable[tuple[str, str]], typed: str) -> list[CompletionItem]:
+    return [CompletionItem(word, help=about or None) for word, about in sorted(words) if word.startswith(typed)]
+
+
+def _settings(ctx: click.Context) -> Settings | None:
+    try:
+        return load(ctx.find_root().meta.get(FLAGS, {}), os.environ)
+    except MemexError:
+        return None
+
+
+def _asked(ctx: click.Context, operation: str, arguments: dict[str, Any]) -> Any:
+    """The daemon's answer, or None."""
+    chosen = _settings(ctx)
+    try:
+        return None if chosen is None else control_socket.call(chosen.state, operation, arguments, timeout=PATIENCE_S)
+    except MemexError:
+        return None
+
+
+def _folders(chosen: Settings | None) -> list[str]:
+    if chosen is None:
+        return []
+    try:
+        inbox = os.scandir(chosen.vault.path / chosen.vault.inbox)
+    except OSError:
+        return []
+    with inbox:
+        return [one.name for one in inbox if one.is_dir(follow_symlinks=False) and not one.name.startswith(".")]

@@ -1,0 +1,135 @@
+"""The commands that bring a graph in from another program's file, and out into one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from index.errors import Conflict, InvalidArgument
+from syncd.cli.framework.commands import Command, answer, asking, shown, talk
+from syncd.cli.graph.nodes import WORKSPACE
+from syncd.cli.terminal import result_text
+
+# ruff: noqa: PLC0415 - what reads the lines brings the parts that read notes, which no other command needs
+
+MANY = 500  # nodes that are asked for at once
+SPOOLED = 16 * 1024 * 1024  # of what stdin gives, kept in memory; more goes to a temporary file
+
+
+@click.command("import", cls=Command)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+@click.option("--skip-mistakes", is_flag=True, help="Import what is good of a file with mistakes in it.")
+@WORKSPACE
+def bring(file: str, dry_run: bool, skip_mistakes: bool, workspace: str) -> None:
+    """Bring the entities and relations of FILE into the graph; - reads stdin.
+
+    FILE is what the public reference server of knowledge graphs keeps as memory.json, a JSON object a line, or its older
+    form, one object with entities and relations; or what `memex export` wrote. A file with mistakes is refused, each told
+    with its line. Of an entity whose name a node has, the observations that are new are added, a summary if there was none,
+    and tags; so a second import changes nothing. A relation one end of which is no entity is left out, and told."""
+    from syncd.graph.memory_json_reader import brought, surveyed
+
+    name = "stdin" if file == "-" else Path(file).name
+    with _opened(file) as source, shown() as progress, asking(current=True) as ask:
+        survey = surveyed(source)
+        for one in survey.mistakes:
+            talk(f"{name}: {result_text.line(str(one), 400)}")
+        if survey.wrong and not skip_mistakes:
+            many = "a mistake" if survey.wrong == 1 else f"{survey.wrong:,} mistakes"
+            raise InvalidArgument(
+                f"{name} has {many}, so nothing was imported: mend it, or take the rest with --skip-mistakes",
+                mistakes=[str(one) for one in survey.mistakes[:100]],
+            )
+        told = brought(source, survey, ask, progress, {"workspace": workspace, "dry_run": dry_run})
+    for line in told["dangling"]:
+        talk(f"{name}: {result_text.line(line, 400)}")
+    if dry_run:
+        talk("memex: a dry run: nothing was written")
+    answer(told | {"mistakes": survey.wrong}, lambda: _said(told))
+
+
+@click.command("export", cls=Command)
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write into FILE; else to stdout."
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@WORKSPACE
+def export(output: str | None, force: bool, workspace: str) -> None:
+    """Write the graph of a workspace as memory.json, a JSON object a line: entities first, then relations.
+
+    Beside what other programs know stand summary, tags, aliases, ordinals, times and other properties, which
+    `memex import` puts back. What else the notes say stays in the notes."""
+    with (
+        tempfile.TemporaryFile() as lines,
+        tempfile.TemporaryFile() as edges,
+        shown() as progress,
+        asking(current=True) as ask,
+    ):
+        names = [one["name"] for one in ask("node.names", {"workspace": workspace, "limit": sys.maxsize})]
+        for first in range(0, len(names), MANY):
+            part = ask("graph.export", {"workspace": workspace, "names": names[first : first + MANY]})
+            lines.write("".join(f"{line}\n" for line in part["entities"]).encode())
+            edges.write("".join(f"{line}\n" for line in part["relations"]).encode())
+            progress({"done": min(first + MANY, len(names)), "total": len(names), "stage": "exporting"})
+        edges.seek(0)
+        shutil.copyfileobj(edges, lines)
+        lines.seek(0)
+        if output:
+            file = kept(Path(output), lines, force=force)
+            answer({"file": str(file), "entities": len(names)}, lambda: f"{file}  ({len(names):,} entities)")
+        else:
+            shutil.copyfileobj(lines, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+
+
+def kept(file: Path, content: str | IO[bytes], *, force: bool) -> Path:
+    """Write a file that is whole or not there. Raises Conflict when it exists, unless it may be replaced."""
+    target = file.expanduser().absolute()
+    if target.exists() and not force:
+        raise Conflict(f"{target} exists: choose another name, or pass --force")
+    handle, made = tempfile.mkstemp(dir=target.parent, prefix=".memex-")
+    try:
+        with os.fdopen(handle, "wb") as written:
+            if isinstance(content, str):
+                written.write(content.encode("utf-8", "backslashreplace"))
+            else:
+                shutil.copyfileobj(content, written)
+            written.flush()
+            os.fsync(written.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(made).chmod(0o666 & ~mask)
+        Path(made).replace(target)
+    except BaseException:
+        Path(made).unlink(missing_ok=True)
+        raise
+    return target
+
+
+@contextlib.contextmanager
+def _opened(file: str) -> Iterator[IO[bytes]]:
+    """A file that can be read again from its beginning."""
+    if file != "-":
+        with Path(file).open("rb") as source:
+            yield source
+        return
+    with tempfile.SpooledTemporaryFile(SPOOLED) as source:
+        shutil.copyfileobj(sys.stdin.buffer, source)
+        yield source
+
+
+def _said(told: Mapping[str, Any]) -> str:
+    return (
+        f"nodes: {told['created']:,} made, {told['changed']:,} added to, {told['unchanged']:,} left as they are\n"
+        f"observations: {told['observations']:,} written\n"
+        f"relations: {told['related']:,} made, {told['existed']:,} there already, {told['left_out']:,} left out"
+    )

@@ -1,0 +1,331 @@
+"""The commands for nodes and relations of a workspace's graph, one at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from index.errors import InvalidArgument, NotFound
+from syncd.cli.framework.arguments import stdin
+from syncd.cli.framework.commands import Group, answer, as_json, ask, color, talk
+from syncd.cli.framework.completion import nodes, workspaces
+from syncd.cli.terminal import result_text
+
+WORKSPACE = click.option(
+    "--workspace",
+    "-w",
+    default="default",
+    show_default=True,
+    shell_complete=workspaces,
+    help="The workspace whose graph it is.",
+)
+YES = click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+
+
+@click.group(cls=Group)
+def node() -> None:
+    """The nodes of the graph: entities, and the facts that are known of them."""
+
+
+@node.command("add")
+@click.argument("name")
+@click.option("--type", "-t", "entity_type", required=True, help="What it is: person, project, place …")
+@click.option("--observation", "-o", "observations", multiple=True, help="A fact about it; repeat for several.")
+@click.option("--summary", "-s", help="What it is, in a sentence.")
+@click.option("--tag", "tags", multiple=True, help="A tag; repeat for several.")
+@WORKSPACE
+def node_add(workspace: str, observations: tuple[str, ...], tags: tuple[str, ...], **given: Any) -> None:
+    """Make the node NAME: a note in the workspace's folder Entities."""
+    entity = {**given, "observations": list(observations), "tags": list(tags)}
+    (made,) = ask("node.create", {"workspace": workspace, "entities": [entity]})
+    answer(made, lambda: f"added {result_text.line(made['name'])}  {result_text.plain(made['path'])}")
+
+
+@node.command("show")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=nodes)
+@WORKSPACE
+def node_show(names: tuple[str, ...], workspace: str) -> None:
+    """Show nodes: their observations with their ordinals, and every relation at either end of them.
+
+    With --json: {"entities": [{"name", "entity_type", "summary", "tags", "aliases", "observations": [{"ordinal",
+    "content"}], "observation_count", "created_at", "updated_at", "version", "id", "path"}], "relations": [{"from", "to",
+    "relation_type"}]}."""
+    found = ask("node.open", {"workspace": workspace, "names": list(names)})
+    answer(found, lambda: opened(found, color=color()))
+
+
+@node.command("list")
+@click.option("--type", "-t", "entity_type", help="Only nodes of this type.")
+@click.option("--tag", help="Only nodes with this tag, or one below it.")
+@click.option("--days", type=click.IntRange(1), help="Only what changed in so many days, the latest first.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="The most to list."
+)
+@WORKSPACE
+def node_list(**given: Any) -> None:
+    """List nodes.
+
+    With --json: a list of what `memex node show` has of each, less its observations; "relations" is their number."""
+    limit = given["limit"]
+    found = ask("node.list", given | {"limit": limit + 1})
+    if len(found) > limit:
+        talk(f"memex: there are more nodes than these {limit:,}; --limit says how many are listed")
+    answer(found[:limit], lambda: table(found[:limit], color=color()))
+
+
+@node.command("search")
+@click.argument("query", nargs=-1, required=True)
+@click.option("--in", "name", metavar="NAME", shell_complete=nodes, help="Only among the observations of this node.")
+@click.option(
+    "--mode",
+    type=click.Choice(["embedding", "text"]),
+    default="embedding",
+    show_default=True,
+    help="By meaning, under every perspective, or by words.",
+)
+@click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="The most to show.")
+@WORKSPACE
+def node_search(query: tuple[str, ...], **given: Any) -> None:
+    """Find nodes by what their observations say, best first.
+
+    With --json: a list of what `memex node list` has of each, less "relations", with "ordinal", "matched_observation",
+    "matched_perspective" (null with --mode text) and "score"."""
+    found = ask("node.search", {**given, "query": " ".join(query)})
+    for sentence in found["degraded"]:
+        talk(f"memex: {result_text.plain(sentence)}")
+    answer(found["hits"], lambda: hits(found["hits"], color=color()))
+
+
+@node.command("rename")
+@click.argument("name", shell_complete=nodes)
+@click.argument("new_name")
+@WORKSPACE
+def node_rename(name: str, new_name: str, workspace: str) -> None:
+    """Give the node NAME another name. Its file and the links to it stay as they are; the old name remains an alias.
+
+    To rename the file as well, rename the note in Obsidian: it changes the links in all your notes."""
+    made = ask("node.rename", {"workspace": workspace, "name": name, "new_name": new_name})
+    answer(made, lambda: f"renamed {result_text.line(name)} to {result_text.line(made['name'])}")
+
+
+@node.command("remove")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=nodes)
+@YES
+@WORKSPACE
+def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
+    """Delete nodes: their notes, and the relations to them in other notes."""
+    _sure(f"Delete {', '.join(result_text.line(name) for name in names)}, and all relations to it?", yes=yes)
+    gone = ask("node.delete", {"workspace": workspace, "names": list(names)})
+    answer(gone, lambda: "\n".join(f"deleted {result_text.line(name)}" for name in gone["deleted"]))
+
+
+@node.command("summary")
+@click.argument("name", shell_complete=nodes)
+@click.argument("text")
+@WORKSPACE
+def node_summary(name: str, text: str, workspace: str) -> None:
+    """Say in TEXT what the node NAME is."""
+    made = ask("node.summary", {"workspace": workspace, "name": name, "summary": text})
+    answer(made, lambda: f"{result_text.line(made['name'])}: {result_text.line(made['summary'] or '', 400)}")
+
+
+@node.command("tag")
+@click.argument("name", shell_complete=nodes)
+@click.argument("tags", metavar="[TAG]...", nargs=-1)
+@WORKSPACE
+def node_tag(name: str, tags: tuple[str, ...], workspace: str) -> None:
+    """Set the tags of the node NAME to these; without any it has none."""
+    made = ask("node.tags", {"workspace": workspace, "name": name, "tags": list(tags)})
+    answer(made, lambda: f"{result_text.line(made['name'])}: {_tags(made) or 'no tags'}")
+
+
+@node.command("observe")
+@click.argument("name", shell_complete=nodes)
+@click.argument("contents", metavar="[TEXT]...", nargs=-1)
+@WORKSPACE
+def node_observe(name: str, contents: tuple[str, ...], workspace: str) -> None:
+    """Add observations to the node NAME, each TEXT one; without any, what stdin gives is one."""
+    texts = list(contents) if contents and contents != ("-",) else [stdin()]
+    made = ask("node.observe", {"workspace": workspace, "name": name, "contents": texts})
+    answer(made, lambda: "\n".join(facts(made["added"])))
+
+
+@node.command("replace")
+@click.argument("name", shell_complete=nodes)
+@click.argument("ordinal", type=click.IntRange(1))
+@click.argument("content", metavar="[TEXT]", required=False)
+@WORKSPACE
+def node_replace(name: str, ordinal: int, content: str | None, workspace: str) -> None:
+    """Put TEXT, or what stdin gives, in the place of the observation ORDINAL of the node NAME."""
+    text = stdin() if content in (None, "-") else content
+    made = ask("node.replace", {"workspace": workspace, "name": name, "ordinal": ordinal, "content": text})
+    answer(made, lambda: "\n".join(facts([{"ordinal": ordinal, "content": made["new_content"]}])))
+
+
+@node.command("forget")
+@click.argument("name", shell_complete=nodes)
+@click.argument("ordinals", metavar="ORDINAL...", nargs=-1, required=True, type=click.IntRange(1))
+@WORKSPACE
+def node_forget(name: str, ordinals: tuple[int, ...], workspace: str) -> None:
+    """Delete observations of the node NAME by their ordinals; the others keep theirs."""
+    gone = ask("node.forget", {"workspace": workspace, "name": name, "ordinals": list(ordinals)})
+    if not gone["deleted_ordinals"]:
+        raise NotFound(
+            f"{name} has no observation {_numbers(gone['not_found_ordinals'])}; `memex node show` lists them"
+        )
+    for ordinal in gone["not_found_ordinals"]:
+        talk(f"memex: {result_text.line(name)} has no observation {ordinal}")
+    answer(gone, lambda: f"forgot {_numbers(gone['deleted_ordinals'])}")
+
+
+@click.group(cls=Group)
+def relation() -> None:
+    """The relations between nodes, which read as sentences: Ada collaborated_with Charles."""
+
+
+@relation.command("add")
+@click.argument("source", metavar="FROM", shell_complete=nodes)
+@click.argument("kind", metavar="TYPE")
+@click.argument("target", metavar="TO", shell_complete=nodes)
+@WORKSPACE
+def relation_add(source: str, kind: str, target: str, workspace: str) -> None:
+    """Relate the node FROM to the node TO."""
+    made = ask("relation.create", {"workspace": workspace, "relations": [_stated(source, kind, target)]})
+    there = made["already_existed"]
+    answer(made, lambda: arrow((made["created"] or there)[0]) + ("  (was there already)" if there else ""))
+
+
+@relation.command("remove")
+@click.argument("source", metavar="FROM", shell_complete=nodes)
+@click.argument("kind", metavar="TYPE")
+@click.argument("target", metavar="TO", shell_complete=nodes)
+@WORKSPACE
+def relation_remove(source: str, kind: str, target: str, workspace: str) -> None:
+    """Delete a relation."""
+    gone = ask("relation.delete", {"workspace": workspace, "relations": [_stated(source, kind, target)]})
+    if not gone["deleted"]:
+        raise NotFound(f"{source} is not related so: no {kind!r} to {target}; `memex relation list` has what there is")
+    answer(gone, lambda: f"deleted {arrow({'from': source, 'relation_type': kind, 'to': target})}")
+
+
+@relation.command("rename")
+@click.argument("source", metavar="FROM", shell_complete=nodes)
+@click.argument("kind", metavar="TYPE")
+@click.argument("target", metavar="TO", shell_complete=nodes)
+@click.argument("new", metavar="NEW_TYPE")
+@WORKSPACE
+def relation_rename(source: str, kind: str, target: str, new: str, workspace: str) -> None:
+    """Give a relation another type."""
+    asked = {"from_entity": source, "to_entity": target, "old_type": kind, "new_type": new}
+    made = ask("relation.rename", {"workspace": workspace, **asked})
+    answer(
+        made,
+        lambda: arrow({"from": made["from_entity"], "relation_type": made["new_type"], "to": made["to_entity"]}),
+    )
+
+
+@relation.command("list")
+@click.argument("names", metavar="[NAME [OTHER]]", nargs=-1, shell_complete=nodes)
+@click.option("--type", "-t", "kind", help="Only relations of this type.")
+@WORKSPACE
+def relation_list(names: tuple[str, ...], kind: str | None, workspace: str) -> None:
+    """List relations: all, those of the node NAME, or those between NAME and OTHER, either way.
+
+    With --json: [{"from", "to", "relation_type"}]."""
+    if len(names) > 2:
+        raise InvalidArgument("relations are listed of one node, or between two; put a name with blanks in quotes")
+    found = ask("relation.list", {"workspace": workspace, "names": list(names), "relation_type": kind})
+    answer(found, lambda: relations(found, color=color()))
+
+
+# What people read
+
+
+def table(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+    """Nodes, a line each."""
+    rows = [(one["name"], one["entity_type"], one["observation_count"], one["summary"] or "") for one in found]
+    return result_text.table(rows, ("name", "type", "facts", "summary"), color=color) if rows else "no nodes"
+
+
+def relations(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+    """Relations, a line each."""
+    rows = [(one["from"], one["relation_type"], one["to"]) for one in found]
+    return result_text.table(rows, ("from", "type", "to"), color=color) if rows else "no relations"
+
+
+def arrow(one: Mapping[str, Any]) -> str:
+    """A relation as a sentence."""
+    return f"{result_text.line(one['from'])} —{result_text.line(one['relation_type'])}→ {result_text.line(one['to'])}"
+
+
+def opened(found: Mapping[str, Any], *, color: bool = False) -> str:
+    """Nodes whole, one after the other, then the relations at their ends."""
+    blocks = []
+    for one in found["entities"]:
+        head = result_text.painted(result_text.line(one["name"]), result_text.BOLD, color)
+        lines = ["  ".join(filter(None, (head, kind(one), _tags(one))))]
+        lines += [result_text.line(one["summary"], 1000)] if one["summary"] else []
+        lines += facts(one["observations"])
+        lines.append(
+            result_text.painted(
+                f"{result_text.plain(one['path'])}, changed {moment(one['updated_at'])}", result_text.DIM, color
+            )
+        )
+        blocks.append("\n".join(lines))
+    if found["relations"]:
+        blocks.append("\n".join(arrow(one) for one in found["relations"]))
+    return "\n\n".join(blocks)
+
+
+def facts(observations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Observations with their ordinals; further lines stand below the first."""
+    lines = []
+    for one in observations:
+        first, *more = result_text.plain(one["content"]).split("\n")
+        lines += [f"{one['ordinal']:>4}  {first}", *(f"      {line}" for line in more)]
+    return lines
+
+
+def hits(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+    """Nodes that a search found, each with the observation that answers best."""
+    blocks = []
+    for one in found:
+        score = result_text.painted(f"{one['score']:.2f}", result_text.DIM, color)
+        name = result_text.painted(result_text.line(one["name"]), result_text.BOLD, color)
+        seen = f"  [{one['matched_perspective']}]" if one["matched_perspective"] else ""
+        blocks.append(
+            "  ".join(filter(None, (score, name, kind(one))))
+            + f"{seen}\n{one['ordinal']:>4}  {result_text.line(one['matched_observation'])}"
+        )
+    return "\n".join(blocks) if blocks else "nothing found"
+
+
+def kind(one: Mapping[str, Any]) -> str:
+    """A node's type in brackets; "" if its note names none."""
+    return f"({result_text.line(one['entity_type'])})" if one["entity_type"] else ""
+
+
+def moment(text: str | None) -> str:
+    """A time as people here write it."""
+    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}" if text else "never"
+
+
+def _tags(one: Mapping[str, Any]) -> str:
+    return " ".join(f"#{result_text.line(tag)}" for tag in one["tags"])
+
+
+def _numbers(ordinals: Sequence[int]) -> str:
+    return ", ".join(map(str, ordinals))
+
+
+def _stated(source: str, kind: str, target: str) -> dict[str, str]:
+    return {"from_entity": source, "to_entity": target, "relation_type": kind}
+
+
+def _sure(question: str, *, yes: bool) -> None:
+    if not yes and sys.stdin.isatty() and not as_json():
+        click.confirm(question, abort=True, err=True)

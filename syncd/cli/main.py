@@ -1,0 +1,181 @@
+"""The command `memex`: which commands there are, and what becomes of an error.
+
+Law, tested: nothing heavy is imported to start it, so an answer of the daemon is there at once."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable
+from syncd.cli.daemon import (
+    audit,
+    backup,
+    commit_part,
+    doctor,
+    git,
+    job_part,
+    jobs,
+    keys_and_config,
+    remote_part,
+    serve,
+    service,
+    status,
+)
+from syncd.cli.framework import completion
+from syncd.cli.framework.commands import Group
+from syncd.cli.graph import graph, memory_json, nodes, perspectives
+from syncd.cli.notes import consolidation, enrichment, files, history, notes, promotion, review, update_part
+from syncd.cli.terminal import result_text
+from syncd.telemetry import log
+from syncd.version import installed
+
+EXIT = {
+    "INVALID_ARGUMENT": 2,
+    "UNAUTHENTICATED": 3,
+    "PERMISSION_DENIED": 3,
+    "NOT_FOUND": 4,
+    "CONFLICT": 5,
+    "RESOURCE_EXHAUSTED": 6,
+    "UNAVAILABLE": 7,
+}
+# What a service manager is told. After 64, 65, 77 and 78 it need not try again: a restart would meet the same.
+USAGE, DATA, GONE, PERMISSION, CONFIG = 64, 65, 69, 77, 78
+SERVE_EXIT = {
+    "INVALID_ARGUMENT": CONFIG,
+    "UNAUTHENTICATED": PERMISSION,
+    "PERMISSION_DENIED": PERMISSION,
+    "NOT_FOUND": GONE,
+    "CONFLICT": GONE,
+    "RESOURCE_EXHAUSTED": GONE,
+    "UNAVAILABLE": GONE,
+}
+SERVING = ("serve", "demo")
+INTERRUPTED, PIPE_CLOSED, BUG = 130, 141, 1
+# Libraries that would report to their makers, and leave files in the home folder, unless they are told before they load.
+SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"memex {installed()}")
+        ctx.exit()
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
+def memex() -> None:
+    """Keep an Obsidian vault searchable, and let AI agents capture into it and search it over MCP.
+
+    Settings come from flags, the environment (MEMEX_SECTION__KEY) and ~/.config/memex/config.toml; `memex config` lists them."""
+
+
+for command in (
+    *(serve.init, serve.serve, serve.demo, notes.index, notes.search, notes.capture),
+    *(
+        notes.get,
+        notes.recent,
+        update_part.updatenote,
+        notes.delete,
+        files.addfile,
+        status.status,
+        doctor.doctor,
+        backup.backup,
+        backup.restore,
+        keys_and_config.workspace,
+        perspectives.perspective,
+        keys_and_config.key,
+    ),
+    *(nodes.node, nodes.relation, graph.graph, memory_json.bring, memory_json.export),
+    *(history.history, history.undo, promotion.promote, promotion.unpromote, consolidation.consolidate),
+    commit_part.commit,
+    *(review.review, review.unarchive),
+    *(audit.audit, job_part.job, service.service, enrichment.enrich),
+    *(serve.mcp, keys_and_config.config, completion.completion, git.hook, remote_part.sync),
+):
+    memex.add_command(command)
+for command in (jobs.queue, jobs.show, jobs.retry, jobs.cancel, jobs.wait):
+    job_part.job.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run `memex` and exit with its code."""
+    os.environ.update(SILENT)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(code(given))
+
+
+def code(given: Sequence[str]) -> int:
+    """The exit code of one command line; errors have been told on stderr."""
+    serving = next((word for word in given if word in memex.commands), "") in SERVING
+    try:
+        done = memex.main(args=list(given), prog_name="memex", standalone_mode=False)
+        sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("", err=True)
+        return INTERRUPTED
+    except SystemExit:
+        if "_MEMEX_COMPLETE" in os.environ:  # the shell asked for words, and has them
+            raise
+        return PIPE_CLOSED  # click's way to end when nobody reads what it prints
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the flush at exit has nothing to complain of
+        return PIPE_CLOSED
+    except Exception as error:  # noqa: BLE001 - the top of the program: a person gets a sentence, and the trace on request
+        return _failed(error, serving=serving, as_json="--json" in given)
+    return done if isinstance(done, int) else 0
+
+
+def _failed(error: Exception, *, serving: bool, as_json: bool) -> int:
+    told = _expected(error)
+    if told is None:
+        return _bug(error, serving=serving)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+    else:
+        text = f"memex: {told.code}: {result_text.plain(told.message)}"
+        shown = json.dumps({"error": told.as_dict()}, default=str) if as_json else text
+        if log.talking():
+            logging.getLogger("memex").error("%s", told.message, extra={"fields": {"code": told.code}})
+        else:
+            click.echo(shown.encode("utf-8", "backslashreplace"), err=True)
+    if not serving:
+        return EXIT[told.code]
+    if isinstance(error, click.ClickException):
+        return USAGE
+    return DATA if isinstance(told, Unavailable) and not told.retryable else SERVE_EXIT[told.code]
+
+
+def _expected(error: Exception) -> MemexError | None:
+    match error:
+        case MemexError():
+            return error
+        case click.ClickException():
+            context: Any = getattr(error, "ctx", None)
+            path = context.command_path if context else "memex"
+            return InvalidArgument(f"{error.format_message().rstrip('.')}; see `{path} --help`")
+        case PermissionError():
+            return PermissionDenied(f"{error.filename or 'a file'} may not be read or written: {error.strerror}")
+        case OSError():
+            return Unavailable(f"{error.filename or 'the system'}: {error.strerror or error}")
+        case _:
+            return None
+
+
+def _bug(error: Exception, *, serving: bool) -> int:
+    if serving and log.talking():
+        logging.getLogger("memex").error("an unexpected error ended the daemon", exc_info=error)
+    elif serving or os.environ.get("MEMEX_DEBUG"):
+        traceback.print_exc()
+    else:
+        click.echo(f"memex: INTERNAL: {type(error).__name__}: {error} (MEMEX_DEBUG=1 shows where)", err=True)
+    return BUG

@@ -1,0 +1,1 @@
+"""Note commands capture, search, update, promote, review and undo notes and files."""

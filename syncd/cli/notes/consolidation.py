@@ -1,0 +1,41 @@
+"""The command for consolidation: what needs attention, as a report with boxes to tick, now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from syncd.cli.framework.arguments import WORKSPACE
+from syncd.cli.framework.commands import Command, answer, ask
+from syncd.cli.terminal import result_text
+
+
+@click.command(cls=Command)
+@click.option("--dry-run", is_flag=True, help="Print what the report would say, and write nothing.")
+@WORKSPACE
+def consolidate(dry_run: bool, workspace: str | None) -> None:
+    """Look through the inbox for what needs attention, and write a report with a box for each proposal.
+
+    What is ticked in earlier reports is carried out first. Nothing is written when nothing is new. Of one --workspace
+    alone the report is printed, and not written. With --json: {"workspaces": [{"workspace", "documents", "duplicates", "near",
+    "supersedes", "synonyms", "relations", "unused", "clusters", "stale_summaries", "orphaned_nodes", "degraded"}], "proposals",
+    "new", "report", "carried": [{"done", "said"}]}, and "text" where it is printed."""
+    told = ask("consolidate", {"dry_run": dry_run, "workspace": workspace})
+    answer(told, lambda: page(told))
+
+
+def page(told: dict[str, Any]) -> str:
+    """What a person is told of a run."""
+    if "text" in told:
+        return result_text.plain(str(told["text"]).rstrip("\n"))
+    lines = [
+        f"{'done' if one['done'] else 'not done'}: {result_text.line(one['said'], 300)}" for one in told["carried"]
+    ]
+    count = told["proposals"]
+    waits = f"{count:,} proposal{'' if count == 1 else 's'} wait{'s' if count == 1 else ''} for your answer"
+    if told["report"]:
+        lines.append(f"{waits}: {result_text.line(told['report'], 300)}")
+    else:
+        lines.append(f"{waits}; nothing is new" if count else "nothing needs attention")
+    return "\n".join(lines)

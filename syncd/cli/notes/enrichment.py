@@ -1,0 +1,59 @@
+"""The command for summaries and tags: of one note, or of all that lack them."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import click
+
+from index.errors import InvalidArgument, MemexError
+from syncd.cli.framework.arguments import WORKSPACE
+from syncd.cli.framework.commands import Command, answer, ask, settings
+from syncd.cli.framework.completion import captures
+from syncd.cli.terminal import result_text
+from syncd.daemon import control_socket
+
+
+@click.command(cls=Command)
+@click.argument("id", metavar="[ID|PATH]", required=False, shell_complete=captures)
+@click.option("--backfill", is_flag=True, help="Fill every note of the inbox that lacks a summary or tags.")
+@click.option("--replace", is_flag=True, help="Put new ones in place of those that the note ID has.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@WORKSPACE
+def enrich(id: str | None, backfill: bool, replace: bool, dry_run: bool, workspace: str | None) -> None:
+    """Find summary and tags of the note ID, or with --backfill of all notes that lack them.
+
+    What is there is kept. Notes that are being edited are left alone and named; Ctrl-C breaks off, and running it again
+    goes on with the rest."""
+    if backfill == bool(id) or (replace and backfill):
+        raise InvalidArgument("name one note (`memex enrich ID`, perhaps with --replace), or say --backfill")
+    given: dict[str, Any] = {"workspace": workspace, "dry_run": dry_run}
+    if id:
+        one = ask("enrich", given | {"id": id, "replace": replace})
+        answer(one, lambda: _note(one))
+        return
+    try:
+        report = ask("enrich.backfill", given)
+    except KeyboardInterrupt:
+        with contextlib.suppress(MemexError):  # in the daemon it would go on without us
+            control_socket.call(settings().state, "enrich.stop", {}, timeout=5)
+        raise
+    answer(report, lambda: _report(report))
+
+
+def _note(one: dict[str, Any]) -> str:
+    lines = [result_text.plain(one["path"]), f"  {result_text.plain(one['summary'] or '(no summary)')}"]
+    lines.append("  " + (" ".join(f"#{result_text.plain(tag)}" for tag in one["tags"]) or "(no tags)"))
+    return "\n".join(lines if one.get("changed", True) else [*lines, "  nothing was missing"])
+
+
+def _report(report: dict[str, Any]) -> str:
+    lines = [_note({"summary": None, "tags": [], **note}) for note in report["notes"]] if report["dry_run"] else []
+    lines += [
+        f"left alone: {result_text.plain(one['path'])}: {result_text.plain(one['reason'])}" for one in report["skipped"]
+    ]
+    verb = "would be enriched" if report["dry_run"] else "enriched"
+    count = "1 note" if report["enriched"] == 1 else f"{report['enriched']:,} notes"
+    lines.append(f"{count} {verb}, {len(report['skipped'])} left alone, {report['unchanged']} with nothing to say")
+    return "\n".join(lines)

@@ -1,0 +1,205 @@
+"""The command that adds files: each copied for the daemon to take, queued, and waited for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import click
+
+from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable, from_dict
+from syncd.cli.framework.arguments import waited
+from syncd.cli.framework.commands import Command, Event, answer, asking, settings, shown, talk
+from syncd.cli.framework.completion import collections, files, workspaces
+from syncd.cli.terminal import result_text
+
+if TYPE_CHECKING:
+    from syncd.uploads.handover_part import Copy
+    from syncd.uploads.local_files import File
+
+# ruff: noqa: PLC0415 - what tells types of files and copies them is needed by this command alone
+
+ASKED: Final = 500  # jobs that are waited for at once
+
+Ask = Callable[[str, Mapping[str, Any]], Any]
+
+
+@click.command("addfile", cls=Command)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=files)
+@click.option(
+    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Where they go."
+)
+@click.option("--namespace", help="A folder of the workspace.")
+@click.option("--collection", shell_complete=collections, help="The collection they are in.")
+@click.option("--tag", "-t", "tags", multiple=True, help="A tag; repeat for several.")
+@click.option("--title", help="The title of the one file.")
+@click.option("--name", help="The name of what stdin gives, such as report.pdf.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be added.")
+@click.option("--no-wait", is_flag=True, help="Don't wait until they have been read.")
+def addfile(
+    paths: tuple[str, ...], name: str | None, dry_run: bool, no_wait: bool, tags: tuple[str, ...], **rest: str | None
+) -> None:
+    """Add files to the inbox: each is kept there, with a document that holds its text.
+
+    PATH is a file, a folder with all that is below it, a pattern in quotes, or - for stdin with --name. Markdown, text, HTML,
+    CSV, JSON, PDF, Word, PowerPoint and Excel files are read; hidden files and those of other types are skipped, with a line
+    each, and so is a file whose very bytes are there already. Without a daemon they are read here, one after the other."""
+    if ("-" in paths) != (name is not None) or ("-" in paths and len(paths) > 1):
+        raise InvalidArgument("- stands alone and needs --name, as in: memex addfile - --name report.pdf < report.pdf")
+    said = {key: value for key, value in rest.items() if value is not None} | {"tags": list(tags), "source": "cli"}
+    with shown() as show, asking() as ask:
+        checked = ask("file.check", said)
+        adding = Adding(ask, said, show, checked["largest"], dry=dry_run)
+        if name is None:
+            adding.all(paths)
+        else:
+            adding.stdin(name)
+        if not no_wait:
+            adding.wait()
+    answer({"files": adding.files, "counts": adding.counts()}, adding.text)
+    adding.end()
+
+
+@dataclass(slots=True)
+class Adding:
+    """What has become of each file so far, in the order in which they were met."""
+
+    ask: Ask
+    said: Mapping[str, Any]
+    show: Callable[[Event], None]
+    largest: int
+    dry: bool
+    files: list[dict[str, Any]] = field(default_factory=list)
+    _jobs: dict[str, dict[str, Any]] = field(default_factory=dict)  # id → what is told of its file
+    _known: dict[str, str] = field(default_factory=dict)  # digest → the file that had it first
+    _errors: list[MemexError] = field(default_factory=list)
+
+    def all(self, paths: tuple[str, ...]) -> None:
+        """Add what `paths` name. All of it is looked at first, so that a word that names nothing adds nothing."""
+        from syncd.uploads.local_files import Skipped, opened, picked
+
+        found: list[File] = []
+        for one in picked(paths, largest=self.largest):
+            if not isinstance(one, Skipped):
+                found.append(one)
+            elif one.error:
+                self._failed(one.path, one.error)
+            else:
+                self._put(one.path, "skipped", one.why)
+        if self.said.get("title") and len(found) > 1:
+            raise InvalidArgument(f"--title is for one file, and there are {len(found):,}")
+        total, before = sum(one.size for one in found), 0
+        for number, one in enumerate(found):
+            if self.dry:
+                self._put(one.path, "found")
+                continue
+            try:
+                with _readable(), opened(one.path) as source:
+                    self._add(one.path, one.name, source, before, total)
+            except MemexError as error:
+                self._failed(one.path, error)
+                if isinstance(error, Unavailable):  # the others would fare alike
+                    for left in found[number + 1 :]:
+                        self._put(left.path, "skipped", "not tried")
+                    break
+            before += one.size
+
+    def stdin(self, name: str) -> None:
+        """Add what stdin gives."""
+        try:
+            if self.dry:
+                self._put(name, "found")
+            else:
+                self._add(name, name, sys.stdin.buffer, 0, 0)
+        except MemexError as error:
+            self._failed(name, error)
+
+    def wait(self) -> None:
+        """Until all that was queued has ended."""
+        ids = list(self._jobs)
+        for first in range(0, len(ids), ASKED):
+            for job in waited(self.ask, ids[first : first + ASKED]):
+                one = self._jobs[job["id"]]
+                one["status"], one["document_id"] = job["status"], job["document_id"]
+                if job["status"] == "failed":
+                    self._failed(one["path"], from_dict(job["error"]), one)
+
+    def counts(self) -> dict[str, int]:
+        """How many files are how."""
+        every = [one["status"] for one in self.files]
+        return {status: every.count(status) for status in dict.fromkeys(every)}
+
+    def text(self) -> str:
+        """A line for each file that was added, then how many are how."""
+        words = {"done": "added", "found": "would be added", "same": "there already"}
+        lines = [
+            f"{one['document_id'] or one['job_id'] or ''}  {result_text.line(one['path'], 300)}".strip()
+            for one in self.files
+            if one["status"] in ("done", "queued", "running", "found")
+        ]
+        counts = ", ".join(f"{count:,} {words.get(status, status)}" for status, count in self.counts().items())
+        return "\n".join([*lines, counts or "there are no files"])
+
+    def end(self) -> None:
+        """Raise what kept files from being added, or that there was none to add."""
+        if self._errors:
+            first = self._errors[0]
+            if len(self._errors) == 1:
+                raise first
+            many = f"{len(self._errors):,} of {len(self.files):,} files could not be added; the first: {first.message}"
+            raise type(first)(many, retryable=first.retryable)
+        if not self.counts().keys() - {"skipped"}:
+            raise InvalidArgument("there is nothing to add")
+
+    def _add(self, path: Path | str, name: str, source: BinaryIO, before: int, total: int) -> None:
+        from syncd.uploads.handover_part import copied
+
+        chosen = settings()
+
+        def show(size: int) -> None:
+            self.show({"done": (before + size) >> 10, "total": total >> 10, "stage": f"{name} (KiB)"})
+
+        with copied(source, chosen.state, largest=self.largest, free=chosen.kb.free, show=show) as copy:
+            same, job = self._there(copy)
+            if same:
+                self._put(path, "same", f"the same file as {same}")
+                return
+            if job is None:
+                job = self.ask("file.add", {**self.said, "staged": copy.name, "name": name, "sha256": copy.digest})
+        self._known[copy.digest] = str(path)
+        self._jobs[job["id"]] = self._put(path, "queued", job_id=job["id"])
+
+    def _there(self, copy: Copy) -> tuple[str, Mapping[str, Any] | None]:
+        """The file that has these very bytes, of those that were added now or before ("" if none has); or the job that waits to."""
+        if first := self._known.get(copy.digest):
+            return first, None
+        found = self.ask("file.check", {**self.said, "sha256": copy.digest, "size": copy.size})
+        known = found["document"]
+        return (f"{known['path']} ({known['id']})", None) if known else ("", found.get("job"))
+
+    def _put(self, path: Path | str, status: str, why: str = "", *, job_id: str | None = None) -> dict[str, Any]:
+        one = {"path": str(path), "status": status, "reason": why or None, "job_id": job_id, "document_id": None}
+        self.files.append(one)
+        if why:
+            talk(f"memex: {result_text.line(str(path), 300)}: {result_text.line(why, 400)}")
+        return one
+
+    def _failed(self, path: Path | str, error: MemexError, one: dict[str, Any] | None = None) -> None:
+        self._errors.append(error)
+        if one is None:
+            self._put(path, "failed", error.message)
+        else:
+            one["reason"] = error.message
+            talk(f"memex: {result_text.line(str(path), 300)}: {result_text.line(error.message, 400)}")
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PermissionDenied(f"it can't be read: {error.strerror}") from error

@@ -1,0 +1,154 @@
+"""The commands for notes: index, search, capture, get, recent, delete."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from index.errors import InvalidArgument
+from syncd.cli.framework.arguments import WORKSPACE, moment, stdin
+from syncd.cli.framework.commands import Command, answer, as_json, ask, color, now, out, talk
+from syncd.cli.framework.completion import captures, collections, workspaces
+from syncd.cli.terminal import result_text
+from syncd.notes.secret_patterns import DEFECT as SECRET
+
+HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
+
+
+@click.command(cls=Command)
+@click.option("--full", is_flag=True, help="Forget the index and build it from the files.")
+@click.option(
+    "--check", is_flag=True, help="Read every note and compare it, and the index's parts, with what is known."
+)
+@click.option("--accept-removals", is_flag=True, help="Believe that notes which vanished at once were meant to go.")
+def index(full: bool, check: bool, accept_removals: bool) -> None:
+    """Bring the index up to date once, without serving; prints `+added ~modified -removed !failed`."""
+    if check and (full or accept_removals):
+        raise InvalidArgument("--check goes alone: --full builds the index from the files in any case")
+    if check:
+        report = ask("check", {}, fresh=True)
+        answer(report, lambda: result_text.checked(report))
+        return
+    report = ask("index", {"full": full, "accept_removals": accept_removals}, fresh=True)
+    answer(report, lambda: result_text.indexed(report))
+
+
+@click.command(cls=Command)
+@click.argument("query", nargs=-1, required=True)
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 50), default=10, show_default=True, help="The most notes to show."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["hybrid", "vector", "text"]),
+    help="By meaning, by words, or both.  [default: search.mode]",
+)
+@click.option(
+    "--scope", type=click.Choice(["captures", "vault", "all"]), default="all", show_default=True, help="What to search."
+)
+@WORKSPACE
+@click.option("--namespace", help="Only this namespace of the workspace.")
+@click.option(
+    "--tag", "-t", "tags", multiple=True, help="Only notes with this tag; repeat for several, all must be there."
+)
+@click.option("--collection", shell_complete=collections, help="Only this collection.")
+@click.option("--type", "kind", help="Only this type: note, file or entity.")
+@click.option("--source", help="Only notes from this source.")
+@click.option("--since", metavar="TIME", help="Only notes created at or after 2026-11-20, or 7d ago.")
+@click.option("--until", metavar="TIME", help="Only notes created before it.")
+def search(
+    query: tuple[str, ...], kind: str | None, since: str | None, until: str | None, tags: tuple[str, ...], **rest: Any
+) -> None:
+    """Find notes about QUERY, best first: your own notes and the captures."""
+    asked = {
+        **rest,
+        "query": " ".join(query),
+        "type": kind,
+        "tags": list(tags),
+        "since": moment(since, now()),
+        "until": moment(until, now()),
+    }
+    found = ask("search", asked)
+    for sentence in found.get("degraded", []):
+        talk(f"memex: {result_text.plain(sentence)}")
+    hits = [{name: hit[name] for name in HIT} for hit in found["hits"]]
+    answer(hits, lambda: result_text.hits(hits, color=color()))
+
+
+@click.command(cls=Command)
+@click.argument("content", required=False)
+@click.option(
+    "--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help="Where it goes."
+)
+@click.option("--namespace", help="A folder of the workspace.")
+@click.option("--source", default="cli", show_default=True, help="Where it comes from, as a word or address.")
+@click.option("--collection", shell_complete=collections, help="The collection that it goes to.  [default: documents]")
+@click.option("--title", help="Its title.")
+@click.option("--tag", "-t", "tags", multiple=True, help="A tag; repeat for several.")
+@click.option("--metadata", metavar="JSON", help="More properties, as a JSON object.")
+def capture(content: str | None, title: str | None, tags: tuple[str, ...], metadata: str | None, **rest: Any) -> None:
+    """Put a note with CONTENT into the inbox; without it, or with -, what stdin gives."""
+    properties = _object(metadata)
+    properties |= {"title": title} if title else {}
+    properties |= {"tags": list(tags)} if tags else {}
+    made = ask(
+        "capture", {**rest, "content": stdin() if content in (None, "-") else content, "metadata": properties or None}
+    )
+    for one in made.get("defects", ()):
+        if one.startswith(f"{SECRET}: "):
+            talk(f"memex: {one}")
+    answer(
+        made,
+        lambda: (
+            f"{made['id']}  {result_text.plain(made['path'])}"
+            + ("" if made.get("created", True) else "  (was there already)")
+        ),
+    )
+
+
+@click.command(cls=Command)
+@click.argument("id", metavar="ID|PATH", shell_complete=captures)
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
+def get(id: str, workspace: str | None) -> None:
+    """Print a note: its content on stdout, byte for byte; what is known about it with --json."""
+    kept = ask("get", {"id": id, "workspace": workspace})
+    if as_json():
+        answer(kept, str)
+    elif sys.stdout.isatty():
+        out(result_text.plain(kept["content"]))
+    else:
+        click.echo(kept["content"].encode("utf-8", "surrogateescape"), nl=False)
+
+
+@click.command(cls=Command)
+@WORKSPACE
+@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
+def recent(workspace: str | None, limit: int) -> None:
+    """List the captures that changed last, or were made."""
+    records = ask("recent", {"workspace": workspace, "limit": limit})
+    answer(records, lambda: result_text.recent(records, None, color=color()))
+
+
+@click.command(cls=Command)
+@click.argument("id", metavar="ID|PATH", shell_complete=captures)
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only if it lies there.")
+@click.option("--yes", "-y", is_flag=True, help="Don't ask.")
+def delete(id: str, workspace: str | None, yes: bool) -> None:
+    """Delete a capture: its file and everything the index knows of it."""
+    if not yes and sys.stdin.isatty() and not as_json():
+        click.confirm(f"Delete {result_text.plain(id)}?", abort=True, err=True)
+    gone = ask("delete", {"id": id, "workspace": workspace})
+    answer(gone, lambda: f"deleted {id}")
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except (json.JSONDecodeError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidArgument('--metadata must be a JSON object, such as {"project": "alpha"}')
+    return found

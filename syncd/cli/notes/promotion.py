@@ -1,0 +1,78 @@
+"""The commands for promotion: a capture becomes a note of the vault proper, and a promoted note a capture again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from index.errors import from_dict
+from syncd.cli.framework.commands import Command, answer, asking
+from syncd.cli.framework.completion import captures, folders, promoted
+from syncd.cli.terminal import result_text
+
+SOME_FAILED = 5
+
+
+@click.command(cls=Command)
+@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=captures)
+@click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
+@click.option("--dry-run", is_flag=True, help="Say where each would go, and change nothing.")
+def promote(ids: tuple[str, ...], to: str | None, dry_run: bool) -> int:
+    """Make notes of the vault of these captures.
+
+    Each moves with its stored file, keeps its id and its bytes, and every link that leads to it or from it is kept
+    working; what only the inbox needs goes from its properties. Each is one commit. `memex unpromote` takes it back.
+    Where it goes: --to, else its property promote_to, else the first of your rules (promote.rules) that fits, else what
+    was suggested, else promote.folder. A note that is there is never overwritten. The exit code is 5 when some could not
+    be promoted. With --json: {"promoted": [{"id", "source", "target", "by", "commit", "left_out", "relinked", "lost",
+    "mentions", "unread"}], "planned": [{"id", "source", "target", "chosen", "file"}], "failed": [{"id", "error"}]}."""
+    with asking(current=True) as ask:
+        found = ask("promote", {"ids": list(ids), "to": to, "dry_run": dry_run or None})
+    return _answered(found, [*found["promoted"], *found["planned"]])
+
+
+@click.command(cls=Command)
+@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=promoted)
+def unpromote(ids: tuple[str, ...]) -> int:
+    """Bring promoted notes back into the inbox.
+
+    What nobody has edited since is as it was, byte for byte, only its mark is off; what was edited keeps the edits. Links
+    lead to the capture again, its stored file comes back, and agents can read it again. The exit code is 5 when some could
+    not be brought back. With --json: {"returned": [as for promote], "failed": [{"id", "error"}]}."""
+    with asking(current=True) as ask:
+        found = ask("unpromote", {"ids": list(ids)})
+    return _answered(found, found["returned"])
+
+
+def _answered(found: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
+    failed = found["failed"]
+    if len(failed) == 1 and not done:
+        raise from_dict(failed[0]["error"])
+    answer(found, lambda: "\n".join([*(_line(one) for one in done), *(_refused(one) for one in failed)]))
+    return SOME_FAILED if failed else 0
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    lines = [f"{result_text.line(one['source'], 200)} → {result_text.line(one['target'], 200)}"]
+    if relinked := one.get("relinked"):
+        lines.append(f"  links kept in {len(relinked):,} other file{'s' if len(relinked) > 1 else ''}")
+    told = (
+        ("lost", "this link leads nowhere now: {1}, in {0}"),
+        ("mentions", "this is left for you to change, in {0}: {1}"),
+    )
+    for name, words in told:
+        lines += [
+            f"  {words.format(*(result_text.line(part, 200) for part in pair))}" for pair in one.get(name, ())[:10]
+        ]
+    for name, words in (
+        ("left_out", "not committed, as you have edits in it: {}"),
+        ("unread", "could not be read, so its links are as they were: {}"),
+    ):
+        lines += [f"  {words.format(result_text.line(path, 200))}" for path in one.get(name, ())[:10]]
+    return "\n".join(lines)
+
+
+def _refused(one: Mapping[str, Any]) -> str:
+    return f"{result_text.line(str(one['id']), 200)}: {one['error']['code']}: {result_text.line(one['error']['message'], 400)}"

@@ -1,0 +1,212 @@
+"""The commands for what waits for a decision: the list, gone through at a terminal, and captures brought back.
+
+Law: where nobody sits at a terminal nothing is asked and nothing is decided."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from index.errors import MemexError, from_dict
+from syncd.cli.framework.commands import Command, Group, answer, as_json, asking, color, out, talk
+from syncd.cli.framework.completion import archived, folders, waiting, workspaces
+from syncd.cli.terminal import result_text
+
+SOME_FAILED = 5
+LINES = 30  # of a capture that are shown
+Ask = Callable[[str, Mapping[str, Any]], Any]
+KEYS = "[a]pprove  [f]older  [e]dit  [s]kip  [d]iscard  [q]uit"
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many.")
+@click.option("--list", "listed", is_flag=True, help="Only list them.")
+@click.pass_context
+def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool) -> None:
+    """Go through the captures that wait, the oldest first: each with its text and what is suggested for it.
+
+    a approves (into the folder that is shown), f approves into another, e opens the note in $EDITOR, s leaves it for another
+    time, d sets it aside (memex unarchive brings it back), q ends. Where there is no terminal, or with --list or --json,
+    they are listed. What is suggested comes from your own notes, and no agent is told. With --json: {"total", "waiting":
+    [{"id", "path", "workspace", "title", "summary", "tags", "source", "created_at", "promote", "promote_to", "problem",
+    "suggested_folder", "suggested_tags", "suggested_links", "suggested_similar"}]}."""
+    if ctx.invoked_subcommand is not None:
+        return
+    with asking(current=True) as ask:
+        found = ask("review.list", {"workspace": workspace, "limit": limit})
+        if listed or as_json() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            answer(found, lambda: table(found, color=color()))
+        else:
+            through(ask, found)
+
+
+@review.command("approve")
+@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting)
+@click.option("--to", metavar="FOLDER", shell_complete=folders, help='The folder of the vault; "" = its root.')
+def approve(ids: tuple[str, ...], to: str | None) -> int:
+    """Promote captures, as `memex promote` does."""
+    with asking(current=True) as ask:
+        found = ask("promote", {"ids": list(ids), "to": to})
+    return _answered(found, found["promoted"])
+
+
+@review.command("dismiss")
+@click.argument("ids", metavar="ID|PATH...", nargs=-1, required=True, shell_complete=waiting)
+def dismiss(ids: tuple[str, ...]) -> int:
+    """Set captures aside: they go to Archive/ beside the workspaces, where you find them and no agent does.
+
+    With --json: {"archived": [as for promote], "failed": [{"id", "error"}]}."""
+    with asking(current=True) as ask:
+        found = ask("review.dismiss", {"ids": list(ids)})
+    return _answered(found, found["archived"])
+
+
+@click.command(cls=Command)
+@click.argument("ids", metavar="[ID|PATH]...", nargs=-1, shell_complete=archived)
+@click.option("--list", "listed", is_flag=True, help="List what was set aside.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many, with --list."
+)
+def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
+    """Bring captures back that were set aside, with their ids, their stored files and every link to them.
+
+    One that you had dismissed waits again; one that had expired gets `review: keep`, so that it stays. With --json:
+    {"returned": [as for promote], "failed": [{"id", "error"}]}, and with --list [{"id", "path", "title", "created_at"}]."""
+    if listed or not ids:
+        with asking(current=True) as ask:
+            told = ask("archived", {"limit": limit})
+        answer(told, lambda: _aside(told, color=color()))
+        return 0
+    with asking(current=True) as ask:
+        found = ask("unarchive", {"ids": list(ids)})
+    return _answered(found, found["returned"])
+
+
+def through(ask: Ask, found: Mapping[str, Any]) -> None:
+    """Go through them one by one, until the end or `q`."""
+    total = len(found["waiting"])
+    if not total:
+        out("nothing waits for a decision")
+    for number, one in enumerate(found["waiting"], 1):
+        while True:
+            try:
+                shown = ask("review.show", {"id": one["path"]})
+            except MemexError as error:  # somebody has decided meanwhile
+                talk(f"memex: {error.message}")
+                break
+            out(page(shown, f"{number} of {total}"))
+            chosen = click.prompt(KEYS, default="s", show_default=False, prompt_suffix=": ").strip().casefold()[:1]
+            if chosen == "q":
+                return
+            if chosen == "e":
+                try:
+                    click.edit(filename=shown["file"])
+                except click.ClickException as error:
+                    talk(f"memex: {error.message} (EDITOR says which program is started)")
+                ask("index", {})
+                continue
+            if chosen in ("a", "f", "d") and not _decided(ask, shown, chosen):
+                continue
+            if chosen in ("a", "f", "d", "s"):
+                break
+
+
+def _decided(ask: Ask, shown: Mapping[str, Any], chosen: str) -> bool:
+    """Carry a decision out; whether that was possible."""
+    if chosen == "d":
+        found = ask("review.dismiss", {"ids": [shown["path"]]})
+    else:
+        found = ask("promote", {"ids": [shown["path"]], "to": _folder(shown) if chosen == "f" else None})
+    for one in found["failed"]:
+        talk(f"memex: {one['error']['message']}")
+    for one in found.get("promoted") or found.get("archived") or ():
+        out(f"→ {result_text.line(one['target'], 200)}")
+    return not found["failed"]
+
+
+def _folder(shown: Mapping[str, Any]) -> str:
+    """The folder that is typed, or whose number is."""
+    numbered = {str(number): one for number, one in enumerate(shown["folders"], 1)}
+    for number, one in numbered.items():
+        out(f"  {number}  {result_text.line(one['folder'], 100)}  ({one['reason']})")
+    while True:
+        to: str = click.prompt("folder, or its number", default=shown["goal"] or "")
+        if to in numbered:
+            return str(numbered[to]["folder"])
+        if not to.isdecimal() or click.confirm(f"there is no {to} in the list; is it the name of a folder?"):
+            return to
+
+
+def table(found: Mapping[str, Any], *, color: bool) -> str:
+    """One line for each capture that waits."""
+    rows = [
+        (
+            result_text.line(one["id"], 36),
+            one["workspace"],
+            result_text.line(one["title"], 50),
+            "problem" if one["problem"] else "promote" if one["promote"] else "",
+            result_text.line(str(one["promote_to"] or one["suggested_folder"] or ""), 40),
+            result_text.line(", ".join(_shown(str(note)) for note in one["suggested_similar"] or ()), 60),
+        )
+        for one in found["waiting"]
+    ]
+    if not rows:
+        return "nothing waits for a decision"
+    heads = ("id", "workspace", "title", "marked", "folder", "similar")
+    more = found["total"] - len(rows)
+    return "\n".join(
+        [result_text.table(rows, heads, color=color), *([f"… and {more:,} more: --limit"] if more else [])]
+    )
+
+
+def _shown(link: str) -> str:
+    """What a wikilink shows."""
+    return link.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
+
+
+def page(one: Mapping[str, Any], where: str) -> str:
+    """A capture with what is suggested for it."""
+    lines = [f"── {where}: {result_text.line(one['title'], 100)}", f"   {result_text.line(one['path'], 200)}"]
+    for name, key in (("from", "source"), ("tags", "tags"), ("problem", "problem")):
+        if one[key]:
+            lines.append(f"   {name}: {result_text.line(_text(one[key]), 200)}")
+    content = one["content"].strip("\n").split("\n")
+    lines += ["", *(f"  {result_text.line(line, 400)}" for line in content[:LINES])]
+    lines += [f"  … {len(content) - LINES} more lines: e"] if len(content) > LINES else []
+    lines.append("")
+    if one["goal"] is not None:
+        found = next((may["reason"] for may in one["folders"] if may["folder"] == one["goal"]), "suggested")
+        why = {"you": "as you said", "rule": "by your rules", "setting": "promote.folder"}.get(one["by"], found)
+        lines.append(f"   folder: {result_text.line(one['goal'] or 'the root of the vault', 100)}  ({why})")
+    for name, key in (("tags to add", "suggested_tags"), ("links to add", "suggested_links")):
+        if one[key]:
+            lines.append(f"   {name}: {result_text.line(_text(one[key]), 300)}")
+    for note in one["similar"]:
+        lines.append(f"   {note['kind']}: {result_text.line(note['path'], 150)}")
+        lines.append(f"      {result_text.line(note['excerpt'], 150)}")
+    return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _aside(found: Sequence[Mapping[str, Any]], *, color: bool) -> str:
+    rows = [(one["id"][:36], result_text.line(one["title"], 60), result_text.line(one["path"], 100)) for one in found]
+    return result_text.table(rows, ("id", "title", "path"), color=color) if rows else "nothing was set aside"
+
+
+def _answered(found: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
+    failed = found["failed"]
+    if len(failed) == 1 and not done:
+        raise from_dict(failed[0]["error"])
+    told = [f"{result_text.line(one['source'], 200)} → {result_text.line(one['target'], 200)}" for one in done]
+    told += [
+        f"{result_text.line(str(one['id']), 200)}: {result_text.line(one['error']['message'], 400)}" for one in failed
+    ]
+    answer(found, lambda: "\n".join(told))
+    return SOME_FAILED if failed else 0

@@ -1,0 +1,1 @@
+"""Terminal renderers format results as text for people, and are pure."""

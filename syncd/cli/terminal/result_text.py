@@ -1,0 +1,146 @@
+"""What people read in a terminal: results as text, and the lines that connect a client.
+
+Law, tested: text of a note can't steer the terminal it is shown in."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from syncd.cli.terminal.text_width import padded, width
+
+BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
+GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
+HEALTH = ("ready", "pending", "generation", "captures", "vault", "defects", "degraded")  # what scripts may rely on
+SNIPPET = 280  # characters of a passage, about three lines
+# Controls but line feed and tab, the marks that reorder text, and the invisible tag characters.
+_UNSAFE = {
+    code: None
+    for low, high in (
+        (0, 8),
+        (11, 31),
+        (127, 159),
+        (0x200E, 0x200F),
+        (0x202A, 0x202E),
+        (0x2066, 0x2069),
+        (0xE0000, 0xE007F),
+    )
+    for code in range(low, high + 1)
+}
+
+
+def plain(text: str) -> str:
+    """`text` without the characters that steer a terminal or hide what it says."""
+    return text.translate(_UNSAFE)
+
+
+def line(text: str, longest: int = SNIPPET) -> str:
+    """`text` on one line, cut at `longest`."""
+    flat = " ".join(plain(text).split())
+    return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
+
+
+def painted(text: str, style: str, color: bool) -> str:
+    """`text` in a style, if there is colour."""
+    return f"{style}{text}{RESET}" if color and text else text
+
+
+def hits(found: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
+    """Search hits: path, heading and score, then the passage."""
+    blocks = []
+    for hit in found:
+        trail = line(hit["heading"], 100)
+        head = painted(line(hit["path"], 200), BOLD, color) + (
+            f"  {painted('# ' + trail, CYAN, color)}" if trail else ""
+        )
+        score = painted(f"{hit['score']:.2f}", DIM, color)
+        passage = line(hit["chunk"])
+        blocks.append(f"{score}  {head}" + (f"\n      {passage}" if passage else ""))
+    return "\n".join(blocks) if blocks else "nothing found"
+
+
+def day(epoch_ms: int, zone: tzinfo | None = UTC) -> str:
+    """A moment as people write it."""
+    return datetime.fromtimestamp(epoch_ms / 1000, zone).strftime("%Y-%m-%d %H:%M")
+
+
+def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, color: bool = False) -> str:
+    """Columns, as wide as they need to be; the last is not padded."""
+    texts = [[line(str(cell), 100) for cell in row] for row in rows]
+    widths = [max(map(width, column)) for column in zip(*([list(head)] if head else []), *texts, strict=True)]
+    lines = [_row(cells, widths) for cells in texts]
+    return "\n".join([painted(_row(head, widths), DIM, color), *lines] if head else lines)
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(padded(cell, cells) for cell, cells in zip(cells, widths, strict=True)).rstrip()
+
+
+def recent(records: Sequence[Mapping[str, Any]], zone: tzinfo | None = UTC, *, color: bool = False) -> str:
+    """Captures, those that changed last first: when, which, where."""
+    rows = [
+        (day(record.get("updated_at") or record["created_at"], zone), record["id"], record["path"])
+        for record in records
+    ]
+    return table(rows, ("changed", "id", "path"), color=color) if rows else "no captures yet"
+
+
+def indexed(report: Mapping[str, Any]) -> str:
+    """One pass of the index: `+2 ~1 -0 !1` and what it took."""
+    counts = f"+{report['added']} ~{report['modified']} -{report['removed']} !{report['failed']}"
+    moved = f" >{report['moved']}" if report["moved"] else ""
+    chunks = f"{report['chunks']} chunks, {report['embedded']} embedded, {report['reused']} reused"
+    return f"{counts}{moved}  ({report['unchanged']} unchanged; {chunks}; {report['seconds']:.1f} s)"
+
+
+def checked(report: Mapping[str, Any]) -> str:
+    """A deep check: `1,200 notes checked, 2 mended`."""
+    failed = f", {report['failed']} could not be read: memex status names them" if report["failed"] else ""
+    return f"{report['checked']:,} notes checked, {report['mended']:,} mended{failed}"
+
+
+def bar(stage: str, done: int, total: int, width: int) -> str:
+    """A progress bar that fits `width`."""
+    label = f"{stage} " if stage else ""
+    counts = f" {done:,}/{total:,}" if total else f" {done:,}"
+    room = min(40, width - len(label) - len(counts) - 3)
+    if not total or room < 4:
+        return (label + counts.strip())[:width]
+    full = room * min(done, total) // total
+    return f"{label}[{'█' * full}{'·' * (room - full)}]{counts}"
+
+
+def address(host: str, port: int) -> str:
+    """The URL at which a host and port are reached from this machine."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - only what it is reached by
+    return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
+
+
+def connect(
+    url: str, *, key: str, key_file: str, command: str = "memex", workspace: str = "default", query: str = ""
+) -> str:
+    """Lines to paste for Claude Code, Codex, clients that start a command, and curl.
+
+    `key` "" keeps the secret out of the text: the shell reads it from `key_file`. `command`: how this vault's memex is
+    called."""
+    bearer = f"Authorization: Bearer {key or f'$(cat {shlex.quote(key_file)})'}"
+    body = shlex.quote(json.dumps({"query": query or "what did we decide", "top_k": 3}, ensure_ascii=False))
+    headers = f'{{ "Authorization" = "Bearer {key or "KEY"}", "X-Memory-Workspace" = "{workspace}" }}'
+    note = "" if key else f"   (KEY: the line in {key_file})"
+    return f"""\
+Claude Code:
+  claude mcp add --transport http memex {url}/mcp --header "{bearer}" --header "X-Memory-Workspace: {workspace}"
+
+Codex, in ~/.codex/config.toml:{note}
+  [mcp_servers.memex]
+  url = "{url}/mcp"
+  http_headers = {headers}
+
+Clients that start a command (stdio):
+  {command} mcp --workspace {shlex.quote(workspace)}
+
+curl:
+  curl -s {url}/search -H "{bearer}" -H "X-Memory-Workspace: {workspace}" -H "Content-Type: application/json" -d {body}"""

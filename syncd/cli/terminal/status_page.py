@@ -1,0 +1,398 @@
+"""The page of `memex status`: the verdict first, then what stands behind it, in words for people.
+
+Law, tested: nothing that is unwell is left out of the verdict, and what a part does not tell yet is left out of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from syncd.cli.terminal.result_text import BOLD, GREEN, RED, YELLOW, line, painted
+from syncd.cli.terminal.text_width import padded, wrapped
+
+LABEL = 11  # cells of the first column
+FEW = 3  # of a list, unless all of it is asked for
+QUIET = frozenset({"root", "remote"})  # jobs that say nothing to a person while they go well
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How Memex is, in one sentence, and each thing that is not as it should be."""
+
+    is_: Literal["well", "busy", "unwell"]
+    says: str
+    problems: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """It for a script."""
+        return {"is": self.is_, "says": self.says, "problems": list(self.problems)}
+
+
+def verdict(now: Mapping[str, Any]) -> Verdict:
+    """The verdict on a status. `now` may lack what a daemon of another version does not tell."""
+    problems = [line(_here(str(text), now), 600) for text in now.get("degraded", ())]
+    running = now.get("daemon", {})
+    if running.get("state") == "down":
+        return Verdict("unwell", "no daemon is running, so changes are not followed: memex serve", tuple(problems))
+    if running.get("version") and now.get("version") and running["version"] != now["version"]:
+        problems.insert(0, f"daemon: it is version {now['version']} and this command {running['version']}; restart it")
+    if not now.get("ready", True):
+        return Verdict("busy", f"starting: the vault is being indexed{_progress(now)}", tuple(problems))
+    if problems:
+        count = "one thing is not as it" if len(problems) == 1 else f"{len(problems)} things are not as they"
+        return Verdict("unwell", f"{count} should be", tuple(problems))
+    if pending := now.get("pending", 0):
+        return Verdict("busy", f"well, and indexing {_many(pending, 'change')}")
+    return Verdict("well", "all is well")
+
+
+def _here(problem: str, now: Mapping[str, Any]) -> str:
+    """A problem whose way out is on this page, with that."""
+    said, elsewhere, _ = problem.partition("; memex status has the way out")
+    git = now.get("git")
+    advice = git.get("advice") if elsewhere and isinstance(git, Mapping) else ""
+    return f"git: {advice}" if advice else said
+
+
+def page(now: Mapping[str, Any], *, at: int, width: int = 80, color: bool = False, everything: bool = False) -> str:
+    """The whole page. `at`: the present, in epoch milliseconds; `everything`: lists are not cut."""
+    found = verdict(now)
+    style = {"well": GREEN, "busy": YELLOW, "unwell": RED}[found.is_]
+    mark = {"well": "●", "busy": "◐", "unwell": "▲"}[found.is_]
+    lines = [f"{painted(mark, style, color)} {painted(found.says, BOLD, color)}"]
+    for problem in found.problems:
+        lines += _hung("  - ", problem, width)
+    lines.append("")
+    for label, text in _rows(now, at, None if everything else FEW):
+        item = text.startswith("- ")
+        lines += _hung(padded(label, LABEL) + "- " * item, text.removeprefix("- "), width)
+    return "\n".join(lines)
+
+
+def _hung(head: str, text: str, width: int) -> list[str]:
+    """`text` after `head`, its further lines below its first."""
+    first, *more = wrapped(text, width - len(head))
+    return [head + first, *(" " * len(head) + one for one in more)]
+
+
+def _rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:
+    yield from _daemon(now, at)
+    if now.get("vault_path"):
+        yield "vault", line(str(now["vault_path"]), 300)
+    for scope, label in (("captures", "captures"), ("vault", "notes")):
+        if scope in now:
+            yield label, _counted(now, scope)
+    for label, listed in (("skipped", _skipped(now)), ("to mend", _defects(now))):
+        yield from _some(label, listed, few, "`memex status --all`")
+    yield from _parts(now)
+    yield from _review(now)
+    yield from _consolidation(now, at)
+    yield from _some("promotion", _promotion(now), few, "`memex status --all`")
+    yield from _some("loose ends", _loose(now), few, "`memex status --all`")
+    yield from _jobs(now, at)
+    yield from _keys(now)
+    yield from _some("flagged", _flagged(now), few, "`memex status --all`")
+    yield from _some("kept local", _kept(now), few, "`memex status --all`")
+
+
+def _daemon(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+    told = now.get("daemon", {})
+    if told.get("state") == "down":
+        yield "daemon", "not running"
+    elif now.get("pid"):
+        parts = [f"process {now['pid']}", f"version {now['version']}" if now.get("version") else ""]
+        parts += [f"up {span(at - now['since'])}" if now.get("since") else "", str(told.get("url") or "")]
+        yield "daemon", ", ".join(filter(None, parts))
+
+
+def _counted(now: Mapping[str, Any], scope: str) -> str:
+    covered = now.get("coverage", {}).get(scope)
+    chunks = _many(now[scope]["chunks"], "chunk")
+    if covered is None:
+        told = f"{_many(now[scope]['documents'], 'note')}, {chunks}"
+    elif covered["of"] is None:
+        told = f"{covered['indexed']:,} of an unknown number of files indexed, {chunks}"
+    else:
+        told = f"{covered['indexed']:,} of {_many(covered['of'], 'file')} indexed, {chunks}"
+    more = covered or {}
+    told += f"; {more['waiting']:,} waiting" if more.get("waiting") else ""
+    told += f"; {more['words_only']:,} found by words only" if more.get("words_only") else ""
+    if scope == "captures" and now.get("workspaces"):
+        told += f"; in {_many(len(now['workspaces']), 'workspace')}"
+    return told
+
+
+def _skipped(now: Mapping[str, Any]) -> list[str]:
+    covered = now.get("coverage", {}).values()
+    return [f"{line(one['path'], 200)} {line(one['reason'], 300)}" for told in covered for one in told["skipped"]]
+
+
+def _defects(now: Mapping[str, Any]) -> list[str]:
+    """What is wrong with notes that are indexed, a line for each; the others are told as skipped or flagged."""
+    skipped = {one["path"] for told in now.get("coverage", {}).values() for one in told["skipped"]}
+    wrong = [one for one in now.get("defects", ()) if one["path"] not in skipped]
+    wrong = [one for one in wrong if not one["defect"].startswith("not-indexed")] if skipped else wrong
+    notes: dict[str, list[str]] = {}
+    flagged = {one["path"] for one in now.get("flagged", ())}
+    for one in wrong:
+        if not (one["path"] in flagged and one["defect"].startswith("secret:")):
+            notes.setdefault(one["path"], []).append(line(one["defect"], 300))
+    return [f"{line(path, 200)}: {'; '.join(_telling(defects))}" for path, defects in notes.items()]
+
+
+def _telling(defects: Sequence[str]) -> list[str]:
+    """Those that say something new: that a template's properties can't be read follows from its being one."""
+    if not any(defect.startswith("template:") for defect in defects):
+        return list(defects)
+    return [defect for defect in defects if not defect.startswith("bad-frontmatter:")]
+
+
+def _flagged(now: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{line(one['path'], 200)} looks as if it held a secret ({line(one['rule'], 80)})"
+        for one in now.get("flagged", ())
+    ]
+
+
+def _kept(now: Mapping[str, Any]) -> list[str]:
+    """What Memex wrote and does not commit, a line for each; what is flagged is told already."""
+    git = now.get("git")
+    kept = git.get("commits", {}).get("kept", ()) if isinstance(git, Mapping) else ()
+    flagged = {one["path"] for one in now.get("flagged", ())}
+    told = ((one["path"], "as it is flagged" if one["path"] in flagged else one["why"]) for one in kept)
+    return [f"{line(path, 200)} is not committed: {line(why, 200)}" for path, why in told]
+
+
+def _promotion(now: Mapping[str, Any]) -> list[str]:
+    """What is marked and can't be promoted, and what somebody came in between, a line for each."""
+    told = now.get("promotion") or {}
+    marked = [
+        f"{line(one['path'], 200)} is marked, and stays: {line(one['problem'], 300)}"
+        for one in told.get("problems", ())
+    ]
+    torn = [
+        (f"{line(one['what'], 200)}: a note" if one.get("what") else line(one["path"], 200))
+        + f" was changed while it was {'done' if one.get('what') else 'promoted'}; look at {line(', '.join(one['left']), 300)}"
+        for one in told.get("torn", ())
+    ]
+    return marked + torn
+
+
+def _some(label: str, told: Sequence[str], few: int | None, way: str) -> Iterator[Row]:
+    """The first `few` of a list, and where the rest is."""
+    if not told:
+        return
+    yield label, f"{len(told):,}:" if len(told) > 1 else told[0]
+    if len(told) > 1:
+        yield from (("", f"- {one}") for one in told[:few])
+    if few is not None and len(told) > few:
+        yield "", f"… and {len(told) - few:,} more: {way}"
+
+
+def _parts(now: Mapping[str, Any]) -> Iterator[Row]:
+    for name in (
+        "encoder",
+        "reranker",
+        "git",
+        "watch",
+        "enrichment",
+        "queue",
+        "files",
+        "graph",
+        "names",
+        "deep_check",
+        "audit",
+    ):
+        if name in now and (told := _part(name, now[name])):
+            yield name.replace("_", " "), told
+    if held := now.get("removals_held"):
+        yield "held", f"{_many(held, 'removal')} waiting to be certain: `memex index --accept-removals`"
+
+
+def _part(name: str, told: Any) -> str:
+    """One part in a line; parts of an older daemon tell a word only."""
+    words = _WORDS.get(name, _state)(told) if isinstance(told, Mapping) else [str(told)]
+    return line(", ".join(filter(None, words)), 400)
+
+
+def _state(told: Mapping[str, Any]) -> list[str]:
+    return [": ".join(filter(None, (str(told.get("state", "")), str(told.get("problem", "")))))]
+
+
+def _reranker(told: Mapping[str, Any]) -> list[str]:
+    return [] if told.get("state") == "off" else _state(told)
+
+
+_UNDER_WAY: Final = ("conflict", "mid-operation")
+
+
+def _git(told: Mapping[str, Any]) -> list[str]:
+    at = f" on {told['branch']}" if told.get("branch") else ""
+    at += f" at {str(told['head'])[:8]}" if told.get("head") else ""
+    hooks = "hooks: " + " ".join(map(str, told["hooks"])) if told.get("hooks") else ""
+    waiting = told.get("commits", {}).get("waiting")
+    commits = f"{_many(waiting, 'file')} to commit" if waiting else ""
+    exchange, advice = (told.get("exchange") or {}).get("problem"), told.get("advice")
+    if told.get("state") in _UNDER_WAY and advice:
+        exchange = ""  # what the last exchange met may be what is being mended
+    return [f"{told.get('state', '')}{at}", commits, hooks, str(exchange or advice or "")]
+
+
+def _watch(told: Mapping[str, Any]) -> list[str]:
+    counted = (("folders", "folder"), ("overflows", "overflow"), ("restarts", "restart"))
+    counts = [_many(told[key], word) for key, word in counted if told.get(key)]
+    return [str(told.get("state", "")), *counts, str(told.get("problem") or "")]
+
+
+def _enrichment(told: Mapping[str, Any]) -> list[str]:
+    missing = f"{_many(told['missing'], 'capture')} without: `memex enrich --backfill`" if told.get("missing") else ""
+    return [str(told.get("by", "")), missing, str(told.get("problem") or "")]
+
+
+def _queue(told: Mapping[str, Any]) -> list[str]:
+    jobs = told.get("jobs", {})
+    shown = [f"{jobs[status]:,} {status}" for status in ("queued", "running", "failed") if jobs.get(status)]
+    shown[-1:] = [f"{shown[-1]}: `memex job queue --status failed`"] if jobs.get("failed") else shown[-1:]
+    return [*shown, str(told.get("hindrance") or "")] if shown else []
+
+
+def _files(told: Mapping[str, Any]) -> list[str]:
+    kinds = {
+        "waiting": "waiting to be read",
+        "missing": "gone, whose notes are left",
+        "unread": "can't be read just now",
+    }
+    counts = {key: told[key] if isinstance(told[key], int) else len(told[key]) for key in kinds if told.get(key)}
+    shown = [f"{count:,} {kinds[key]}" for key, count in counts.items()]
+    return [_many(told.get("known", 0), "file"), *shown] if shown or told.get("known") else []
+
+
+def _names(told: Mapping[str, Any]) -> list[str]:
+    kinds = {
+        "twins": ("set", " of names that differ in case only"),
+        "conflict_copies": ("conflict copy", ""),
+        "placeholders": ("placeholder", " not downloaded"),
+    }
+    return [f"{_many(len(told[key]), one)}{more}" for key, (one, more) in kinds.items() if told.get(key)]
+
+
+def _graph(told: Mapping[str, Any]) -> list[str]:
+    return [_many(told[key], key[:-1]) for key in ("nodes", "observations", "relations")] if told.get("nodes") else []
+
+
+def _review(now: Mapping[str, Any]) -> Iterator[Row]:
+    """How many captures wait for their owner."""
+    told = now.get("review") or {}
+    if waiting := told.get("waiting"):
+        words = [f"{_many(waiting, 'capture')} {'waits' if waiting == 1 else 'wait'} for your decision: `memex review`"]
+        words += [f"{told['marked']:,} marked for promotion"] if told.get("marked") else []
+        words += [f"{told['problems']:,} can't be promoted as they are"] if told.get("problems") else []
+        yield "inbox", ", ".join(words)
+
+
+def _consolidation(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+    """When the inbox was last looked through, and what waits for an answer."""
+    told = now.get("consolidation") or {}
+    words = [f"consolidation ran {span(at - told['at'])} ago"] if told.get("at") else []
+    if waiting := told.get("waiting"):
+        where = f" in {line(str(told['report']), 200)}" if told.get("report") else ": `memex consolidate` lists them"
+        words.append(f"{_many(waiting, 'proposal')} {'waits' if waiting == 1 else 'wait'}{where}")
+    if told.get("accepted"):
+        words.append(
+            f"{told['accepted']:,} accepted and not done yet"
+            + f": {line(str(told['problem']), 300)}" * bool(told.get("problem"))
+        )
+    if words:
+        yield "reports", ", ".join(words)
+
+
+def _loose(now: Mapping[str, Any]) -> list[str]:
+    """What in the graph is not as its writer may think, a line for each."""
+    told = now.get("graph", {})
+    twins = [
+        f"{line(other, 200)} is no node: {line(own, 200)} has its name"
+        for own, *others in told.get("twins", ())
+        for other in others
+    ]
+    return twins + [
+        f"{line(one['path'], 200)} says {line(one['relation_type'], 100)} {line(one['target'], 200)!r}, which is no node"
+        for one in told.get("dangling", ())
+    ]
+
+
+def _deep_check(told: Mapping[str, Any]) -> list[str]:
+    return (
+        [f"{_many(told.get('checked', 0), 'file')} read", f"{told.get('mended', 0)} mended"] if told.get("at") else []
+    )
+
+
+def _audit(told: Mapping[str, Any]) -> list[str]:
+    return [_many(told["entries"], "entry"), f"head {told['head']}"] if told.get("entries") else []
+
+
+_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "reranker": _reranker,
+    "git": _git,
+    "watch": _watch,
+    "enrichment": _enrichment,
+    "queue": _queue,
+    "files": _files,
+    "graph": _graph,
+    "names": _names,
+    "deep_check": _deep_check,
+    "audit": _audit,
+}
+
+
+def _jobs(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+    label = "jobs"
+    for name, one in sorted(now.get("jobs", {}).items()):
+        if name in QUIET and not one.get("error"):
+            continue
+        if one.get("running"):
+            told = f"running for {_took(one.get('seconds') or 0)}"
+        elif one.get("started_at"):
+            did = f"failed ({line(one['error'], 120)})" if one.get("error") else "ran"
+            told = f"{did} {span(at - one['started_at'])} ago, took {_took(one.get('seconds') or 0)}"
+        else:
+            told = "has not run yet"
+        if one.get("next_run_at"):
+            told += f"; next in {span(one['next_run_at'] - at)}" if one["next_run_at"] > at else "; next at once"
+        yield label, f"{name} {told}"
+        label = ""
+
+
+def _keys(now: Mapping[str, Any]) -> Iterator[Row]:
+    if told := now.get("keys"):
+        soon = ", ".join(line(str(name), 64) for name in told.get("expiring", ()))
+        yield (
+            "keys",
+            str(told.get("problem") or f"{told.get('live', 0)} live" + (f"; ending soon: {soon}" if soon else "")),
+        )
+
+
+def _progress(now: Mapping[str, Any]) -> str:
+    covered = now.get("coverage", {}).values()
+    if not covered or any(one["of"] is None for one in covered):
+        return ""
+    return f", {sum(one['indexed'] for one in covered):,} of {sum(one['of'] for one in covered):,} so far"
+
+
+def span(ms: float) -> str:
+    """A length of time as people say it, in its largest unit that is not nought."""
+    seconds = max(0, int(ms // 1000))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else span(seconds * 1000)
+
+
+def _many(count: int, one: str) -> str:
+    plural = one[:-1] + "ies" if one.endswith("y") else one + "s"
+    return f"{count:,} {one if count == 1 else plural}"
