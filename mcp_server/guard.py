@@ -24,8 +24,8 @@ from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, U
 from mcp_server import webhook
 from mcp_server.bucket import Buckets
 from mcp_server.caller import CALLER, TOO_FAST, Caller
-from mcp_server.paced import BodyLimit, paced
-from mcp_server.refusal import Refusal, refuse, with_headers
+from mcp_server.http.body_limits import BodyLimit, paced
+from mcp_server.http.refusals import Refusal, refuse, with_headers
 from syncd.remote.push_webhook import Pushes
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings

@@ -17,8 +17,8 @@ from pydantic import Field, ValidationError, field_validator
 from index.errors import InvalidArgument, NotFound
 from index.model import COLLECTION_TAG, Record
 from index.query import request, tag_key, tag_keys
+from mcp_server.answers.text_budget import shares
 from mcp_server.caller import Caller, about, workspace_of
-from mcp_server.excerpt import shares
 from mcp_server.operation import NAMED, Desktop
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY
 from mcp_server.wire import Given, invalid, plain

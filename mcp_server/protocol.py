@@ -39,7 +39,7 @@ from index.errors import InvalidArgument, MemexError, NotFound
 from mcp_server import prompts, resources
 from mcp_server.caller import CALLER, allow
 from mcp_server.completion import completed
-from mcp_server.observed import identified
+from mcp_server.http.request_log import identified
 from mcp_server.operation import Desktop, Operation
 from mcp_server.progress import alive
 from mcp_server.updates import Updates

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
 from mcp_server import multipart, openapi
-from mcp_server.metrics import CONTENT_TYPE
+from mcp_server.http.metrics_page import CONTENT_TYPE
 from mcp_server.multipart import Endpoint
 from mcp_server.operation import Desktop, Operation
 from mcp_server.tools import kb, thoughts

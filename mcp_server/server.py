@@ -25,13 +25,13 @@ from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
 from mcp_server import multipart, rest, webhook
-from mcp_server.address import bracketed, hosts, origins
 from mcp_server.guard import Guard
-from mcp_server.metrics import Metrics
-from mcp_server.observed import observed
+from mcp_server.http.allowed_hosts import bracketed, hosts, origins
+from mcp_server.http.head_timeout import timed
+from mcp_server.http.metrics_page import Metrics
+from mcp_server.http.request_log import observed
 from mcp_server.operation import Desktop
 from mcp_server.protocol import VaultMCP
-from mcp_server.timed import timed
 from mcp_server.tools.families import FAMILIES
 from mcp_server.updates import Updates
 from syncd.settings.settings import ServerSettings, Settings

@@ -14,8 +14,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from index.errors import NotFound, Unauthenticated
-from mcp_server.paced import BodyLimit
-from mcp_server.refusal import Refusal
+from mcp_server.http.body_limits import BodyLimit
+from mcp_server.http.refusals import Refusal
 from syncd.remote.push_webhook import Pushes
 
 PATH: Final = "/hooks/git"

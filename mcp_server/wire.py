@@ -22,7 +22,7 @@ from index.errors import (
     Unauthenticated,
     Unavailable,
 )
-from mcp_server.observed import identified
+from mcp_server.http.request_log import identified
 
 if TYPE_CHECKING:
     from index.model import Record

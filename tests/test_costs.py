@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.costs import tokens
+from mcp_server.answers.costs_part import tokens
 from tests.counted import counted
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +31,7 @@ JAPANESE = "検索は全文とベクトルを順位で合わせる。表の数�
         pytest.param(ENGLISH * 5, id="English"),
         pytest.param(JAPANESE * 3, id="Japanese"),
         pytest.param((ROOT / "README.md").read_text(encoding="utf-8")[:8_000], id="Markdown"),
-        pytest.param((ROOT / "mcp_server/part.py").read_text(encoding="utf-8"), id="code"),
+        pytest.param((ROOT / "mcp_server/answers/line_ranges.py").read_text(encoding="utf-8"), id="code"),
     ],
 )
 def test_the_estimate_is_near_what_a_tokenizer_counts(text):

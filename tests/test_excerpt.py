@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.excerpt import excerpt, shares
+from mcp_server.answers.text_budget import excerpt, shares
 
 
 @given(st.lists(st.integers(0, 5_000), max_size=60), st.integers(0, 20_000))

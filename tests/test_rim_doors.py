@@ -721,7 +721,7 @@ def test_no_key_and_no_text_of_a_note_is_in_the_log(rim, caplog):
         rim.rest("GET", "/thoughts", key="bad")
         rim.rest("GET", f"/thoughts?key={rim.secrets['full']}", key=None)
     ours = [record for record in caplog.records if record.name not in ("httpx2", "uvicorn.access")]  # neither is on
-    assert any(record.name == "mcp_server.observed" for record in ours)
+    assert any(record.name == "mcp_server.http.request_log" for record in ours)
     said = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in ours)  # its fields too
     for secret in (*rim.secrets.values(), "xqbodyzy", "xqqueryzy", "xqargumentzy"):
         assert secret not in said

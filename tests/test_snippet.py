@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.snippet import snippet
+from mcp_server.answers.best_snippet import snippet
 
 LONG = " ".join(f"word{n}" for n in range(200))
 

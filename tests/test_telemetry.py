@@ -226,7 +226,7 @@ def _fields(record):
 
 
 def _requests(caplog):
-    return [record.fields for record in caplog.records if record.name == "mcp_server.observed"]
+    return [record.fields for record in caplog.records if record.name == "mcp_server.http.request_log"]
 
 
 # Traces

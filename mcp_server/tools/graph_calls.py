@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.graph.vertex import Edge, Vertex
 from index.model import Observation, ObservationHit
-from mcp_server.excerpt import shares
+from mcp_server.answers.text_budget import shares
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
 from syncd.graph.node_request import NewNode

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from index.errors import InvalidArgument, NotFound
 from index.model import Hit, Record
 from index.query import request
+from mcp_server.answers.best_snippet import MARK, snippet
+from mcp_server.answers.costs_part import tokens
+from mcp_server.answers.line_ranges import Text, outlined, part, section
+from mcp_server.answers.text_budget import shares
 from mcp_server.caller import CALLER
-from mcp_server.costs import tokens
-from mcp_server.excerpt import shares
-from mcp_server.part import Text, outlined, part, section
-from mcp_server.snippet import MARK, snippet
 from mcp_server.tools import kb_schema as shape
 from mcp_server.wire import replaced
 from syncd.documents.collection_membership import names_one

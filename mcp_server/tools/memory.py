@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from index.memos.relations import Tie
 from index.model import Record
-from mcp_server.excerpt import excerpt, shares
+from mcp_server.answers.text_budget import excerpt, shares
 from mcp_server.operation import Operation
 from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import contents

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from index.errors import NotFound, Unavailable
 from index.model import Hit, Record
 from index.query import request
-from mcp_server.excerpt import excerpt, shares
+from mcp_server.answers.text_budget import excerpt, shares
 from mcp_server.operation import Operation
 from mcp_server.tools.thoughts_schema import (
     Captured,

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import MemexError, Unavailable
 from index.tracing import span
-from mcp_server.metrics import OTHER, Metrics
+from mcp_server.http.metrics_page import OTHER, Metrics
 from syncd.telemetry.log import bound
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""HTTP middleware checks host names, limits bodies and headers, answers refusals, and logs and counts each request."""
