@@ -23,9 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
 from mcp_server import webhook
 from mcp_server.bucket import Buckets
-from mcp_server.caller import CALLER, TOO_FAST, Caller
 from mcp_server.http.body_limits import BodyLimit, paced
 from mcp_server.http.refusals import Refusal, refuse, with_headers
+from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
 from syncd.remote.push_webhook import Pushes
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings

@@ -21,12 +21,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from index.errors import InvalidArgument, MemexError
-from mcp_server.caller import allow, workspace_of
 from mcp_server.http.body_limits import BodyLimit, TooSlow
 from mcp_server.http.refusals import drained
 from mcp_server.http.request_log import CLOSED
-from mcp_server.operation import Desktop
-from mcp_server.wire import body, status
+from mcp_server.operations.caller import allow, workspace_of
+from mcp_server.operations.operation import Desktop
+from mcp_server.operations.wire_format import body, status
 from syncd.jobs.queued_job import Job
 from syncd.uploads.upload_request import TITLE
 from syncd.uploads.upload_sessions import Arrival

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from index.errors import CODES
 from mcp_server import multipart, webhook
-from mcp_server.operation import Operation
-from mcp_server.wire import choices, schema
+from mcp_server.operations.operation import Operation
+from mcp_server.operations.wire_format import choices, schema
 
 WHY: Final[Mapping[int, str]] = {
     400: "A value is missing, malformed, out of range or unknown",

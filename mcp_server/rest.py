@@ -20,9 +20,9 @@ from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
 from mcp_server import multipart, openapi
 from mcp_server.http.metrics_page import CONTENT_TYPE
 from mcp_server.multipart import Endpoint
-from mcp_server.operation import Desktop, Operation
+from mcp_server.operations.operation import Desktop, Operation
+from mcp_server.operations.wire_format import body, payload, schema, status
 from mcp_server.tools import kb, thoughts
-from mcp_server.wire import body, payload, schema, status
 
 log = logging.getLogger(__name__)
 

@@ -30,10 +30,10 @@ from mcp_server.http.allowed_hosts import bracketed, hosts, origins
 from mcp_server.http.head_timeout import timed
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import observed
-from mcp_server.operation import Desktop
-from mcp_server.protocol import VaultMCP
+from mcp_server.operations.operation import Desktop
+from mcp_server.protocol.mcp_protocol import VaultMCP
+from mcp_server.protocol.subscriptions import Updates
 from mcp_server.tools.families import FAMILIES
-from mcp_server.updates import Updates
 from syncd.settings.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:

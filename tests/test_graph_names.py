@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from index.errors import MemexError
+from mcp_server.operations.wire_format import payload
 from mcp_server.tools.families import FAMILIES
-from mcp_server.wire import payload
 from tests import reader
 from tests.agent import triple
 from tests.reader import key

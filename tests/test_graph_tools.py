@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_server import resources
+from mcp_server.protocol import resources
 from tests.rim import client, run, running
 from tests.world import until
 

@@ -21,10 +21,10 @@ from pydantic import ValidationError
 
 from index.errors import MemexError
 from index.model import COLLECTIONS
-from mcp_server.caller import CALLER, Caller
+from mcp_server.operations.caller import CALLER, Caller
+from mcp_server.operations.wire_format import payload
 from mcp_server.server import now_ms
 from mcp_server.tools import kb, thoughts
-from mcp_server.wire import payload
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.settings.settings import EnrichSettings
 from tests.machine import run_machine

@@ -9,8 +9,8 @@ import pytest
 
 from index.document_ids import path_id
 from index.errors import MemexError
+from mcp_server.operations.wire_format import payload
 from mcp_server.tools.families import FAMILIES
-from mcp_server.wire import payload
 from syncd.documents.capture_note import file_name
 from syncd.graph.node_request import NewNode
 from tests.world import World

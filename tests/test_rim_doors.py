@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 
 from mcp_server import rest, webhook
 from mcp_server.guard import OPEN
-from mcp_server.operation import READERS
+from mcp_server.operations.operation import READERS
 from mcp_server.server import app, now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.access import AccessSettings, LimitsSettings

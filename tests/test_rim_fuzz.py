@@ -20,7 +20,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
 from index.errors import CODES
-from mcp_server.wire import STATUS
+from mcp_server.operations.wire_format import STATUS
 from tests.rim import Rim, Space, running
 
 CHECKS = [

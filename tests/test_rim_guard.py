@@ -16,7 +16,7 @@ import pytest
 
 from index.errors import Unavailable
 from mcp_server.http.allowed_hosts import hosts, origins
-from mcp_server.operation import READERS
+from mcp_server.operations.operation import READERS
 from mcp_server.server import now_ms
 from syncd.settings.settings import ServerSettings
 from tests.rim import SLOW, running

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from mcp_server import progress
-from mcp_server.operation import ABANDONED, READERS
+from mcp_server.operations.operation import ABANDONED, READERS
+from mcp_server.protocol import progress
 from tests.rim import SLOW, client, run, running
 from tests.world import until
 

@@ -8,7 +8,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from index.errors import CODES
-from mcp_server import resources
+from mcp_server.protocol import resources
 from tests.rim import client, run, running
 from tests.world import until
 

@@ -13,9 +13,9 @@ from mcp.types import ResourceUpdatedNotification
 
 from mcp_server import server
 from mcp_server.guard import WATCH_SECONDS
-from mcp_server.resources import uri
+from mcp_server.protocol.resources import uri
+from mcp_server.protocol.subscriptions import STREAMS, WATCHED, Updates
 from mcp_server.server import now_ms
-from mcp_server.updates import STREAMS, WATCHED, Updates
 from tests.rim import client, run, running
 
 MODES = ("legacy", "2026-07-28")

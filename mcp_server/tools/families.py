@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_server.operation import Operation
+from mcp_server.operations.operation import Operation
 from mcp_server.tools import graph, kb, memory, thoughts
 
 FAMILIES: Final[dict[str, tuple[Operation, ...]]] = {

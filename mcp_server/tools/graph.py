@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from mcp_server.operation import Operation
+from mcp_server.operations.operation import Operation
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_calls as calls
 from mcp_server.tools import graph_schema as shape

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from mcp_server.wire import Returned
+from mcp_server.operations.wire_format import Returned
 
 
 class CreatedNode(Returned):

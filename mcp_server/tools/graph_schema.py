@@ -9,8 +9,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from mcp_server.operations.wire_format import Given
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed
-from mcp_server.wire import Given
 
 ITEMS: Final = 100  # nodes, relations or additions in one call
 FACTS: Final = 200  # observations of one node in one call

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_server.operation import Operation
+from mcp_server.operations.operation import Operation
 from mcp_server.tools import kb_calls as call
 from mcp_server.tools import kb_schema as shape
 

@@ -15,9 +15,9 @@ from mcp_server.answers.best_snippet import MARK, snippet
 from mcp_server.answers.costs_part import tokens
 from mcp_server.answers.line_ranges import Text, outlined, part, section
 from mcp_server.answers.text_budget import shares
-from mcp_server.caller import CALLER
+from mcp_server.operations.caller import CALLER
+from mcp_server.operations.wire_format import replaced
 from mcp_server.tools import kb_schema as shape
-from mcp_server.wire import replaced
 from syncd.documents.collection_membership import names_one
 from syncd.notes.markdown_outline import outline
 from syncd.notes.secret_patterns import DEFECT

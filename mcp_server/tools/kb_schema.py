@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from index.model import Mode
+from mcp_server.operations.wire_format import Given, Replaceable, Returned
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed
-from mcp_server.wire import Given, Replaceable, Returned
 
 LONGEST_PART: Final = 50_000  # tokens of a document in one answer
 PART: Final = 2_000

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from index.memos.relations import Tie
 from index.model import Record
 from mcp_server.answers.text_budget import excerpt, shares
-from mcp_server.operation import Operation
+from mcp_server.operations.operation import Operation
+from mcp_server.operations.wire_format import replaced
 from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import contents
-from mcp_server.wire import replaced
 from syncd.notes.secret_patterns import DEFECT
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings

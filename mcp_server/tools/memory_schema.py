@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
+from mcp_server.operations.wire_format import Given, Replaceable, Returned
 from mcp_server.tools.thoughts_schema import LONGEST_METADATA, LONGEST_QUERY, _number, _parsed
-from mcp_server.wire import Given, Replaceable, Returned
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
 from syncd.memos.memos import MOST, Metric
 

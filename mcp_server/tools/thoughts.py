@@ -11,7 +11,8 @@ from index.errors import NotFound, Unavailable
 from index.model import Hit, Record
 from index.query import request
 from mcp_server.answers.text_budget import excerpt, shares
-from mcp_server.operation import Operation
+from mcp_server.operations.operation import Operation
+from mcp_server.operations.wire_format import replaced
 from mcp_server.tools.thoughts_schema import (
     Captured,
     CaptureThought,
@@ -28,7 +29,6 @@ from mcp_server.tools.thoughts_schema import (
     WholeThought,
     Wrote,
 )
-from mcp_server.wire import replaced
 from syncd.history.write_lineage import Writer
 from syncd.notes.secret_patterns import DEFECT
 from syncd.settings.settings import Settings

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from index.model import Mode
-from mcp_server.wire import Given, Replaceable, Returned
+from mcp_server.operations.wire_format import Given, Replaceable, Returned
 from syncd.history.write_lineage import By
 
 LONGEST_QUERY: Final = 2_000

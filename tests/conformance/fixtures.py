@@ -46,8 +46,8 @@ from pydantic import BaseModel, Field, JsonValue
 
 from mcp_server import server
 from mcp_server.guard import Guard
-from mcp_server.protocol import VaultMCP
-from mcp_server.updates import Updates
+from mcp_server.protocol.mcp_protocol import VaultMCP
+from mcp_server.protocol.subscriptions import Updates
 
 WHAT = "A fixture of the conformance suite"
 PIXEL = base64.b64encode(

@@ -17,10 +17,10 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from index.errors import MemexError, PermissionDenied, Unavailable
-from mcp_server.caller import Caller, allow, exhausted, workspace_of
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import calling, request_id
-from mcp_server.wire import Given, Returned, invalid
+from mcp_server.operations.caller import Caller, allow, exhausted, workspace_of
+from mcp_server.operations.wire_format import Given, Returned, invalid
 from syncd.history.audit_log import Author, authored
 from syncd.settings.settings import Settings
 

@@ -11,10 +11,10 @@ from mcp.types import CompleteRequestParams, Completion, PromptReference
 
 from index.errors import InvalidArgument, NotFound
 from index.names import fold
-from mcp_server.caller import Caller, about, visible, workspace_of
-from mcp_server.prompts import kind_of
-from mcp_server.resources import TEMPLATE
-from mcp_server.wire import plain
+from mcp_server.operations.caller import Caller, about, visible, workspace_of
+from mcp_server.operations.wire_format import plain
+from mcp_server.protocol.prompts import kind_of
+from mcp_server.protocol.resources import TEMPLATE
 
 if TYPE_CHECKING:
     from syncd.workspaces.agent_access import Desk

@@ -18,10 +18,10 @@ from index.errors import InvalidArgument, NotFound
 from index.model import COLLECTION_TAG, Record
 from index.query import request, tag_key, tag_keys
 from mcp_server.answers.text_budget import shares
-from mcp_server.caller import Caller, about, workspace_of
-from mcp_server.operation import NAMED, Desktop
+from mcp_server.operations.caller import Caller, about, workspace_of
+from mcp_server.operations.operation import NAMED, Desktop
+from mcp_server.operations.wire_format import Given, invalid, plain
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY
-from mcp_server.wire import Given, invalid, plain
 from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 

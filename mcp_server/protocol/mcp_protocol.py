@@ -36,14 +36,14 @@ from mcp.types import Tool as ListedTool
 from pydantic import AnyUrl, BaseModel
 
 from index.errors import InvalidArgument, MemexError, NotFound
-from mcp_server import prompts, resources
-from mcp_server.caller import CALLER, allow
-from mcp_server.completion import completed
 from mcp_server.http.request_log import identified
-from mcp_server.operation import Desktop, Operation
-from mcp_server.progress import alive
-from mcp_server.updates import Updates
-from mcp_server.wire import choices, payload, schema
+from mcp_server.operations.caller import CALLER, allow
+from mcp_server.operations.operation import Desktop, Operation
+from mcp_server.operations.wire_format import choices, payload, schema
+from mcp_server.protocol import prompts, resources
+from mcp_server.protocol.completion import completed
+from mcp_server.protocol.progress import alive
+from mcp_server.protocol.subscriptions import Updates
 
 T = TypeVar("T")
 P = TypeVar("P", bound=BaseModel)

@@ -14,8 +14,8 @@ from mcp.types import Annotations, Resource, ResourceTemplate
 
 from index.errors import NotFound, ResourceExhausted
 from index.model import Record
-from mcp_server.caller import Caller, visible, workspace_of
-from mcp_server.wire import plain
+from mcp_server.operations.caller import Caller, visible, workspace_of
+from mcp_server.operations.wire_format import plain
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from mcp.types import (
 
 from index.errors import ResourceExhausted
 from index.model import Record
-from mcp_server.caller import CALLER, Caller, allow
-from mcp_server.operation import Desktop
-from mcp_server.resources import spots
+from mcp_server.operations.caller import CALLER, Caller, allow
+from mcp_server.operations.operation import Desktop
+from mcp_server.protocol.resources import spots
 
 STREAMS: Final = 16  # that one key may hold open: streams that listen, and sessions that watch notes
 WATCHED: Final = 100  # notes in each of them
