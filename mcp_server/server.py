@@ -24,8 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
-from mcp_server import multipart, rest, webhook
-from mcp_server.guard import Guard
+from mcp_server.guard.guard import Guard
 from mcp_server.http.allowed_hosts import bracketed, hosts, origins
 from mcp_server.http.head_timeout import timed
 from mcp_server.http.metrics_page import Metrics
@@ -33,11 +32,13 @@ from mcp_server.http.request_log import observed
 from mcp_server.operations.operation import Desktop
 from mcp_server.protocol.mcp_protocol import VaultMCP
 from mcp_server.protocol.subscriptions import Updates
+from mcp_server.rest import git_webhook, upload_form
+from mcp_server.rest import routes as rest
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.settings import ServerSettings, Settings
 
 if TYPE_CHECKING:
-    from mcp_server.access import Access
+    from mcp_server.guard.cloudflare_access import Access
     from syncd.telemetry.request_traces import Traces
     from syncd.workspaces.agent_access import Desk
 
@@ -92,7 +93,7 @@ def app(
         .routes
     )
     routes += rest.routes(desktop, version=version)
-    routes.append(webhook.route(desk.pushes, clock))
+    routes.append(git_webhook.route(desk.pushes, clock))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -120,7 +121,7 @@ def app(
         pushes=desk.pushes,
         settings=own,
         limits=settings.limits,
-        bodies=(multipart.body_limit(settings.kb.max_file), webhook.body_limit()),
+        bodies=(upload_form.body_limit(settings.kb.max_file), git_webhook.body_limit()),
         access=_access(desk, settings, clock),
         hosts=allowed,
         origins=welcome,
@@ -135,7 +136,7 @@ def _access(desk: Desk, settings: Settings, clock: Callable[[], int]) -> Access 
     """Who verifies what Cloudflare Access says, if it stands in front."""
     if not settings.access.on:
         return None
-    from mcp_server.access import Access  # noqa: PLC0415 - its cryptography takes long to load, and few need it
+    from mcp_server.guard.cloudflare_access import Access  # noqa: PLC0415 - its cryptography takes long to load, and few need it
 
     return Access(settings.access, desk.keys, clock=clock)
 

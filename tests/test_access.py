@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from index.errors import InvalidArgument, PermissionDenied
-from mcp_server.access import APART_S, FRESH_S, LONGEST, Access
+from mcp_server.guard.cloudflare_access import APART_S, FRESH_S, LONGEST, Access
 from syncd.settings.access import AccessSettings
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import Keys

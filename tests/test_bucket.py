@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.bucket import Buckets
+from mcp_server.guard.token_bucket import Buckets
 
 
 def test_a_burst_is_taken_at_once_and_then_one_has_to_wait():

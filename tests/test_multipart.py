@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import httpx2
 import pytest
 
-from mcp_server import multipart
-from mcp_server.multipart import PATH
+from mcp_server.rest import upload_form
+from mcp_server.rest.upload_form import PATH
 from syncd.settings.knowledge_base import KbSettings
 from tests.rim import running
 from tests.world import until
@@ -366,7 +366,7 @@ def test_the_log_and_the_counts_tell_of_uploads(rim):
 
 
 def test_a_form_is_meant_only_where_it_is_taken():
-    form = multipart.body_limit(1)
+    form = upload_form.body_limit(1)
     assert form.covers("POST", PATH, b"Multipart/Form-Data ; boundary=x")
     for method, path, kind in (
         ("PUT", PATH, b"multipart/form-data"),

@@ -22,9 +22,10 @@ import httpx2
 import pytest
 from starlette.routing import BaseRoute, Route
 
-from mcp_server import rest, webhook
-from mcp_server.guard import OPEN
+from mcp_server.guard.guard import OPEN
 from mcp_server.operations.operation import READERS
+from mcp_server.rest import git_webhook
+from mcp_server.rest import routes as rest
 from mcp_server.server import app, now_ms
 from mcp_server.tools.families import FAMILIES
 from syncd.settings.access import AccessSettings, LimitsSettings
@@ -121,7 +122,7 @@ def test_no_route_at_all_answers_without_a_good_key(rim):
     assert {("PATCH", "/api/v1/notes/x"), ("PUT", "/api/v1/documents/x/tags"), ("POST", "/api/v1/jobs")} <= set(routes)
     before = rim.files()
     for method, path in routes:
-        if path == webhook.PATH:
+        if path == git_webhook.PATH:
             continue  # no key opens it: it has a signature of its own
         sent = {"json": {"content": "x", "query": "x", "text": "x"}} if method in WITH_BODY else {}
         bodies = {rim.rest(method, path, key=key, **sent).content for key in BAD}

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ResourceUpdatedNotification
 
 from mcp_server import server
-from mcp_server.guard import WATCH_SECONDS
+from mcp_server.guard.guard import WATCH_SECONDS
 from mcp_server.protocol.resources import uri
 from mcp_server.protocol.subscriptions import STREAMS, WATCHED, Updates
 from mcp_server.server import now_ms

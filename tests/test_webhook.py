@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from index.errors import InvalidArgument
-from mcp_server.webhook import LARGEST
+from mcp_server.rest.git_webhook import LARGEST
 from syncd.remote.push_webhook import KEPT_MS, Pushes, drop_secret, make_secret
 from syncd.state.ledger import Ledger
 from tests.rim import PLAIN, running

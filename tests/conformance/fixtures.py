@@ -45,7 +45,7 @@ from mcp.types import (
 from pydantic import BaseModel, Field, JsonValue
 
 from mcp_server import server
-from mcp_server.guard import Guard
+from mcp_server.guard.guard import Guard
 from mcp_server.protocol.mcp_protocol import VaultMCP
 from mcp_server.protocol.subscriptions import Updates
 

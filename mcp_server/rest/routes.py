@@ -17,11 +17,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
-from mcp_server import multipart, openapi
 from mcp_server.http.metrics_page import CONTENT_TYPE
-from mcp_server.multipart import Endpoint
 from mcp_server.operations.operation import Desktop, Operation
 from mcp_server.operations.wire_format import body, payload, schema, status
+from mcp_server.rest import openapi, upload_form
+from mcp_server.rest.upload_form import Endpoint
 from mcp_server.tools import kb, thoughts
 
 log = logging.getLogger(__name__)
@@ -85,8 +85,8 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
     paths: dict[str, dict[str, Endpoint]] = {}
     for one in ROUTES:
         paths.setdefault(one.path, {})[one.method] = _endpoint(desktop, OPERATIONS[one.operation], one)
-    jobs = paths[multipart.PATH]
-    jobs["POST"] = multipart.either(desktop, jobs["POST"])
+    jobs = paths[upload_form.PATH]
+    jobs["POST"] = upload_form.either(desktop, jobs["POST"])
     return [
         *(Route(path, _by_method(endpoints), methods=[*endpoints]) for path, endpoints in paths.items()),
         Route("/healthz", healthz, methods=["GET"]),

@@ -21,18 +21,18 @@ from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
-from mcp_server import webhook
-from mcp_server.bucket import Buckets
+from mcp_server.guard.token_bucket import Buckets
 from mcp_server.http.body_limits import BodyLimit, paced
 from mcp_server.http.refusals import Refusal, refuse, with_headers
 from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
+from mcp_server.rest import git_webhook
 from syncd.remote.push_webhook import Pushes
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings
 from syncd.workspaces.api_keys import Key, Keys
 
 if TYPE_CHECKING:
-    from mcp_server.access import Access
+    from mcp_server.guard.cloudflare_access import Access
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # answered without a key; with a bad one they are refused like all
 WRITING: Final = frozenset({"POST", "PUT", "PATCH"})  # methods whose body must be of a known kind
@@ -40,7 +40,7 @@ ASSERTION: Final = b"cf-access-jwt-assertion"
 ONCE: Final = frozenset(
     {b"host", b"authorization", b"origin", b"content-length", b"content-type", b"sec-fetch-site", b"mcp-session-id"}
     | {ASSERTION, b"x-memory-workspace", b"x-mcp-toolsets", b"x-mcp-readonly", b"x-mcp-tool-names"}
-    | webhook.ONCE
+    | git_webhook.ONCE
 )
 HEAD_BYTES: Final = 16 * 1024  # uvicorn's own limit counts only what is still incomplete
 WATCH_SECONDS: Final = 2.0
@@ -192,9 +192,9 @@ class Guard:
         path, given, key = scope["path"], headers.get(b"authorization"), None
         if given is None and path in OPEN:
             return None, None
-        if path == webhook.PATH:  # no key opens it: only a signature does
-            wait = self._rates.take(webhook.PATH, time.monotonic())
-            return None, _too_fast(wait) if wait else webhook.refused(self._pushes, headers)
+        if path == git_webhook.PATH:  # no key opens it: only a signature does
+            wait = self._rates.take(git_webhook.PATH, time.monotonic())
+            return None, _too_fast(wait) if wait else git_webhook.refused(self._pushes, headers)
         if given is not None:
             kind, _, secret = given.decode("latin-1").partition(" ")
             key = self._keys.authenticate(secret.strip(), now=self._clock()) if kind.lower() == "bearer" else None

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from index.errors import CODES
-from mcp_server import multipart, webhook
 from mcp_server.operations.operation import Operation
 from mcp_server.operations.wire_format import choices, schema
+from mcp_server.rest import git_webhook, upload_form
 
 WHY: Final[Mapping[int, str]] = {
     400: "A value is missing, malformed, out of range or unknown",
@@ -85,7 +85,7 @@ def description(
         },
         "servers": [{"url": public_url or "/"}],
         "security": [{"key": []}],
-        "paths": paths | _own() | {webhook.PATH: webhook.described()},
+        "paths": paths | _own() | {git_webhook.PATH: git_webhook.described()},
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "schemas": {"Error": _error()},
@@ -127,7 +127,7 @@ def _described(one: Described, collections: Sequence[str]) -> dict[str, Any]:
             content["example"] = EXAMPLES[operation.name]
         kinds = {"application/json": content}
         if operation.name == "kb_addnote":
-            kinds[multipart.KIND.decode()] = {"schema": _form(given)}
+            kinds[upload_form.KIND.decode()] = {"schema": _form(given)}
         told["requestBody"] = {"required": True, "content": kinds}
     else:
         parameters += [
@@ -142,7 +142,7 @@ def _described(one: Described, collections: Sequence[str]) -> dict[str, Any]:
 
 def _form(given: Mapping[str, Any]) -> dict[str, Any]:
     """A file, and what is said of it as of a note."""
-    said = {name: _sent(of) for name, of in given["properties"].items() if name in multipart.FIELDS}
+    said = {name: _sent(of) for name, of in given["properties"].items() if name in upload_form.FIELDS}
     file = {"type": "string", "contentMediaType": "application/octet-stream", "description": "With its filename"}
     return {"type": "object", "properties": {"file": file, **said}, "required": ["file"], "additionalProperties": False}
 
