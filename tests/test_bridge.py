@@ -47,7 +47,7 @@ class Host:
 
 @contextmanager
 def bridge(url, key, workspace=None, toolset=None):
-    code = f"import sys; from mcp_server.bridge import run; sys.exit(run({url!r}, {key!r}, workspace={workspace!r}, toolset={toolset!r}))"
+    code = f"import sys; from mcp_server.stdio_bridge import run; sys.exit(run({url!r}, {key!r}, workspace={workspace!r}, toolset={toolset!r}))"
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -220,7 +220,7 @@ def test_what_was_asked_before_the_end_of_input_is_answered(rim):
 def test_a_client_that_leaves_before_its_answer_ends_it_quietly(rim):
     space = rim.desk.workspace("work")
     space.slow = 0.5
-    code = f"from mcp_server.bridge import run; run({rim.url!r}, {rim.secrets['full']!r}, workspace='work')"
+    code = f"from mcp_server.stdio_bridge import run; run({rim.url!r}, {rim.secrets['full']!r}, workspace='work')"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe) as child:
         params = {"name": "semantic_search", "arguments": {"query": "x"}, "_meta": META}
