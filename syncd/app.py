@@ -103,7 +103,7 @@ class App:
             self._closing = stack.pop_all()
 
     def _name(self, parts: Opened) -> None:
-        """Give what is open names on the App too, for commands."""
+        """Give the open parts names on the App too: commands use them."""
         self.ledger, self.audit, self.past, self.vault = parts.ledger, parts.audit, parts.past, parts.vault
         self.keys, self.embedder, self.repo, self.shelf = parts.keys, parts.embedder, parts.repo, parts.shelf
         self.sync, self.witness, self.enricher = parts.sync, parts.witness, parts.enricher

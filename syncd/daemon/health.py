@@ -36,9 +36,9 @@ COMPARED = 50  # captures that wait, of which each is looked at to see whether a
 
 
 class Health:
-    """What can be told of a vault that is open, and of who works on it.
+    """Tells how an open vault does, and all that works on it.
 
-    `jobs` and `hearing` are asked each time: a daemon that begins to serve schedules its jobs and watches the vault."""
+    `jobs` and `hearing` are called each time: once a daemon serves it has other jobs, and watches the vault."""
 
     def __init__(
         self,

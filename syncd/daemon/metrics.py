@@ -19,7 +19,7 @@ WATCH: Final = ("ok", "degraded", "poll", "off")
 
 
 def samples(health: Health, sync: Sync, embedder: Embedder, commits: Commits) -> list[Sample]:
-    """All of them."""
+    """The numbers, each under its name."""
     state = health.status(None)
     found = [
         Sample("memex_ready", "Whether the vault has been indexed once.", float(state["ready"])),

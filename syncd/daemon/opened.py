@@ -1,6 +1,6 @@
-"""What is open while Memex works on a vault: its files, the stores beside them, the index, and who reads and writes those.
+"""Open a vault: its files, the ledger and the audit log, the encoder, the index, and the queue.
 
-Law: nothing here runs by itself but the encoder that loads; what acts on a vault is made of this, and imports it."""
+Law: nothing here acts on the vault by itself. What does is made of these parts, and imports this module."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """All of it, in the order in which it is opened. `App` closes it."""
+    """What is open, in the order in which it was opened. `App` closes it."""
 
     settings: Settings
     since: int  # when it was opened, in epoch milliseconds
@@ -65,12 +65,12 @@ class Opened:
 
     @property
     def captures(self) -> Slot:
-        """Where the index of the captures is found."""
+        """The slot that holds the index of the captures."""
         return self.shelf.slots["captures"]
 
     @property
     def notes(self) -> Slot:
-        """Where the index of the vault proper is found."""
+        """The slot that holds the index of the vault proper."""
         return self.shelf.slots["vault"]
 
 
@@ -157,7 +157,7 @@ def _sync(settings: Settings, vault: Vault, shelf: Shelf, repo: Repo, edits: Edi
 
 
 def _witness(settings: Settings, audit: Audit, vault: Audited, captures: Slot, stack: ExitStack) -> Witness:
-    """Who sees what the audit log does not know of, until this is closed."""
+    """The witness, who logs what others did to captures, until the vault is closed."""
     witness = Witness(audit, vault, captures, inbox=settings.vault.inbox)
     stack.callback(witness.look)
     audit.look = witness.look

@@ -88,7 +88,7 @@ class Steward:
 
 
 def vault_services(opened: Opened, desk: Desk, follow: Follow, stopping: Callable[[], threading.Event]) -> Steward:
-    """The steward of what is open. `stopping` returns the event that ends the jobs; it changes when they are made anew."""
+    """The steward of what is open. `stopping` returns the event that ends the jobs of just now."""
     captures, vault, repo, ledger = opened.captures, opened.vault, opened.repo, opened.ledger
     ground = Ground(vault, opened.sync, captures, opened.notes, opened.settings)
     journal = Journal(ledger, vault, (*PROMOTIONS, *WAYS))

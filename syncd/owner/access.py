@@ -22,7 +22,7 @@ def operations(desk: Desk, keys: Keys, perspectives: Perspectives, *, state: Pat
 
 
 def of_workspaces(desk: Desk, perspectives: Perspectives) -> dict[str, Operation]:
-    """A new one, all, and one less."""
+    """Create, list and delete workspaces."""
 
     def create(given: Arguments, _: Any) -> dict[str, Any]:
         return {"name": desk.create_workspace(given["name"]).name}
@@ -39,7 +39,7 @@ def of_workspaces(desk: Desk, perspectives: Perspectives) -> dict[str, Operation
 
 
 def of_keys(desk: Desk, keys: Keys, state: Path) -> dict[str, Operation]:
-    """A new one, all, one less, one with a new secret, and what became of them."""
+    """Create, list, revoke and rotate keys, and what became of them."""
 
     def create(given: Arguments, _: Any) -> dict[str, Any]:
         names = given.get("workspaces")
@@ -60,18 +60,6 @@ def of_keys(desk: Desk, keys: Keys, state: Path) -> dict[str, Operation]:
     def revoke(given: Arguments, _: Any) -> dict[str, Any]:
         return _key(keys.revoke(given["name"], now=_now()))
 
-    def rotate(given: Arguments, _: Any) -> dict[str, Any]:
-        key, secret = keys.rotate(
-            given["name"],
-            overlap_ms=given.get("overlap_ms") or 0,
-            expires_at=given.get("expires_at"),
-            now=_now(),
-        )
-        file = state / KEY_FILE
-        if file.is_file() and file.read_text().startswith(f"mx_{key.id}_"):
-            private(file, secret + "\n")
-        return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
-
     def history(_: Arguments, __: Any) -> list[dict[str, Any]]:
         return [dict(event) for event in keys.history()]
 
@@ -79,9 +67,23 @@ def of_keys(desk: Desk, keys: Keys, state: Path) -> dict[str, Operation]:
         "key.create": create,
         "key.list": listed,
         "key.revoke": revoke,
-        "key.rotate": rotate,
+        "key.rotate": lambda given, _: _rotated(keys, state, given),
         "key.history": history,
     }
+
+
+def _rotated(keys: Keys, state: Path, given: Arguments) -> dict[str, Any]:
+    """A new secret for a key. If the owner's key file holds that key, the secret is written there too."""
+    key, secret = keys.rotate(
+        given["name"],
+        overlap_ms=given.get("overlap_ms") or 0,
+        expires_at=given.get("expires_at"),
+        now=_now(),
+    )
+    file = state / KEY_FILE
+    if file.is_file() and file.read_text().startswith(f"mx_{key.id}_"):
+        private(file, secret + "\n")
+    return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
 
 
 def _key(key: Key) -> dict[str, Any]:

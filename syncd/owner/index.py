@@ -50,7 +50,7 @@ def operations(
 
 
 def _rooted(sync: Sync) -> Sync:
-    """The pipe, whose vault is there: of one that is missing nothing is known."""
+    """The same, once it is sure that the vault is there."""
     if not sync.vault.present():
         raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
     return sync
