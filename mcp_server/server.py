@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
+from starlette.types import Lifespan
 
 from index.errors import MemexError, Unavailable
 from mcp_server.guard.guard import Guard
@@ -63,63 +64,23 @@ def app(
 ) -> Guard:
     """The guarded application for `desk`; `port` is the one it listens on, where settings leave it open."""
     _quiet_logs()
-    version, own = installed(), settings.server
+    version, server_settings = installed(), settings.server
     metrics = metrics or Metrics(desk.samples, version=version)
     desktop = Desktop(desk, settings, metrics=metrics, traces=traces)
-    allowed, welcome = hosts(own, port or own.port), origins(own)
+    allowed, welcome = hosts(server_settings, port or server_settings.port), origins(server_settings)
     security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
-    everything = [operation for family in FAMILIES.values() for operation in family]
     updates = Updates(desktop)
-    servers = {"/mcp": VaultMCP(everything, desktop, updates, version=version)}
-    servers |= {
-        f"/mcp/{name}": VaultMCP(family, desktop, updates, version=version) for name, family in FAMILIES.items()
-    }
-    routes: list[BaseRoute] = []
-    for path, server in servers.items():
-        routes += server.streamable_http_app(
-            streamable_http_path=path,
-            transport_security=security,
-            max_sessions=own.sessions,
-            max_request_body_size=own.max_body,
-        ).routes
-    routes += (
-        servers["/mcp"]
-        .sse_app(
-            sse_path="/sse",
-            message_path="/sse/messages/",
-            transport_security=security,
-            max_request_body_size=own.max_body,
-        )
-        .routes
-    )
-    routes += rest.routes(desktop, version=version)
-    routes.append(git_webhook.route(desk.pushes, clock))
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with contextlib.AsyncExitStack() as stack:
-            for server in servers.values():
-                # A spliced route's own lifespan never runs; without this, the first request fails.
-                await stack.enter_async_context(server.session_manager.run())
-            await stack.enter_async_context(updates.running())
-            tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(desk))]
-            yield
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await asyncio.to_thread(desk.keys.flush)
-
-    inner = Starlette(
-        routes=routes,
-        lifespan=lifespan,
-        exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
-    )
-    inner.router.redirect_slashes = False
-    guard = Guard(
-        inner,
+    servers = _mcp_servers(desktop, updates, version)
+    routes = [
+        *_mcp_routes(servers, server_settings, security),
+        *rest.routes(desktop, version=version),
+        git_webhook.route(desk.pushes, clock),
+    ]
+    guard: Guard = Guard(
+        _application(routes, lambda _: _running(desk, servers.values(), updates, guard)),
         keys=desk.keys,
         pushes=desk.pushes,
-        settings=own,
+        settings=server_settings,
         limits=settings.limits,
         bodies=(upload_form.body_limit(settings.kb.max_file), git_webhook.body_limit()),
         access=_access(desk, settings, clock),
@@ -130,6 +91,63 @@ def app(
     )
     guard.on_hang_up = updates.close
     return guard
+
+
+def _mcp_servers(desktop: Desktop, updates: Updates, version: str) -> dict[str, VaultMCP]:
+    """The MCP server of each path: one with the operations of all families, and one for each family."""
+    everything = [operation for family in FAMILIES.values() for operation in family]
+    families = {"/mcp": everything} | {f"/mcp/{name}": family for name, family in FAMILIES.items()}
+    return {path: VaultMCP(family, desktop, updates, version=version) for path, family in families.items()}
+
+
+def _mcp_routes(
+    servers: Mapping[str, VaultMCP], settings: ServerSettings, security: TransportSecuritySettings
+) -> Iterator[BaseRoute]:
+    """Streamable HTTP for every server, and SSE for the one with all operations."""
+    for path, server in servers.items():
+        yield from server.streamable_http_app(
+            streamable_http_path=path,
+            transport_security=security,
+            max_sessions=settings.sessions,
+            max_request_body_size=settings.max_body,
+        ).routes
+    yield from (
+        servers["/mcp"]
+        .sse_app(
+            sse_path="/sse",
+            message_path="/sse/messages/",
+            transport_security=security,
+            max_request_body_size=settings.max_body,
+        )
+        .routes
+    )
+
+
+def _application(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> Starlette:
+    """The application behind the guard: the routes, and the answer to each kind of error."""
+    application = Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={MemexError: rest.refused, HTTPException: rest.unserved, Exception: rest.crashed},
+    )
+    application.router.redirect_slashes = False
+    return application
+
+
+@contextlib.asynccontextmanager
+async def _running(desk: Desk, servers: Iterable[VaultMCP], updates: Updates, guard: Guard) -> AsyncIterator[None]:
+    """Run what the application needs while it serves: MCP sessions, updates, the guard's watch, the flush of keys."""
+    async with contextlib.AsyncExitStack() as stack:
+        for server in servers:
+            # A spliced route's own lifespan never runs; without this, the first request fails.
+            await stack.enter_async_context(server.session_manager.run())
+        await stack.enter_async_context(updates.running())
+        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(desk))]
+        yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(desk.keys.flush)
 
 
 def _access(desk: Desk, settings: Settings, clock: Callable[[], int]) -> Access | None:

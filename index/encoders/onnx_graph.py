@@ -8,8 +8,8 @@ from index.encoders.settings import Precision  # first: it sets what the librari
 
 # isort: split
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from index.errors import Unavailable
 
 TENSORS = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,72 +57,85 @@ def tensors(file: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def build(shape: Shape, weights: Mapping[str, np.ndarray], file: Path, precision: Precision) -> None:
-    """Write the graph of `weights` to `file`, its tensors in a file beside it that processes map and share."""
-    size = weights["embeddings.word_embeddings.weight"].shape[1]
-    nodes: list[onnx.NodeProto] = []
-    initializers: list[onnx.TensorProto] = []
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """A graph in the making: nodes and tensors in the order in which they are added, named by their outputs."""
 
-    def put(label: str, value: np.ndarray) -> str:
-        initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), label))
+    shape: Shape
+    weights: Mapping[str, np.ndarray]
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    initializers: list[onnx.TensorProto] = field(default_factory=list)
+
+    def put(self, label: str, value: np.ndarray) -> str:
+        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), label))
         return label
 
-    def node(operator: str, inputs: list[str], output: str, *, domain: str = "", **attributes: Any) -> str:
+    def node(self, operator: str, inputs: list[str], output: str, *, domain: str = "", **attributes: Any) -> str:
         outputs = [output, f"{output}.mask"] if operator == "EmbedLayerNormalization" else [output]
-        nodes.append(helper.make_node(operator, inputs, outputs, output, domain=domain, **attributes))
+        self.nodes.append(helper.make_node(operator, inputs, outputs, output, domain=domain, **attributes))
         return output
 
-    def weight(key: str) -> str:
-        return put(key, weights[key])
+    def weight(self, key: str) -> str:
+        return self.put(key, self.weights[key])
 
-    def dense(key: str) -> str:
-        return put(key, weights[key].T)
+    def dense(self, key: str) -> str:
+        return self.put(key, self.weights[key].T)
 
-    def norm(hidden: str, residual: str, prefix: str, bias: str, output: str) -> str:
-        inputs = [hidden, residual, weight(f"{prefix}.weight"), weight(f"{prefix}.bias"), weight(bias)]
-        return node("SkipLayerNormalization", inputs, output, domain="com.microsoft", epsilon=shape.epsilon)
+    def norm(self, hidden: str, residual: str, prefix: str, bias: str, output: str) -> str:
+        scale = [self.weight(f"{prefix}.weight"), self.weight(f"{prefix}.bias")]
+        inputs = [hidden, residual, *scale, self.weight(bias)]
+        epsilon = self.shape.epsilon
+        return self.node("SkipLayerNormalization", inputs, output, domain="com.microsoft", epsilon=epsilon)
 
-    def integers(label: str) -> str:
-        return node("Cast", [label], f"{label}.int32", to=onnx.TensorProto.INT32)
 
-    ids, mask, types = (integers(label) for label in ("input_ids", "attention_mask", "token_type_ids"))
-    tables = [weight(f"embeddings.{table}_embeddings.weight") for table in ("word", "position", "token_type")]
-    scale = [weight(f"embeddings.LayerNorm.{part}") for part in ("weight", "bias")]
-    embed = [ids, types, *tables, *scale, mask]
-    hidden = node("EmbedLayerNormalization", embed, "embedded", domain="com.microsoft", epsilon=shape.epsilon)
+def build(shape: Shape, weights: Mapping[str, np.ndarray], file: Path, precision: Precision) -> None:
+    """Write the graph of `weights` to `file`, its tensors in a file beside it that processes map and share."""
+    graph = _Graph(shape, weights)
+    ids, mask, types = (graph.node("Cast", [name], f"{name}.int32", to=onnx.TensorProto.INT32) for name in INPUTS)
+    hidden = _embed(graph, ids, types, mask)
     for layer in range(shape.layers):
-        at = f"encoder.layer.{layer}"
-        parts = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
-        qkv = put(f"{at}.qkv.weight", np.concatenate([weights[f"{part}.weight"].T for part in parts], axis=1))
-        bias = put(f"{at}.qkv.bias", np.concatenate([weights[f"{part}.bias"] for part in parts]))
-        inputs = [hidden, qkv, bias, mask]
-        attended = node("Attention", inputs, f"{at}.attended", domain="com.microsoft", num_heads=shape.heads)
-        out = f"{at}.attention.output"
-        projected = node("MatMul", [attended, dense(f"{out}.dense.weight")], f"{at}.projected")
-        hidden = norm(projected, hidden, f"{out}.LayerNorm", f"{out}.dense.bias", f"{at}.normed")
-        wide = node("MatMul", [hidden, dense(f"{at}.intermediate.dense.weight")], f"{at}.wide")
-        gelu = [wide, weight(f"{at}.intermediate.dense.bias")]
-        active = node("BiasGelu", gelu, f"{at}.active", domain="com.microsoft")
-        narrow = node("MatMul", [active, dense(f"{at}.output.dense.weight")], f"{at}.narrow")
-        hidden = norm(narrow, hidden, f"{at}.output.LayerNorm", f"{at}.output.dense.bias", f"{at}.out")
-    _pool(node, put, hidden)
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    graph = helper.make_graph(
-        nodes,
-        "memex-encoder",
-        [helper.make_tensor_value_info(label, onnx.TensorProto.INT64, ["batch", "tokens"]) for label in names],
-        [helper.make_tensor_value_info("sentence_embedding", onnx.TensorProto.FLOAT, ["batch", size])],
-        initializers,
-    )
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
-    model = helper.make_model(graph, ir_version=9, opset_imports=opsets, producer_name="memex")
+        attended = _attention(graph, f"encoder.layer.{layer}", hidden, mask)
+        hidden = _feed_forward(graph, f"encoder.layer.{layer}", attended)
+    _pool(graph, hidden)
+    model = _model(graph)
     if precision == "int8":
         model = _quantized(model, file)
     onnx.save_model(model, str(file), save_as_external_data=True, location="weights.bin", size_threshold=1024)
 
 
-def _pool(node: Callable[..., str], put: Callable[[str, np.ndarray], str], hidden: str) -> None:
+def _embed(graph: _Graph, ids: str, types: str, mask: str) -> str:
+    """The sum of the word, position and type embeddings of each token, normalised."""
+    tables = [graph.weight(f"embeddings.{table}_embeddings.weight") for table in ("word", "position", "token_type")]
+    scale = [graph.weight(f"embeddings.LayerNorm.{part}") for part in ("weight", "bias")]
+    inputs, epsilon = [ids, types, *tables, *scale, mask], graph.shape.epsilon
+    return graph.node("EmbedLayerNormalization", inputs, "embedded", domain="com.microsoft", epsilon=epsilon)
+
+
+def _attention(graph: _Graph, layer: str, hidden: str, mask: str) -> str:
+    """The first half of a layer: attention, projection, and the norm of both with the layer's input."""
+    weights = graph.weights
+    parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
+    qkv = graph.put(f"{layer}.qkv.weight", np.concatenate([weights[f"{part}.weight"].T for part in parts], axis=1))
+    bias = graph.put(f"{layer}.qkv.bias", np.concatenate([weights[f"{part}.bias"] for part in parts]))
+    inputs, heads = [hidden, qkv, bias, mask], graph.shape.heads
+    attended = graph.node("Attention", inputs, f"{layer}.attended", domain="com.microsoft", num_heads=heads)
+    output = f"{layer}.attention.output"
+    projected = graph.node("MatMul", [attended, graph.dense(f"{output}.dense.weight")], f"{layer}.projected")
+    return graph.norm(projected, hidden, f"{output}.LayerNorm", f"{output}.dense.bias", f"{layer}.normed")
+
+
+def _feed_forward(graph: _Graph, layer: str, hidden: str) -> str:
+    """The second half of a layer: two dense steps with a GELU between them, and the norm with what came in."""
+    wide = graph.node("MatMul", [hidden, graph.dense(f"{layer}.intermediate.dense.weight")], f"{layer}.wide")
+    inputs = [wide, graph.weight(f"{layer}.intermediate.dense.bias")]
+    active = graph.node("BiasGelu", inputs, f"{layer}.active", domain="com.microsoft")
+    narrow = graph.node("MatMul", [active, graph.dense(f"{layer}.output.dense.weight")], f"{layer}.narrow")
+    return graph.norm(narrow, hidden, f"{layer}.output.LayerNorm", f"{layer}.output.dense.bias", f"{layer}.out")
+
+
+def _pool(graph: _Graph, hidden: str) -> None:
     """Mean over the tokens that are not padding, then unit length."""
+    node, put = graph.node, graph.put
     floats = node("Cast", ["attention_mask"], "mask.float", to=1)
     column = node("Unsqueeze", [floats, put("last", np.array([2], np.int64))], "mask.column")
     kept = node("Mul", [hidden, column], "kept")
@@ -131,6 +145,20 @@ def _pool(node: Callable[..., str], put: Callable[[str, np.ndarray], str], hidde
     mean = node("Div", [total, number], "mean")
     length = node("ReduceL2", [mean, tokens], "length", keepdims=1)
     node("Div", [mean, node("Max", [length, tiny], "length.safe")], "sentence_embedding")
+
+
+def _model(graph: _Graph) -> onnx.ModelProto:
+    """The finished graph with its inputs and its output, as ONNX runs it."""
+    size = graph.weights["embeddings.word_embeddings.weight"].shape[1]
+    proto = helper.make_graph(
+        graph.nodes,
+        "memex-encoder",
+        [helper.make_tensor_value_info(name, onnx.TensorProto.INT64, ["batch", "tokens"]) for name in INPUTS],
+        [helper.make_tensor_value_info("sentence_embedding", onnx.TensorProto.FLOAT, ["batch", size])],
+        graph.initializers,
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(proto, ir_version=9, opset_imports=opsets, producer_name="memex")
 
 
 def _quantized(model: onnx.ModelProto, file: Path) -> onnx.ModelProto:

@@ -29,6 +29,7 @@ from index.scope.integrity_check import differing, stored
 from index.scope.prepared_document import Prepared, prepared, rows_of
 from index.scope.reader import Looks, Reader
 from index.scope.vector_reuse import Vectors
+from index.storage.chunk_rows import Row
 from index.storage.chunk_store import Store
 from index.text.chunking import Sizes
 from index.tracing import span
@@ -146,42 +147,53 @@ class Index(Reader):
 
         With `fresh` (path → the file's stat now) a document whose file has changed since it was read is left out."""
         with self.lock:
-            stale = [one.document.path for one in prepared if fresh and fresh(one.document.path) != one.stat]
-            ready = [one for one in prepared if one.document.path not in set(stale)] if stale else list(prepared)
+            stale = [new.document.path for new in prepared if fresh and fresh(new.document.path) != new.stat]
+            ready = [new for new in prepared if new.document.path not in set(stale)] if stale else list(prepared)
             gone = [path for path in removed if path in self.manifest and not (fresh and fresh(path))]
             if not ready and not gone:
                 return stale
             leaving = dict.fromkeys((*self._orphans, *map(path_id, gone)), ())
-            chunks = leaving | {path_id(one.document.path): tuple(rows_of(one)) for one in ready}
-            seen = leaving | {
-                path_id(one.document.path): tuple(rows(one.document, one.facets, one.views)) for one in ready
+            chunks = leaving | {path_id(new.document.path): tuple(rows_of(new)) for new in ready}
+            facets = leaving | {
+                path_id(new.document.path): tuple(rows(new.document, new.facets, new.views)) for new in ready
             }
             try:
-                with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, seen.values()))):
-                    self._observations.replace(seen)
-                    self._store.replace(chunks)
-                self._catalog.write(
-                    upserts=[(one.document, one.stat, len(one.chunks), one.whole) for one in ready],
-                    removes=gone,
-                    facets={
-                        one.document.path: (one.perspectives, one.seen, len(one.facets)) for one in ready if one.facets
-                    },
-                )
+                self._write(ready, gone, chunks, facets)
             except BaseException:
-                self._doubt([*gone, *(one.document.path for one in ready)])
+                self._doubt([*gone, *(new.document.path for new in ready)])
                 raise
-            self._orphans = set()
-            for path in gone:
-                self._unknow(path)
-                self._graphs.drop(path)
-            for one in ready:
-                path = one.document.path
-                own = one.document.claimed_id or path_id(path)
-                self._know(Entry(path, own, one.document.digest, one.stat, one.whole))
-                self._graphs.put(one.document.workspace, vertex(one.document), path)
+            self._remember(ready, gone)
             if self.on_commit:
-                self.on_commit([*gone, *(one.document.path for one in ready)])
+                self.on_commit([*gone, *(new.document.path for new in ready)])
             return stale
+
+    def _write(
+        self,
+        ready: Sequence[Prepared],
+        gone: Collection[str],
+        chunks: Mapping[str, Sequence[Row]],
+        facets: Mapping[str, Sequence[Row]],
+    ) -> None:
+        """Replace the rows of documents in both stores, then write or remove the documents in the catalog."""
+        with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):
+            self._observations.replace(facets)
+            self._store.replace(chunks)
+        self._catalog.write(
+            upserts=[(new.document, new.stat, len(new.chunks), new.whole) for new in ready],
+            removes=gone,
+            facets={new.document.path: (new.perspectives, new.seen, len(new.facets)) for new in ready if new.facets},
+        )
+
+    def _remember(self, ready: Sequence[Prepared], gone: Collection[str]) -> None:
+        """Bring what is kept in memory to what the catalog and the stores hold now."""
+        self._orphans = set()
+        for path in gone:
+            self._unknow(path)
+            self._graphs.drop(path)
+        for new in ready:
+            path = new.document.path
+            self._know(Entry(path, new.document.claimed_id or path_id(path), new.document.digest, new.stat, new.whole))
+            self._graphs.put(new.document.workspace, vertex(new.document), path)
 
     def doubt(self, entries: Collection[Entry]) -> None:
         """Take these digests as unknown, unless they have changed meanwhile: the next look reads the files again."""

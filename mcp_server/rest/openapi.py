@@ -55,6 +55,13 @@ EXAMPLES: Final[Mapping[str, dict[str, Any]]] = {  # of a body, by operation
     "kb_update_note": {"text": "The filter is due in June.", "version": 1},
     "set_document_tags": {"tags": ["home", "heating"]},
 }
+WORKSPACE: Final[Mapping[str, Any]] = {
+    "name": "X-Memory-Workspace",
+    "in": "header",
+    "required": False,
+    "description": "Left out: the key's only workspace, else default",
+    "schema": {"type": "string"},
+}
 ALWAYS: Final = (400, 401, 403, 404, 405, 408, 413, 421, 429, 431, 503)
 
 
@@ -98,46 +105,52 @@ def description(
 
 
 def _described(one: Described, collections: Sequence[str]) -> dict[str, Any]:
-    operation = one.operation
-    given = choices(schema(operation.given, exact=True), collections)
-    named = [name for name in given["properties"] if f"{{{name}}}" in one.path]
-    rest = {name: of for name, of in given["properties"].items() if name not in named}
-    parameters: list[dict[str, Any]] = [
-        {
-            "name": "X-Memory-Workspace",
-            "in": "header",
-            "required": False,
-            "description": "Left out: the key's only workspace, else default",
-            "schema": {"type": "string"},
-        },
-        *({"name": name, "in": "path", "required": True, "schema": given["properties"][name]} for name in named),
+    operation, in_body = one.operation, one.place == "body"
+    arguments = choices(schema(operation.given, exact=True), collections)
+    in_path = [name for name in arguments["properties"] if f"{{{name}}}" in one.path]
+    parameters: list[Mapping[str, Any]] = [
+        WORKSPACE,
+        *(_in_path(name, arguments["properties"][name]) for name in in_path),
     ]
-    told: dict[str, Any] = {
+    if not in_body:
+        parameters += _in_query(arguments, in_path)
+    answer = {"application/json": {"schema": schema(operation.returned, output=True)}}
+    codes = (*ALWAYS, *((409,) if operation.scope == "write" else ()), *((415,) if in_body else ()))
+    return {
         "operationId": operation.name,
         "summary": operation.title,
         "description": operation.description,
         "parameters": parameters,
+        **({"requestBody": _body(operation.name, arguments, in_path)} if in_body else {}),
+        "responses": {str(one.code): {"description": operation.title, "content": answer}, **_refusals(codes)},
     }
-    writes = operation.scope == "write"
-    if one.place == "body":
-        wanted = [name for name in given.get("required", ()) if name not in named]
-        own = {**given, "properties": rest, "required": wanted}
-        content: dict[str, Any] = {"schema": own}
-        if operation.name in EXAMPLES:
-            content["example"] = EXAMPLES[operation.name]
-        kinds = {"application/json": content}
-        if operation.name == "kb_addnote":
-            kinds[upload_form.KIND.decode()] = {"schema": _form(given)}
-        told["requestBody"] = {"required": True, "content": kinds}
-    else:
-        parameters += [
-            {"name": name, "in": "query", "required": name in given.get("required", ()), "schema": _sent(of)}
-            for name, of in rest.items()
-        ]
-    answer = {"application/json": {"schema": schema(operation.returned, output=True)}}
-    codes = (*ALWAYS, *((409,) if writes else ()), *((415,) if one.place == "body" else ()))
-    told["responses"] = {str(one.code): {"description": operation.title, "content": answer}, **_refusals(codes)}
-    return told
+
+
+def _in_path(name: str, of: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": of}
+
+
+def _in_query(arguments: Mapping[str, Any], in_path: Sequence[str]) -> list[dict[str, Any]]:
+    """All arguments but those of the path, as parameters of a query."""
+    required = arguments.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": _sent(of)}
+        for name, of in arguments["properties"].items()
+        if name not in in_path
+    ]
+
+
+def _body(operation: str, arguments: Mapping[str, Any], in_path: Sequence[str]) -> dict[str, Any]:
+    """All arguments but those of the path, as the JSON of a body; a note can also be sent as a form with a file."""
+    rest = {name: of for name, of in arguments["properties"].items() if name not in in_path}
+    required = [name for name in arguments.get("required", ()) if name not in in_path]
+    content: dict[str, Any] = {"schema": {**arguments, "properties": rest, "required": required}}
+    if operation in EXAMPLES:
+        content["example"] = EXAMPLES[operation]
+    kinds = {"application/json": content}
+    if operation == "kb_addnote":
+        kinds[upload_form.KIND.decode()] = {"schema": _form(arguments)}
+    return {"required": True, "content": kinds}
 
 
 def _form(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,34 +118,20 @@ def report(
     """What needs attention. `pooled`: what nodes say over all perspectives; `places`: how common English words are.
 
     `observations`: by path, in order of their ordinals; `drafter` is asked first for a draft."""
-    vertices = sorted(vertices, key=lambda one: (name_key(one.name), one.path))
-    at = {one.name: n for n, one in enumerate(vertices)}
-    near: list[set[int]] = [set() for _ in vertices]
-    for edge in edges:
-        if edge.source in at and edge.target in at:
-            near[at[edge.source]].add(at[edge.target])
-            near[at[edge.target]].add(at[edge.source])
-    texts = [(one.name, *observations.get(one.path, ())) for one in vertices]
+    vertices = sorted(vertices, key=lambda vertex: (name_key(vertex.name), vertex.path))
+    by_name = {vertex.name: vertex for vertex in vertices}
+    texts = [(vertex.name, *observations.get(vertex.path, ())) for vertex in vertices]
     reader = Reader(places)
-    terms = [reader.terms(one.name, said[1:]) for one, said in zip(vertices, texts, strict=True)]
-    compared = similar_nodes.parts(vertices, pooled, similar_nodes.unspaced([said[1:] for said in texts]))
-    evidence = Evidence(
-        names=[one.name for one in vertices],
-        terms=[found for _, found in terms],
-        called=[called for called, _ in terms],
-        tags=[frozenset(one.tags) for one in vertices],
-        near=[frozenset(own - {n}) for n, own in enumerate(near)],
-        mentions=mentions(gaps(vertices, observations, edges, places=places), at),
-        written=reader.written,
-    )
-    stale = pending([one for one in vertices if one.observations])
-    known = {one.name: one for one in vertices}
-    orphans = [one for n, one in enumerate(vertices) if not near[n]]
+    near = _near(vertices, edges)
+    evidence = _evidence(vertices, texts, near, gaps(vertices, observations, edges, places=places), reader)
+    compared = similar_nodes.parts(vertices, pooled, similar_nodes.unspaced([text[1:] for text in texts]))
+    cosines = {name: similar_nodes.cosine(vertices, aggregates) for name, aggregates in perspectives.items()}
+    stale = pending([vertex for vertex in vertices if vertex.observations])
+    candidates = _candidates(evidence, compared, similar_nodes.cosine(vertices, pooled), cosines)
+    orphans = [vertex for n, vertex in enumerate(vertices) if not near[n]]
     groups = sorted((group for part in compared for group in part.clusters()), key=lambda group: (-len(group), group))
-    each = {name: similar_nodes.cosine(vertices, own) for name, own in perspectives.items()}
-    candidates = _candidates(evidence, compared, similar_nodes.cosine(vertices, pooled), each)
     return Report(
-        stale=tuple(_stale(known[one.name], observations, places, drafter) for one in stale[:limit]),
+        stale=tuple(_stale(by_name[node.name], observations, places, drafter) for node in stale[:limit]),
         candidates=tuple(candidates[:limit]),
         orphans=tuple(orphans[:limit]),
         clusters=tuple(
@@ -158,6 +144,38 @@ def report(
             "orphaned_nodes": len(orphans),
             "clusters": len(groups),
         },
+    )
+
+
+def _numbers(vertices: Sequence[Vertex]) -> dict[str, int]:
+    """The number of each node, by its name."""
+    return {vertex.name: n for n, vertex in enumerate(vertices)}
+
+
+def _near(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[frozenset[int]]:
+    """The nodes that each node is related to, either way; a node may be related to itself."""
+    numbers = _numbers(vertices)
+    near: list[set[int]] = [set() for _ in vertices]
+    for edge in edges:
+        if edge.source in numbers and edge.target in numbers:
+            near[numbers[edge.source]].add(numbers[edge.target])
+            near[numbers[edge.target]].add(numbers[edge.source])
+    return [frozenset(neighbours) for neighbours in near]
+
+
+def _evidence(
+    vertices: Sequence[Vertex], texts: Texts, near: Sequence[frozenset[int]], named: Sequence[Gap], reader: Reader
+) -> Evidence:
+    """What is known of all nodes. `texts`: the name of each, then its observations; `named`: names without a relation."""
+    terms = [reader.terms(text[0], text[1:]) for text in texts]
+    return Evidence(
+        names=[vertex.name for vertex in vertices],
+        terms=[spoken for _, spoken in terms],
+        called=[called for called, _ in terms],
+        tags=[frozenset(vertex.tags) for vertex in vertices],
+        near=[neighbours - {n} for n, neighbours in enumerate(near)],
+        mentions=mentions(named, _numbers(vertices)),
+        written=reader.written,
     )
 
 

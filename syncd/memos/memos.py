@@ -148,16 +148,7 @@ class Memos:
         """The memos whose metadata is what is `wanted`: the `k` nearest to a query or to a memo, or those changed last.
 
         Every memo that passes is compared; `minimum` is a cosine similarity. Raises Unavailable without an encoder."""
-        if not 1 <= k <= MOST:
-            raise InvalidArgument(f"k must be from 1 to {MOST}", field="k")
-        if query is not None and pivot is not None:
-            raise InvalidArgument("give query or pivot_memo_id, not both", field="query")
-        if minimum is not None and metric != "cosine":
-            raise InvalidArgument(
-                "minimum_similarity goes with distance_metric cosine only", field="minimum_similarity"
-            )
-        if minimum is not None and query is None and pivot is None:
-            raise InvalidArgument("minimum_similarity needs a query or a pivot_memo_id", field="minimum_similarity")
+        _check_search(query, pivot, k, minimum, metric)
         rows = self.index.memos
         points = None
         around = None if pivot is None else path_id(self.memo(pivot, namespace).path)
@@ -169,22 +160,16 @@ class Memos:
         keys = rows.matching(self.workspace, namespace, wanted or {})
         if around is not None and exclude_pivot:
             keys = [key for key in keys if key != around]
-        scored: list[tuple[str, float | None]]
+        scored: Sequence[tuple[str, float | None]] = [(key, None) for key in keys[:k]]
         unseen = 0
-        if points is None:
-            scored = [(key, None) for key in keys[:k]]
-        else:
+        if points is not None:
             with span("vector", memos=len(keys)):
                 nearest, unseen = rows.nearest(points, keys, Filter(self.workspace, namespace), k)
-            scored = [
-                (key, value if metric == "cosine" else round(sqrt(max(0.0, 2 - 2 * value)), 6))
-                for key, value in nearest
-                if minimum is None or value >= minimum
-            ]
+            scored = [(key, _score(cosine, metric)) for key, cosine in nearest if minimum is None or cosine >= minimum]
         records = rows.records([key for key, _ in scored])
         items = tuple(Near(records[key], score) for key, score in scored if key in records)
-        told = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
-        return FoundMemos(items, tuple(dict.fromkeys((*told, *self._tools.degraded()))))
+        partly = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
+        return FoundMemos(items, tuple(dict.fromkeys((*partly, *self._tools.degraded()))))
 
     def delete(self, memo_id: str, *, namespace: str = "default", version: int | None = None) -> tuple[Record, int]:
         """Remove a memo with its relations, from whichever end; how many these were is told too.
@@ -266,6 +251,23 @@ class Memos:
                     continue  # its owner is in the middle of editing it; the entry leads nowhere now
         stored = stored_file(self._tools, record.path, encode(text))
         return [*([Unstored(*stored)] if stored else []), *drafts.changes()], (record, count)
+
+
+def _check_search(query: str | None, pivot: str | None, k: int, minimum: float | None, metric: Metric) -> None:
+    """Raises InvalidArgument for what a search can't be asked for, or not together."""
+    if not 1 <= k <= MOST:
+        raise InvalidArgument(f"k must be from 1 to {MOST}", field="k")
+    if query is not None and pivot is not None:
+        raise InvalidArgument("give query or pivot_memo_id, not both", field="query")
+    if minimum is not None and metric != "cosine":
+        raise InvalidArgument("minimum_similarity goes with distance_metric cosine only", field="minimum_similarity")
+    if minimum is not None and query is None and pivot is None:
+        raise InvalidArgument("minimum_similarity needs a query or a pivot_memo_id", field="minimum_similarity")
+
+
+def _score(cosine: float, metric: Metric) -> float:
+    """What a memo is given for its cosine similarity; vectors have unit length, so their distance follows from it."""
+    return cosine if metric == "cosine" else round(sqrt(max(0.0, 2 - 2 * cosine)), 6)
 
 
 def leads(record: Record, relation: MemoRelation) -> bool:

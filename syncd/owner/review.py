@@ -5,6 +5,7 @@ Law: what is told here is drawn from the vault proper; no route or tool of an ag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
@@ -16,6 +17,7 @@ from syncd.promotion.promoted_note import Problem, goal
 from syncd.promotion.vault_snapshot import Ground
 from syncd.review.archive import Archive
 from syncd.review.review import Review
+from syncd.review.suggestions import Suggestions
 
 Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]
@@ -29,57 +31,64 @@ SUGGESTED = ("suggested_folder", "suggested_tags", "suggested_links", "suggested
 
 def operations(review: Review, archive: Archive, ground: Ground) -> dict[str, Operation]:
     """What the owner may ask, by name."""
-
-    def listed(given: Mapping[str, Any], _: Progress) -> dict[str, Any]:
-        limit, workspace = int(given.get("limit") or 50), given.get("workspace")
-        if not 1 <= limit <= MOST:
-            raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
-        found = [(record, said) for record, said in review.waiting() if workspace in (None, record.workspace)]
-        return {"total": len(found), "waiting": [_told(ground, record, said) for record, said in found[:limit]]}
-
-    def shown(given: Mapping[str, Any], _: Progress) -> dict[str, Any]:
-        waiting = {one.path: (one, said) for one, said in review.waiting()}
-        one = note_lookup.found([ground.captures.index], given["id"], lambda it: it.path in waiting)
-        if one is None:
-            raise NotFound(f"no capture {given['id'][:200]!r} waits; memex review --json lists those that do")
-        record, said = waiting[one.path]
-        may = review.suggestions(record)
-        return (
-            _told(ground, record, said)
-            | _goal(ground, record, said)
-            | {
-                "file": str(ground.vault.root / record.path),
-                "content": split(decode(ground.vault.read(record.path)[0]))[1]
-                .encode("utf-8", "replace")
-                .decode()[:TEXT],
-                "folders": [
-                    {"folder": one.what, "score": one.score, "reason": one.reason} for one in may.folders[:CANDIDATES]
-                ],
-                "similar": [
-                    {"path": one.path, "kind": one.kind, "score": one.score, "excerpt": _excerpt(ground, one.path)}
-                    for one in may.similar[:CANDIDATES]
-                ],
-            }
-        )
-
-    def dismiss(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        done, failed = _each(given, archive.dismiss, progress, "setting aside")
-        return {"archived": done, "failed": failed}
-
-    def unarchive(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        done, failed = _each(given, archive.bring_back, progress, "bringing back")
-        return {"returned": done, "failed": failed}
-
-    def archived(given: Mapping[str, Any], _: Progress) -> list[dict[str, Any]]:
-        return archive.latest(int(given.get("limit") or 50))
-
     return {
-        "review.list": listed,
-        "review.show": shown,
-        "review.dismiss": dismiss,
-        "unarchive": unarchive,
-        "archived": archived,
+        "review.list": partial(_listed, review, ground),
+        "review.show": partial(_shown, review, ground),
+        "review.dismiss": partial(_dismissed, archive),
+        "unarchive": partial(_returned, archive),
+        "archived": lambda arguments, _: archive.latest(int(arguments.get("limit") or 50)),
     }
+
+
+def _listed(review: Review, ground: Ground, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+    limit, workspace = int(arguments.get("limit") or 50), arguments.get("workspace")
+    if not 1 <= limit <= MOST:
+        raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
+    waiting = [(record, marks) for record, marks in review.waiting() if workspace in (None, record.workspace)]
+    return {"total": len(waiting), "waiting": [_told(ground, record, marks) for record, marks in waiting[:limit]]}
+
+
+def _shown(review: Review, ground: Ground, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+    id = arguments["id"]
+    waiting = {record.path: (record, marks) for record, marks in review.waiting()}
+    match = note_lookup.found([ground.captures.index], id, lambda record: record.path in waiting)
+    if match is None:
+        raise NotFound(f"no capture {id[:200]!r} waits; memex review --json lists those that do")
+    record, marks = waiting[match.path]
+    suggestions = review.suggestions(record)
+    return (
+        _told(ground, record, marks)
+        | _goal(ground, record, marks)
+        | {
+            "file": str(ground.vault.root / record.path),
+            "content": _text(ground, record.path)[:TEXT],
+        }
+        | _suggestions(ground, suggestions)
+    )
+
+
+def _suggestions(ground: Ground, suggestions: Suggestions) -> dict[str, Any]:
+    """The folders and similar notes that are suggested for a capture, with what speaks for each."""
+    return {
+        "folders": [
+            {"folder": folder.what, "score": folder.score, "reason": folder.reason}
+            for folder in suggestions.folders[:CANDIDATES]
+        ],
+        "similar": [
+            {"path": note.path, "kind": note.kind, "score": note.score, "excerpt": _excerpt(ground, note.path)}
+            for note in suggestions.similar[:CANDIDATES]
+        ],
+    }
+
+
+def _dismissed(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    done, failed = _each(arguments, archive.dismiss, progress, "setting aside")
+    return {"archived": done, "failed": failed}
+
+
+def _returned(archive: Archive, arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    done, failed = _each(arguments, archive.bring_back, progress, "bringing back")
+    return {"returned": done, "failed": failed}
 
 
 def _each(
@@ -138,7 +147,11 @@ def _goal(ground: Ground, record: Record, said: Marks) -> dict[str, Any]:
 
 def _excerpt(ground: Ground, path: str) -> str:
     try:
-        body = split(decode(ground.vault.read(path)[0]))[1]
+        return " ".join(_text(ground, path).split())[:EXCERPT]
     except MemexError:  # it went a moment ago
         return ""
-    return " ".join(body.encode("utf-8", "replace").decode().split())[:EXCERPT]
+
+
+def _text(ground: Ground, path: str) -> str:
+    """A note without its properties, as JSON can hold it."""
+    return split(decode(ground.vault.read(path)[0]))[1].encode("utf-8", "replace").decode()

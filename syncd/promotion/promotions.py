@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
@@ -40,6 +40,15 @@ KNOWN_S: Final = 1.0  # after which the index is told of what was promoted meanw
 AGAIN_S: Final = 30.0  # until what could not be ended or committed is tried again
 AUTHOR: Final = Author("daemon", "promote")
 Progress = Callable[[int, int, str], None]
+
+
+@dataclass(slots=True)
+class _Earlier:
+    """What the promotions of one call have done so far."""
+
+    relinked: set[str] = field(default_factory=set)  # notes whose links they rewrote
+    ids: set[str] = field(default_factory=set)  # that they gave away
+    steps: list[Step] = field(default_factory=list)  # of which the index does not know yet
 
 
 class Promotions:
@@ -71,40 +80,41 @@ class Promotions:
         """Carry these out one after another; what came of each, or what kept it from that. The vault is looked through once."""
         by = self.owner()
         done: list[dict[str, Any] | MemexError] = []
-        relinked: set[str] = set()
-        ids: set[str] = set()
-        steps: list[Step] = []  # of which the index does not know yet
+        earlier = _Earlier()
         with self.lock, ExitStack() as ending:
             self.tend()
-            walk, told = self._walk(plans), time.monotonic()
-            ending.callback(lambda: self._known(steps))
+            walk, indexed_at = self._walk(plans), time.monotonic()
+            ending.callback(lambda: self._known(earlier.steps))
             for plan in plans:
                 if stopping is not None and stopping.is_set():
                     done.append(Unavailable("the daemon is stopping; the rest is done later"))
                     continue
-                try:
-                    again = plan.source in relinked or plan.id in ids
-                    way = self.way(self._renewed(plan, ids) if again else plan, walk)
-                    made = self._gone(way, by, known=walk is None)
-                except MemexError as error:
-                    done.append(error)
-                except Exception:  # a mistake of ours in one must not keep the others from being promoted
-                    log.exception("a capture could not be promoted")
-                    done.append(Problem(DEFECT))
-                else:
-                    done.append(made)
-                    relinked.update(made["relinked"])
-                    ids.add(made["id"])
-                    if walk is not None:
-                        walk.made(plan.moves)
-                        steps += way.steps
-                if steps and time.monotonic() - told > KNOWN_S:
-                    self._known(steps)
-                    steps.clear()
-                    told = time.monotonic()
+                done.append(self._outcome(plan, by, walk, earlier))
+                if earlier.steps and time.monotonic() - indexed_at > KNOWN_S:
+                    self._known(earlier.steps)
+                    earlier.steps.clear()
+                    indexed_at = time.monotonic()
                 if progress:
                     progress(len(done), len(plans), "promoting")
         return done
+
+    def _outcome(self, plan: Plan, by: str, walk: Walk | None, earlier: _Earlier) -> dict[str, Any] | MemexError:
+        """Carry out one plan after those before it in the same call; what came of it, or what kept it from that."""
+        try:
+            again = plan.source in earlier.relinked or plan.id in earlier.ids
+            way = self.way(self._renewed(plan, earlier.ids) if again else plan, walk)
+            outcome = self._gone(way, by, known=walk is None)
+        except MemexError as error:
+            return error
+        except Exception:  # a mistake of ours in one must not keep the others from being promoted
+            log.exception("a capture could not be promoted")
+            return Problem(DEFECT)
+        earlier.relinked.update(outcome["relinked"])
+        earlier.ids.add(outcome["id"])
+        if walk is not None:
+            walk.made(plan.moves)
+            earlier.steps += way.steps
+        return outcome
 
     def _renewed(self, plan: Plan, ids: Collection[str]) -> Plan:
         """The plan for a capture in which a promotion before this one has rewritten links, or that gave away its id."""

@@ -87,12 +87,7 @@ class Keys:
         now: int,
     ) -> tuple[Key, str]:
         """A new key and its secret, which is never shown again; Conflict when a live key has the name."""
-        if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
-            raise InvalidArgument(f"a key's name has 1 to {LONGEST_NAME} printable characters and no blank at its ends")
-        if workspaces is not None and not workspaces:
-            raise InvalidArgument("a key needs a workspace; name one, or give it all of them")
-        if expires_at is not None and expires_at <= now:
-            raise InvalidArgument("the key would be expired already; choose a later time")
+        _check(name, workspaces, expires_at, now)
         key = Key(
             id=secrets.token_hex(6),
             name=name,
@@ -107,16 +102,8 @@ class Keys:
             self._load()
             if self._named(name) is not None:
                 raise Conflict(f"there is a key named {name!r}; revoke it first, or choose another name")
-            row = (
-                *(key.id, name, _joined(key.scopes), None if workspaces is None else json.dumps(sorted(workspaces))),
-                *(_joined(key.surfaces), now, expires_at, _digest(secret)),
-            )
             with self._ledger.writing():
-                self._ledger.run(
-                    "INSERT INTO keys (id, name, scopes, workspaces, surfaces, created_at, expires_at, digest)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    row,
-                )
+                self._insert(key, _digest(secret))
                 self._note("created", key, now)
             self._keys[key.id] = (key, _digest(secret), _NOBODY)
         return key, secret
@@ -271,9 +258,31 @@ class Keys:
         unrevoked = (key for key, *_ in self._keys.values() if key.revoked_at is None)
         return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
 
+    def _insert(self, key: Key, digest: bytes) -> None:
+        """Write down a new key (inside `writing`)."""
+        workspaces = None if key.workspaces is None else json.dumps(sorted(key.workspaces))
+        self._ledger.run(
+            "INSERT INTO keys (id, name, scopes, workspaces, surfaces, created_at, expires_at, digest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(key.id, key.name, _joined(key.scopes), workspaces),
+                *(_joined(key.surfaces), key.created_at, key.expires_at, digest),
+            ),
+        )
+
     def _note(self, event: str, key: Key, now: int) -> None:
         """Write down what became of a key (inside `writing`): whoever looks for a thief begins here."""
         self._ledger.run("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
+
+
+def _check(name: str, workspaces: Collection[str] | None, expires_at: int | None, now: int) -> None:
+    """Raises InvalidArgument for a new key that nobody could name, use anywhere, or use any more."""
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise InvalidArgument(f"a key's name has 1 to {LONGEST_NAME} printable characters and no blank at its ends")
+    if workspaces is not None and not workspaces:
+        raise InvalidArgument("a key needs a workspace; name one, or give it all of them")
+    if expires_at is not None and expires_at <= now:
+        raise InvalidArgument("the key would be expired already; choose a later time")
 
 
 def _good(presented: Key, stored: Key, now: int) -> bool:

@@ -186,16 +186,7 @@ class Claims:
         own = spoke.language
         nots = NOT.spans(text, own)
         lower = {piece.lower() for piece in re.findall(r"[^\W_]+", text)} | set(_states(text))
-        for number, (one, other) in enumerate(OPPOSITES):
-            is_one, is_other = bool(lower & one), bool(lower & other)
-            if is_one != is_other:
-                state = min(lower & (one if is_one else other))
-                values.append(Value("state", str(number), "0" if is_one else "1", shown=state))
-                for word in lower & (one | other):
-                    words.pop(stem(bare(word)), None)
-        for number, (one, other) in enumerate(SIDES):
-            if bool(lower & one) != bool(lower & other):
-                values.append(Value("side", str(number), "0" if lower & one else "1", True))
+        values += [*_opposed(lower, words), *_sided(lower)]
         once = bool(ONCE.count(text, own))
         changed = bool(CHANGE.count(text, own)) or (not once and bool(SINCE.count(text, own)))
         return Claim(
@@ -252,6 +243,27 @@ def _states(text: str) -> Iterator[str]:
     if WIDE.search(text):
         for one, other in OPPOSITES:
             yield from (word for word in one | other if not word.isascii() and word in text)
+
+
+def _opposed(lower: set[str], words: dict[str, float]) -> list[Value]:
+    """The states of which a claim names one and not its opposite; their words count no longer among its `words`."""
+    values = []
+    for number, (state, opposite) in enumerate(OPPOSITES):
+        if bool(lower & state) != bool(lower & opposite):
+            sign = "0" if lower & state else "1"
+            values.append(Value("state", str(number), sign, shown=min(lower & (state | opposite))))
+            for word in lower & (state | opposite):
+                words.pop(stem(bare(word)), None)
+    return values
+
+
+def _sided(lower: set[str]) -> list[Value]:
+    """The sides of which a claim names one and not the other: they tell which of several things is meant."""
+    return [
+        Value("side", str(number), "0" if lower & side else "1", True)
+        for number, (side, other) in enumerate(SIDES)
+        if bool(lower & side) != bool(lower & other)
+    ]
 
 
 def _valued(  # noqa: PLR0912 - one branch for each kind of value

@@ -19,60 +19,61 @@ Arguments: TypeAlias = Mapping[str, Any]
 def operations(nodes: Callable[[str], Nodes]) -> dict[str, Callable[[Arguments, Any], Any]]:
     """What the owner may ask, by name; `nodes` gives those of a workspace."""
 
-    def of(given: Arguments) -> Nodes:
-        return nodes(given.get("workspace") or "default")
-
-    def gaps(given: Arguments, _: Any) -> list[dict[str, Any]]:
-        found = of(given).gaps(given.get("limit") or 100)
-        return [{"node": one.node, "referenced_name": one.referenced, "reference_count": one.count} for one in found]
-
-    def similar(given: Arguments, _: Any) -> list[dict[str, Any]]:
-        score = given.get("min_score")
-        pairs = of(given).similar(given.get("limit") or 20, 0.75 if score is None else score)
-        return [
-            {
-                "node_a": one.name,
-                "node_b": other.name,
-                "similarity": round(alike, 4),
-                "node_a_type": one.entity_type,
-                "node_b_type": other.entity_type,
-            }
-            for one, other, alike in pairs
-        ]
-
-    def stats(given: Arguments, _: Any) -> dict[str, Any]:
-        own = of(given)
-        told = own.stats()
-        return {
-            "node_count": told.nodes,
-            "observation_count": told.observations,
-            "relation_count": told.relations,
-            "embedding_coverage": round(told.coverage, 4),
-            "workspace": own.workspace,
-        }
-
-    def reported(given: Arguments, _: Any) -> dict[str, Any]:
-        return report(of(given).report())
-
-    def pending(given: Arguments, _: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": one.name,
-                "entity_type": one.entity_type,
-                "observation_count": one.observations,
-                "last_observation_at": _iso(one.observed_at),
-                "summary_updated_at": _iso(one.summary_updated_at),
-            }
-            for one in of(given).pending()
-        ]
+    def of_workspace(answer: Callable[[Nodes, Arguments], Any]) -> Callable[[Arguments, Any], Any]:
+        return lambda arguments, _: answer(nodes(arguments.get("workspace") or "default"), arguments)
 
     return {
-        "graph.gaps": gaps,
-        "graph.similar": similar,
-        "graph.stats": stats,
-        "graph.report": reported,
-        "graph.pending": pending,
+        "graph.gaps": of_workspace(_gaps),
+        "graph.similar": of_workspace(_similar),
+        "graph.stats": of_workspace(lambda nodes, _: _stats(nodes)),
+        "graph.report": of_workspace(lambda nodes, _: report(nodes.report())),
+        "graph.pending": of_workspace(lambda nodes, _: _pending(nodes)),
     }
+
+
+def _gaps(nodes: Nodes, arguments: Arguments) -> list[dict[str, Any]]:
+    gaps = nodes.gaps(arguments.get("limit") or 100)
+    return [{"node": gap.node, "referenced_name": gap.referenced, "reference_count": gap.count} for gap in gaps]
+
+
+def _similar(nodes: Nodes, arguments: Arguments) -> list[dict[str, Any]]:
+    score = arguments.get("min_score")
+    pairs = nodes.similar(arguments.get("limit") or 20, 0.75 if score is None else score)
+    return [
+        {
+            "node_a": node.name,
+            "node_b": other.name,
+            "similarity": round(cosine, 4),
+            "node_a_type": node.entity_type,
+            "node_b_type": other.entity_type,
+        }
+        for node, other, cosine in pairs
+    ]
+
+
+def _stats(nodes: Nodes) -> dict[str, Any]:
+    stats = nodes.stats()
+    return {
+        "node_count": stats.nodes,
+        "observation_count": stats.observations,
+        "relation_count": stats.relations,
+        "embedding_coverage": round(stats.coverage, 4),
+        "workspace": nodes.workspace,
+    }
+
+
+def _pending(nodes: Nodes) -> list[dict[str, Any]]:
+    """The nodes whose summary is missing or older than their last observation."""
+    return [
+        {
+            "name": node.name,
+            "entity_type": node.entity_type,
+            "observation_count": node.observations,
+            "last_observation_at": _iso(node.observed_at),
+            "summary_updated_at": _iso(node.summary_updated_at),
+        }
+        for node in nodes.pending()
+    ]
 
 
 def report(found: Report[Events]) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
 
 from index.scope.index import Index
 from syncd.graph.perspectives import Perspectives, Table
+
+Operation: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
 def operations(
@@ -16,40 +18,54 @@ def operations(
     workspace: Callable[[str], object],
     index: Callable[[], Index],
     look: Callable[[], object],
-) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
+) -> dict[str, Operation]:
     """What the owner may ask of perspectives, by name.
 
     `workspace` raises for one that is not there; `look` has the vault listed, which embeds what is to be embedded."""
+    tables = _Tables(perspectives, workspace, index, look)
+    return {
+        "perspective.list": lambda arguments, _: tables.shown(arguments),
+        "perspective.add": tables.changed(
+            lambda name, arguments: perspectives.add(name, arguments["name"], arguments["prompt"])
+        ),
+        "perspective.set": tables.changed(
+            lambda name, arguments: perspectives.set(name, arguments["name"], arguments["prompt"])
+        ),
+        "perspective.remove": tables.changed(lambda name, arguments: perspectives.remove(name, arguments["name"])),
+        "perspective.reset": tables.changed(lambda name, _: perspectives.reset(name)),
+    }
 
-    def told(given: Mapping[str, Any]) -> dict[str, Any]:
-        name = _checked(given)
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of all workspaces, and what a change of one sets off."""
+
+    perspectives: Perspectives
+    check: Callable[[str], object]
+    index: Callable[[], Index]
+    look: Callable[[], object]
+
+    def shown(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The table of the workspace that is named, and how much of its observations is embedded."""
+        name = self._workspace(arguments)
         return {
             "workspace": name,
-            "default": not perspectives.own(name),
-            "perspectives": [asdict(one) for one in perspectives.of(name)],
-            "coverage": round(index().coverage(name), 4),
+            "default": not self.perspectives.own(name),
+            "perspectives": [asdict(perspective) for perspective in self.perspectives.of(name)],
+            "coverage": round(self.index().coverage(name), 4),
         }
 
-    def _checked(given: Mapping[str, Any]) -> str:
-        name = given.get("workspace") or "default"
-        workspace(name)
-        return name
+    def changed(self, change: Callable[[str, Mapping[str, Any]], Table]) -> Operation:
+        """The operation that makes a change in the workspace that is named, and shows its table then."""
 
-    def listed(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        return told(given)
-
-    def changed(change: Callable[[str, Mapping[str, Any]], Table]) -> Callable[[Mapping[str, Any], Any], Any]:
-        def run(given: Mapping[str, Any], _: Any) -> dict[str, Any]:
-            change(_checked(given), given)
-            look()
-            return told(given)
+        def run(arguments: Mapping[str, Any], _: Any) -> dict[str, Any]:
+            change(self._workspace(arguments), arguments)
+            self.look()
+            return self.shown(arguments)
 
         return run
 
-    return {
-        "perspective.list": listed,
-        "perspective.add": changed(lambda name, given: perspectives.add(name, given["name"], given["prompt"])),
-        "perspective.set": changed(lambda name, given: perspectives.set(name, given["name"], given["prompt"])),
-        "perspective.remove": changed(lambda name, given: perspectives.remove(name, given["name"])),
-        "perspective.reset": changed(lambda name, _: perspectives.reset(name)),
-    }
+    def _workspace(self, arguments: Mapping[str, Any]) -> str:
+        name = arguments.get("workspace") or "default"
+        self.check(name)
+        return name
