@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from index.embed import PROBE, Embedder, EmbedSettings
-from syncd.shelf import Shelf
+from index.encoders.embedder import PROBE, Embedder, EmbedSettings
+from syncd.indexes.index_builds import Shelf
 from tests.process import Memex, daemon
 from tests.world import World, until
 
