@@ -100,12 +100,3 @@ def test_the_access_settings_of_the_readme_are_read(tmp_path):
 def test_the_changelog_names_the_version_of_the_program():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
-
-
-def test_every_module_is_on_the_map():
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    mapped = set(re.findall(r"`([\w/]+)`", text[text.index("## Code map") : text.index("## Laws")]))
-    for package in ("index", "syncd", "mcp_server"):
-        for file in (ROOT / package).glob("*.py"):
-            assert file.stem == "__init__" or file.stem in mapped, file
-    assert {"encoders/", "tools/thoughts", "tools/thoughts_schema"} <= mapped

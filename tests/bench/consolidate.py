@@ -4,7 +4,7 @@ The notes of the demo vault are put into a workspace, and among them pairs that 
 contradictions, pairs that are alike and both true, copies in other words; and copies made by code. Every other pair is for
 tuning and the rest is held out; `later-*.txt` was written when the detector was first finished, and is held out no more since its
 mistakes were looked at; `last-*.txt` was written before the detector was mended, and its mistakes too have been looked at since, so
-the figures to trust are those of the first look, in ARCHITECTURE.md. Whatever is proposed and was not planted counts as wrong."""
+the figures to trust are those of the first look, in docs/design/consolidation.md. Whatever is proposed and was not planted counts as wrong."""
 
 from __future__ import annotations
 
