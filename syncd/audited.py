@@ -5,7 +5,6 @@ agent or a command overwrites or removes is kept before that, so that it can be 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -15,6 +14,8 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.identity import ID, path_id
 from index.model import Stat
 from syncd.audit import AUTHOR, TAKING_BACK, Audit, Change
+from syncd.journal import sha256
+from syncd.lineage import AGENTS
 from syncd.marks import overreach
 from syncd.names import note
 from syncd.note import FrontmatterError, decode, properties, split
@@ -25,7 +26,6 @@ from syncd.place import place
 from syncd.turns import Turns
 from syncd.vault import Sum, Vault
 
-AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
 KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there
 
 
@@ -63,7 +63,7 @@ class Audited(Vault):
             self._allowed(path, raw, None)
             self._keep(raw)
             with self._noted(changed(path, raw, None, self._inbox)):
-                super().remove(path, digest=_sha(raw))
+                super().remove(path, digest=sha256(raw))
 
     def put_file(self, path: str, source: Path, digest: str) -> Stat:
         """As a vault does, once it is logged."""
@@ -110,7 +110,7 @@ class Audited(Vault):
         """What the file holds now, which must be what whoever writes has read."""
         self._check(path)
         raw, _ = self.read(path)
-        if digest is not None and _sha(raw) != digest:
+        if digest is not None and sha256(raw) != digest:
             raise Conflict(f"{path} has changed since it was read; read it again")
         return raw
 
@@ -142,14 +142,10 @@ def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Cha
     own, kind = said.get("id"), said.get("type")
     return Change(
         path=path,
-        before=_sha(was),
-        after=_sha(data),
+        before=sha256(was),
+        after=sha256(data),
         bytes=len(data or b""),
         id=own if isinstance(own, str) and ID.match(own) else path_id(path),
         type=kind if isinstance(kind, str) and kind in TYPES else where.type,
         workspace=where.workspace,
     )
-
-
-def _sha(data: bytes | None) -> str:
-    return "" if data is None else hashlib.sha256(data).hexdigest()

@@ -14,21 +14,20 @@ from typing import Any, Final
 from index.errors import MemexError
 from index.identity import fold
 from index.model import Record
-from syncd.audit import Author, authored
+from syncd.audit import authored
 from syncd.edits import LATEST_MS
 from syncd.journal import sha256
 from syncd.marks import Marks, marks
 from syncd.merging import Merging
 from syncd.note import FrontmatterError, decode, edit, encode
 from syncd.promotable import Ground, Plan, Taken, fit, restless, speak
-from syncd.promote import Promotions
+from syncd.promote import AUTHOR, Promotions
 from syncd.promotion import DEFECT, UNCLEAR, Problem
 from syncd.repo import Repo
 from syncd.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
-AUTHOR: Final = Author("daemon", "promote")
 KEY: Final = "promote_problem"
 
 

@@ -24,13 +24,12 @@ from syncd.inline import is_tag, wikilinks
 from syncd.markdown import outline
 from syncd.memo_relations import relations
 from syncd.naming import numbers, told
-from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed
+from syncd.note import FrontmatterError, decode, read, reserved, split, unclosed, unmerged
 from syncd.place import INBOX, Place, place
 from syncd.properties import Properties, as_text, as_time, for_the_person
 from syncd.secrets import defects as secrets_in
 
 TYPES = frozenset({"note", "file", "entity"})
-_CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 
@@ -293,12 +292,6 @@ def _property_links(value: Any) -> Iterator[Link]:
 def _look_for_conflicts(front: str, body: str, defects: list[Defect]) -> None:
     """List a merge that was left unresolved: its three marks begin lines, in their order."""
     for text in (front, body):
-        if "<<<<<<<" not in text:
-            continue
-        wanted = list(_CONFLICT_MARKERS)
-        for line in text.splitlines():
-            if wanted and (line == wanted[0] or line.startswith(wanted[0] + " ")):
-                wanted.pop(0)
-        if not wanted:
+        if unmerged(text):
             defects.append(Defect("merge-conflict", "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))
             return

@@ -34,6 +34,16 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _sized(value: Any, way_out: str = "") -> Any:
+    try:
+        size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+    except (ValueError, RecursionError):
+        raise ValueError("must be plain JSON: valid text, finite numbers, not too deep") from None
+    if size > LONGEST_METADATA:
+        raise ValueError(f"must be at most {LONGEST_METADATA} bytes of JSON{way_out}")
+    return value
+
+
 Time = Annotated[int, Field(ge=-LAST_TIME, le=LAST_TIME), BeforeValidator(_number)]
 Collection = Annotated[str, Field(min_length=1, max_length=200)]  # wire.choices adds those that are known
 Detail = Literal["concise", "full"]
@@ -52,13 +62,7 @@ class CaptureThought(Given):
     @field_validator("metadata")
     @classmethod
     def _bounded(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        try:
-            size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
-        except (ValueError, RecursionError):
-            raise ValueError("must be plain JSON: valid text, finite numbers, not too deep") from None
-        if size > LONGEST_METADATA:
-            raise ValueError(f"must be at most {LONGEST_METADATA} bytes of JSON; put long text into content")
-        return value
+        return _sized(value, "; put long text into content")
 
 
 class SemanticSearch(Given):
