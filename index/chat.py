@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import httpx2
 
-from index.encoders import shown
+from index.encoders.settings import shown
 from index.errors import Unavailable
 
 TEMPERATURE: Final = 0.2

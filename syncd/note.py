@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from index.names import fold
 from syncd.properties import OWNED, FrontmatterError, Key, Properties, fences, read, reserved, scan
 
 __all__ = [
     "OWNED",
     "FrontmatterError",
     "PropertyValue",
+    "comparable_key",
     "compose",
     "decode",
     "edit",
@@ -98,6 +101,11 @@ def stated(text: str) -> dict[str, Any]:
         return properties(split(text)[0])
     except FrontmatterError:
         return {}
+
+
+def comparable_key(key: str) -> str:
+    """A property's name as Obsidian compares it."""
+    return fold(unicodedata.normalize("NFKC", key)).strip()
 
 
 def compose(properties: Mapping[str, PropertyValue], body: str) -> str:

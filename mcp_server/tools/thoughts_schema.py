@@ -5,7 +5,7 @@ Times are epoch milliseconds."""
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
@@ -15,6 +15,7 @@ from syncd.lineage import By
 
 LONGEST_QUERY: Final = 2_000
 LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB
+Metadata = TypeVar("Metadata", bound="dict[str, JsonValue] | None")
 LAST_TIME: Final = 8_640_000_000_000_000  # the last millisecond that a date can name
 
 
@@ -34,7 +35,8 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _sized(value: Any, way_out: str = "") -> Any:
+def _sized(value: Metadata, *, way_out: str = "") -> Metadata:
+    """Metadata that fits into a note; `way_out` says what to do with larger."""
     try:
         size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except (ValueError, RecursionError):
@@ -62,7 +64,7 @@ class CaptureThought(Given):
     @field_validator("metadata")
     @classmethod
     def _bounded(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        return _sized(value, "; put long text into content")
+        return _sized(value, way_out="; put long text into content")
 
 
 class SemanticSearch(Given):
