@@ -8,10 +8,13 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -267,6 +270,35 @@ def homes(source: Source) -> list[str]:
     return found
 
 
+def undeclared(source: Source) -> list[str]:
+    """A library that is imported is declared, so that it does not go when another one no longer needs it."""
+    libraries = {module.partition(".")[0] for module, _ in imports(source)} - {"", "tests", *PACKAGES}
+    return [
+        f"imports {library}, which pyproject.toml does not declare"
+        for library in sorted(libraries - sys.stdlib_module_names)
+        if not declared().intersection(map(distribution, bringing().get(library, ())))
+    ]
+
+
+@cache
+def declared() -> frozenset[str]:
+    """The distributions that an install brings, or its extra `otel`."""
+    project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["otel"]]
+    return frozenset(distribution(re.split(r"[<>=!~\[; ]", line)[0]) for line in wanted)
+
+
+@cache
+def bringing() -> Mapping[str, Sequence[str]]:
+    """The distributions that bring each library."""
+    return packages_distributions()
+
+
+def distribution(name: str) -> str:
+    """The name of a distribution as the package index compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def shapeless(source: Source) -> list[str]:
     """A name says what the thing is for."""
     path = BASES.sub("", source.path.removesuffix(".py"))
@@ -326,7 +358,16 @@ def size(source: Source) -> list[str]:
     return [f"has {lines} lines, and {LINES} are the most"] if lines > LINES and source.path not in LONGER else []
 
 
-RULES: tuple[Callable[[Source], list[str]], ...] = (arrows, purity, homes, shapeless, injection, documented, size)
+RULES: tuple[Callable[[Source], list[str]], ...] = (
+    arrows,
+    purity,
+    homes,
+    undeclared,
+    shapeless,
+    injection,
+    documented,
+    size,
+)
 
 
 def sources() -> list[Source]:
@@ -387,6 +428,9 @@ DOC = '"""A sentence."""\n'
         pytest.param(homes, "index/storage/chunk_store.py", "import pyarrow.compute as pc", id="part of one"),
         pytest.param(homes, "index/x.py", "def f():\n    import torch", id="one lazily"),
         pytest.param(homes, "syncd/x.py", "import requests", id="a library without a home"),
+        pytest.param(undeclared, "syncd/x.py", "import requests", id="a library that only another one brings"),
+        pytest.param(undeclared, "syncd/x.py", "def f():\n    from pytest import fixture", id="one of development alone"),
+        pytest.param(undeclared, "syncd/x.py", "import no_such_library", id="one that is not installed"),
         pytest.param(shapeless, "syncd/utils.py", "", id="utils"),
         pytest.param(shapeless, "syncd/vault_helpers.py", "", id="helpers at the end"),
         pytest.param(shapeless, "index/base/x.py", "", id="a folder"),

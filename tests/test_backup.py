@@ -276,6 +276,22 @@ def test_an_archive_that_means_harm_is_refused_and_nothing_lies_outside(tmp_path
     assert not Path("/tmp/evil").exists()
 
 
+@pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="from Python 3.11.4 on")
+@pytest.mark.parametrize("name", ["../evil", "state/../../evil", "/tmp/evil"])
+def test_the_library_looks_at_each_member_too(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(backup, "_fit", lambda _: True)  # as if our own check of names had a hole
+    (tmp_path / "into").mkdir()
+    with pytest.raises(InvalidArgument, match="damaged, or no backup of Memex"):
+        unpack(forged(tmp_path / "evil.tar.gz", [LEDGER, (name, b"x", {})]), tmp_path / "into")
+    assert not (tmp_path / "evil").exists()
+    assert not Path("/tmp/evil").exists()
+
+
+def test_an_archive_is_read_without_the_library_s_check(archive, tmp_path, monkeypatch):
+    monkeypatch.setattr(backup, "SAFE", lambda member, _: member)  # Python 3.11.0 to 3.11.3
+    assert (restored(archive, tmp_path) / "key").exists()
+
+
 def test_a_manifest_must_come_first_and_be_small(tmp_path):
     with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as archive:
         member = tarfile.TarInfo("manifest.json")

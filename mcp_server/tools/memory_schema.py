@@ -4,25 +4,14 @@ Times are ISO 8601 texts in UTC. Relations have the seed's names, which are writ
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 
 from mcp_server.operations.wire_format import Given, Replaceable, Returned
-from mcp_server.tools.thoughts_schema import LONGEST_METADATA, LONGEST_QUERY, _number, _parsed
+from mcp_server.tools.thoughts_schema import LONGEST_QUERY, _number, _parsed, _sized
 from syncd.memos.memo_graph import DEEPEST, LISTED, WALKED, Way
 from syncd.memos.memos import MOST, Metric
-
-
-def _sized(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    try:
-        size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
-    except (ValueError, RecursionError):
-        raise ValueError("must be plain JSON: valid text, finite numbers, not too deep") from None
-    if size > LONGEST_METADATA:
-        raise ValueError(f"must be at most {LONGEST_METADATA} bytes of JSON")
-    return value
 
 
 def _short(most: int) -> AfterValidator:

@@ -5,7 +5,7 @@ Times are epoch milliseconds."""
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
@@ -15,6 +15,7 @@ from syncd.history.write_lineage import By
 
 LONGEST_QUERY: Final = 2_000
 LONGEST_METADATA: Final = 32 * 1024  # of JSON; frontmatter is read up to 64 KiB
+Metadata = TypeVar("Metadata", bound="dict[str, JsonValue] | None")
 LAST_TIME: Final = 8_640_000_000_000_000  # the last millisecond that a date can name
 
 
@@ -31,6 +32,17 @@ def _parsed(value: Any) -> Any:
 def _number(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("Input should be a valid integer")  # noqa: TRY004 - pydantic takes it for a field's problem
+    return value
+
+
+def _sized(value: Metadata, *, way_out: str = "") -> Metadata:
+    """Metadata that fits into a note; `way_out` says what to do with larger."""
+    try:
+        size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+    except (ValueError, RecursionError):
+        raise ValueError("must be plain JSON: valid text, finite numbers, not too deep") from None
+    if size > LONGEST_METADATA:
+        raise ValueError(f"must be at most {LONGEST_METADATA} bytes of JSON{way_out}")
     return value
 
 
@@ -52,13 +64,7 @@ class CaptureThought(Given):
     @field_validator("metadata")
     @classmethod
     def _bounded(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        try:
-            size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
-        except (ValueError, RecursionError):
-            raise ValueError("must be plain JSON: valid text, finite numbers, not too deep") from None
-        if size > LONGEST_METADATA:
-            raise ValueError(f"must be at most {LONGEST_METADATA} bytes of JSON; put long text into content")
-        return value
+        return _sized(value, way_out="; put long text into content")
 
 
 class SemanticSearch(Given):

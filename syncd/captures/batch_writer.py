@@ -5,7 +5,6 @@ decided anew, from what the files say now."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from syncd.captures.writer import UNWRITTEN, still, unnamed
 from syncd.documents.owner_marks import Marked
 from syncd.documents.parser import parse
 from syncd.history.audit_log import taken_back
+from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import decode, encode
 from syncd.vault.vault import Sum, Vault
 
@@ -191,14 +191,14 @@ def _written(vault: Vault, change: Made | Rewritten | Gone, undo: ExitStack) -> 
     match change:
         case Made(path, raw):
             stat = vault.create(path, raw)
-            undo.callback(taken_back, partial(vault.remove, path, digest=_digest(raw)))
+            undo.callback(taken_back, partial(vault.remove, path, digest=sha256(raw)))
             return stat
         case Rewritten(path, before, raw):
-            stat = vault.replace(path, raw, digest=_digest(before))
-            undo.callback(taken_back, partial(vault.replace, path, before, digest=_digest(raw)))
+            stat = vault.replace(path, raw, digest=sha256(before))
+            undo.callback(taken_back, partial(vault.replace, path, before, digest=sha256(raw)))
             return stat
         case Gone(path, before):
-            vault.remove(path, digest=_digest(before))
+            vault.remove(path, digest=sha256(before))
             undo.callback(taken_back, partial(vault.create, path, before, again=True))
             return None
 
@@ -206,7 +206,3 @@ def _written(vault: Vault, change: Made | Rewritten | Gone, undo: ExitStack) -> 
 def _dated(document: Document, stat: Stat) -> Document:
     """A note that states no time of its own has its file's."""
     return replace(document, created_at=stat.mtime_ns // 1_000_000) if document.created_at == UNDATED else document
-
-
-def _digest(raw: bytes) -> str:
-    return hashlib.sha256(raw).hexdigest()

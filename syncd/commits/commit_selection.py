@@ -19,7 +19,7 @@ from syncd.commits.own_changes import led
 from syncd.history.audit_log import Audit
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
-from syncd.notes.front_matter import FrontmatterError, decode, properties, split
+from syncd.notes.front_matter import FrontmatterError, decode, properties, split, unmerged
 from syncd.vault.path_rules import objection
 
 FRESH_MS: Final = 60_000  # an entry so young may still be about to be carried out
@@ -34,7 +34,6 @@ SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED = (
     "Git has something else at its place",
     "a filter of Git's fails on it, perhaps as its program is not on the daemon's PATH",
 )
-_MARKS: Final = ("<<<<<<<", "=======", ">>>>>>>")
 
 
 @dataclass(slots=True)
@@ -151,18 +150,7 @@ def _amiss(path: str, raw: Content, *, public: bool) -> str:
         return f"{SECRET} ({rules[0]})"
     if not public and (rules := secret_patterns.found(path)):
         return f"{SECRET} ({rules[0]}, in its name)"
-    return MARKERS if torn(text) else ""
-
-
-def torn(text: str) -> bool:
-    """Whether a merge has left its marks: lines that begin with them, in their order."""
-    if _MARKS[0] not in text:
-        return False
-    wanted = list(_MARKS)
-    for line in text.splitlines():
-        if wanted and (line == wanted[0] or line.startswith(f"{wanted[0]} ")):
-            wanted.pop(0)
-    return not wanted
+    return MARKERS if unmerged(text) else ""
 
 
 def _file_of(raw: Content) -> str:

@@ -6,7 +6,6 @@ something. What can't be committed stays a file, is looked at again, and is told
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -26,7 +25,7 @@ from syncd.commits.own_changes import Batch, batches, saying
 from syncd.git import head_moves
 from syncd.git.repository import Marks, Repo
 from syncd.history.audit_log import Audit
-from syncd.history.change_journal import RECENT_MS, owed
+from syncd.history.change_journal import RECENT_MS, owed, sha256
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
@@ -340,13 +339,13 @@ class Commits:
                     raise Conflict(f"{path} has changed")
             return copy
         raw, _ = self._vault.read(path)
-        if _sha(raw) != digest:
+        if sha256(raw) != digest:
             raise Conflict(f"{path} has changed")
         return raw
 
     def _fit(self, graft: Graft, due: Due) -> Sifted:
         """What of a commit that is due may be in it."""
-        digests = {path: _sha(raw) for path, raw in due.changes.items()}
+        digests = {path: sha256(raw) for path, raw in due.changes.items()}
         return self._sifted(graft, digests, lambda path, _: due.changes[path], due.approved)
 
     def _sifted(
@@ -385,7 +384,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, Hanging):
         return error.message
     return str(error.strerror) if isinstance(error, OSError) else "Git failed; the log says more"
-
-
-def _sha(data: bytes | None) -> str:
-    return "" if data is None else hashlib.sha256(data).hexdigest()

@@ -5,7 +5,6 @@ what was done; nothing is done that was not ticked, and nothing twice."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import threading
@@ -24,6 +23,7 @@ from syncd.consolidation.proposal_execution import KINDS
 from syncd.consolidation.report_note import Entry, Sheet, board, report
 from syncd.git.repository import Repo
 from syncd.history.audit_log import Author, authored
+from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import Outcome, answers, boxes, settled
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.proposal_store import Proposals
@@ -181,7 +181,7 @@ class Consolidation:
             text = settled(decode(raw), outcomes, _day())
             if (after := encode(text)) != raw:
                 try:
-                    self._ground.vault.replace(path, after, digest=_sha(raw))
+                    self._ground.vault.replace(path, after, digest=sha256(raw))
                 except (Conflict, NotFound):  # a person is at it
                     self._seen.pop(path, None)
                 self._ground.sync.hint([path])
@@ -225,7 +225,7 @@ class Consolidation:
             more = f" {number}" if number > 1 else ""
             path, canvas = f"{self.folder}/{day} Consolidation{more}.md", f"{self.folder}/{day} Clusters{more}.canvas"
             held = {one: self._held(one) for one in (path, canvas)}
-            if all(raw is None or _sha(raw) in known.get(one, ()) for one, raw in held.items()):
+            if all(raw is None or sha256(raw) in known.get(one, ()) for one, raw in held.items()):
                 break
         table = f"{self._ground.inbox}/{TABLE}"
         text = report(
@@ -237,7 +237,7 @@ class Consolidation:
         )
         wanted = {canvas: drawn.encode("utf-8", "replace") if drawn else None, path: text.encode("utf-8", "replace")}
         # Before they are written: whoever finds them after a crash knows whose they are.
-        files = {one: [_sha(raw) for raw in (held[one], new) if raw is not None] for one, new in wanted.items()}
+        files = {one: [sha256(raw) for raw in (held[one], new) if raw is not None] for one, new in wanted.items()}
         self._remember(self._facts() | {"files": files, "report": path})
         for one, raw in wanted.items():
             self._put(one, held[one], raw)
@@ -257,9 +257,9 @@ class Consolidation:
         if before is None and after is not None:
             self._ground.vault.create(path, after)
         elif before is not None and after is None:
-            self._ground.vault.remove(path, digest=_sha(before))
+            self._ground.vault.remove(path, digest=sha256(before))
         elif before is not None and after is not None:
-            self._ground.vault.replace(path, after, digest=_sha(before))
+            self._ground.vault.replace(path, after, digest=sha256(before))
 
     # What is remembered
 
@@ -285,7 +285,3 @@ def _counted(found: Findings[Any]) -> dict[str, Any]:
 
 def _day() -> str:
     return time.strftime("%Y-%m-%d")
-
-
-def _sha(raw: bytes) -> str:
-    return hashlib.sha256(raw).hexdigest()

@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.model import Document
 from index.names import fold
 from syncd.documents.collection_membership import texts
-from syncd.notes.front_matter import FrontmatterError, edit, properties, rewritten, split
+from syncd.notes.front_matter import FrontmatterError, edit, rewritten, split, stated
 from syncd.notes.inline_syntax import is_tag
 from syncd.notes.list_properties import revised
 from syncd.notes.markdown_outline import outline
@@ -71,7 +71,7 @@ def _in_property(text: str, renamed: Callable[[str], str]) -> str:
     first = text.index(":", start + keys[key].end) + 1
     behind = min((one.start for one in keys.values() if one.start > keys[key].start), default=end - start)
     written = text[:first] + _words(text[first : start + behind], renamed) + text[start + behind :]
-    if _says(written) != {**found.values, key: wanted}:
+    if stated(written) != {**found.values, key: wanted}:
         written = edit(text, {key: wanted})
     return _once(written, key, wanted)
 
@@ -102,7 +102,7 @@ def _once(text: str, key: str, values: Any) -> str:
         return text
     kept = [one for at, one in enumerate(values) if at not in twice]
     written = revised(text, key, dict.fromkeys(twice)) if _listed(text, key) else edit(text, {key: kept})
-    return written if _says(written).get(key) == kept else edit(text, {key: kept})
+    return written if stated(written).get(key) == kept else edit(text, {key: kept})
 
 
 def _again(tag: str, seen: set[str]) -> bool:
@@ -116,10 +116,3 @@ def _listed(text: str, key: str) -> bool:
     """Whether the property has a line for each item."""
     start, end, _ = fences(text)
     return (scan(text[start:end]).keys or {})[key].value is None
-
-
-def _says(text: str) -> dict[str, Any]:
-    try:
-        return properties(split(text)[0])
-    except FrontmatterError:
-        return {}

@@ -6,7 +6,6 @@ person has changed is not the file's any more, and is never replaced."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from syncd.notes.front_matter import (
     properties,
     rewritten,
     split,
+    stated,
 )
 
 # What Memex writes of the file beside the properties of any note.
@@ -105,14 +105,14 @@ def taken_in(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], st
 
 def digest_of(raw: bytes) -> str | None:
     """The digest that the note of a file says of it."""
-    found = _said(decode(raw)).get("file_sha256")
+    found = stated(decode(raw)).get("file_sha256")
     return found if isinstance(found, str) else None
 
 
 def untouched(raw: bytes) -> bool:
     """Whether the note's text is what was read from the file, as nobody has changed it."""
     text = decode(raw)
-    return _said(text).get("text_sha256") == sha256(split(text)[1])
+    return stated(text).get("text_sha256") == sha256(split(text)[1])
 
 
 def revised(raw: bytes, facts: Facts, path: str, *, updated_at: str, version: int) -> str:
@@ -122,10 +122,3 @@ def revised(raw: bytes, facts: Facts, path: str, *, updated_at: str, version: in
     for kept in ("file", "file_name"):
         del changes[kept]
     return rewritten(edit(text, changes), facts.text)
-
-
-def _said(text: str) -> Mapping[str, Any]:
-    try:
-        return properties(split(text)[0])
-    except FrontmatterError:
-        return {}

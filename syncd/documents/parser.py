@@ -22,7 +22,7 @@ from syncd.documents.entity_lines import ids
 from syncd.documents.entity_lines import read as page_of
 from syncd.documents.entity_node import OWN, node_of
 from syncd.documents.memo_relations import relations
-from syncd.notes.front_matter import FrontmatterError, decode, read, reserved, split, unclosed
+from syncd.notes.front_matter import FrontmatterError, decode, read, reserved, split, unclosed, unmerged
 from syncd.notes.inline_syntax import is_tag, wikilinks
 from syncd.notes.markdown_outline import outline
 from syncd.notes.property_reader import Properties, as_text, as_time, for_the_person
@@ -30,7 +30,6 @@ from syncd.notes.secret_patterns import defects as secrets_in
 from syncd.vault.location import INBOX, Place, place
 
 TYPES = frozenset({"note", "file", "entity"})
-_CONFLICT_MARKERS = ("<<<<<<<", "=======", ">>>>>>>")
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 
@@ -293,12 +292,6 @@ def _property_links(value: Any) -> Iterator[Link]:
 def _look_for_conflicts(front: str, body: str, defects: list[Defect]) -> None:
     """List a merge that was left unresolved: its three marks begin lines, in their order."""
     for text in (front, body):
-        if "<<<<<<<" not in text:
-            continue
-        wanted = list(_CONFLICT_MARKERS)
-        for line in text.splitlines():
-            if wanted and (line == wanted[0] or line.startswith(wanted[0] + " ")):
-                wanted.pop(0)
-        if not wanted:
+        if unmerged(text):
             defects.append(Defect("merge-conflict", "a merge left its markers (<<<<<<<, =======, >>>>>>>) in the text"))
             return

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import httpx2
 
+from index.encoders.settings import shown
 from index.errors import Unavailable
 
 TEMPERATURE: Final = 0.2
@@ -124,8 +125,3 @@ def _bare(content: str) -> str:
     if text.startswith(_FENCE):
         text = text.removeprefix(_FENCE).removeprefix("json")
     return text.removesuffix(_FENCE)
-
-
-def shown(url: str) -> str:
-    """`url` without the name and password that may stand in it."""
-    return re.sub(r"//[^/]*@", "//", url)

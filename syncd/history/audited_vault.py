@@ -5,7 +5,6 @@ agent or a command overwrites or removes is kept before that, so that it can be 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -17,7 +16,9 @@ from index.model import Stat
 from syncd.documents.owner_marks import overreach
 from syncd.documents.parser import TYPES
 from syncd.history.audit_log import AUTHOR, TAKING_BACK, Audit, Change
+from syncd.history.change_journal import sha256
 from syncd.history.overwritten_bytes import Past
+from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.vault.location import place
 from syncd.vault.openat import lstat
@@ -25,7 +26,6 @@ from syncd.vault.path_rules import note
 from syncd.vault.vault import Sum, Vault
 from syncd.vault.write_reservations import Turns
 
-AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
 KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there
 
 
@@ -63,7 +63,7 @@ class Audited(Vault):
             self._allowed(path, raw, None)
             self._keep(raw)
             with self._noted(changed(path, raw, None, self._inbox)):
-                super().remove(path, digest=_sha(raw))
+                super().remove(path, digest=sha256(raw))
 
     def put_file(self, path: str, source: Path, digest: str) -> Stat:
         """As a vault does, once it is logged."""
@@ -110,7 +110,7 @@ class Audited(Vault):
         """What the file holds now, which must be what whoever writes has read."""
         self._check(path)
         raw, _ = self.read(path)
-        if digest is not None and _sha(raw) != digest:
+        if digest is not None and sha256(raw) != digest:
             raise Conflict(f"{path} has changed since it was read; read it again")
         return raw
 
@@ -142,14 +142,10 @@ def changed(path: str, was: bytes | None, data: bytes | None, inbox: str) -> Cha
     own, kind = said.get("id"), said.get("type")
     return Change(
         path=path,
-        before=_sha(was),
-        after=_sha(data),
+        before=sha256(was),
+        after=sha256(data),
         bytes=len(data or b""),
         id=own if isinstance(own, str) and ID.match(own) else path_id(path),
         type=kind if isinstance(kind, str) and kind in TYPES else where.type,
         workspace=where.workspace,
     )
-
-
-def _sha(data: bytes | None) -> str:
-    return "" if data is None else hashlib.sha256(data).hexdigest()

@@ -14,7 +14,6 @@ from syncd.history.digest_chain import Entry
 
 AGENTS: Final = frozenset({"mcp", "rest"})  # surfaces
 WRITES: Final = frozenset({"create", "update", "delete"})  # kinds
-UNDO: Final = "undo"  # the tool of whoever takes back
 # What the daemon writes into a note because of what the note says; it writes it again where it is owed.
 FOLLOWING: Final = frozenset({"adoption", "enrichment", "review"})
 OWNERS: Final = frozenset(

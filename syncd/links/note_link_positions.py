@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from index.model import Link
-from syncd.notes.inline_syntax import scan, wikilink
+from syncd.notes.inline_syntax import ESCAPE, SCHEME, scan, wikilink
 from syncd.notes.markdown_outline import outline
 from syncd.notes.property_reader import fences, scalars
 
@@ -25,8 +25,6 @@ _OPENING: Final = re.compile(r"\]\(\s*+(<?)|\]:[ \t]++(<?)")
 _POINTED_END: Final = re.compile(r"#|>|%23")
 _DEFINED_END: Final = re.compile(r"#|%23|\s|\Z")
 _BARE_END: Final = re.compile(r"\\.|[()#\s]|%23|\Z", re.DOTALL)
-_ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
 _PLAIN: Final = re.compile(r"[^\s#%()<>?\\|]")  # what a Markdown destination may hold as it is; other scripts do too
 _WITHIN: Final = re.compile(r"[^#%<>?\\|\r\n]")  # the same between `<` and `>`
 _DOUBLE: Final = re.compile(r"\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\[^\r\n]|[^\\\r\n]")
@@ -131,7 +129,7 @@ def _markdown(text: str, at: int, link: Link) -> Spot | None:
         end = ending.start() if ending else len(text)
     else:
         end = _closed(text, match.end()) if inline else _end(_DEFINED_END, text, match.end())
-    written = unquote(_ESCAPE.sub(r"\1", text[match.end() : end]))
+    written = unquote(ESCAPE.sub(r"\1", text[match.end() : end]))
     if written != written.strip() or written != link.target:
         return None
     label = (opened, closed) if inline and link.kind == "markdown" else None
@@ -171,7 +169,7 @@ def _destination(target: str, plain: re.Pattern[str]) -> str | None:
     if "#" in target or target != target.strip():
         return None
     said = "".join(sign if plain.fullmatch(sign) else quote(sign, safe="") for sign in target)
-    return said.replace(":", "%3A") if _SCHEME.match(said) else said
+    return said.replace(":", "%3A") if SCHEME.match(said) else said
 
 
 # The properties

@@ -29,12 +29,15 @@ __all__ = [
     "reserved",
     "rewritten",
     "split",
+    "stated",
     "unclosed",
+    "unmerged",
     "verify",
 ]
 
 PropertyValue: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
+_MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _UNCLOSED = re.compile(r"\ufeff?---[ \t]*(?:\r\n|\n|\r)\s*+[^\s:#-][^\r\n:]{0,200}:(?:\s|\Z)")
 _BARE_KEY = re.compile(r"[^\W\d][\w /.()-]{0,200}")
@@ -76,9 +79,28 @@ def unclosed(text: str) -> bool:
     return fences(text)[1] == 0 and _UNCLOSED.match(text) is not None
 
 
+def unmerged(text: str) -> bool:
+    """Whether a merge has left its marks: lines that begin with them, in their order."""
+    if _MERGE_MARKS[0] not in text:
+        return False
+    wanted = list(_MERGE_MARKS)
+    for line in text.splitlines():
+        if wanted and (line == wanted[0] or line.startswith(f"{wanted[0]} ")):
+            wanted.pop(0)
+    return not wanted
+
+
 def properties(front: str) -> dict[str, Any]:
     """The values of a front matter: JSON-safe, text as written, the last of a repeated key. Raises FrontmatterError."""
     return read(front).values
+
+
+def stated(text: str) -> dict[str, Any]:
+    """The values of the properties of a note; none when its front matter can't be read."""
+    try:
+        return properties(split(text)[0])
+    except FrontmatterError:
+        return {}
 
 
 def comparable_key(key: str) -> str:

@@ -31,8 +31,8 @@ _DEFINITION = re.compile(
 )
 _MATH = re.compile(r"\$\$[^$]++\$\$|\$(?![\s$])(?:\\.|[^$\r\n\\])*(?<![\s\\])\$(?!\d)")
 _MARKUP = re.compile(r"</?[A-Za-z][^<>]*+>")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
+ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _NUMBER = re.compile(r"[0-9]+")
 _LINE_END = re.compile(r"[\r\n]")
 _MOST_OPEN = 1_000  # brackets within brackets
@@ -81,8 +81,8 @@ def _link(kind: Literal["wikilink", "embed", "markdown"], target: str, display: 
 
 def _internal(kind: Literal["embed", "markdown"], pointed: str | None, bare: str, display: str) -> Link | None:
     """The link to a Markdown destination, or None when that is empty or lies outside the vault."""
-    target = _ESCAPE.sub(r"\1", bare if pointed is None else pointed)
-    if not target or _SCHEME.match(target):
+    target = ESCAPE.sub(r"\1", bare if pointed is None else pointed)
+    if not target or SCHEME.match(target):
         return None
     return _link(kind, unquote(target), display)
 

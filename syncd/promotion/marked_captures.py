@@ -17,20 +17,19 @@ from index.names import fold
 from syncd.documents.owner_marks import Marks, marks
 from syncd.git import head_moves
 from syncd.git.repository import Repo
-from syncd.history.audit_log import Author, authored
+from syncd.history.audit_log import authored
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.promotion.destination_conflicts import Merging
 from syncd.promotion.promoted_note import DEFECT, UNCLEAR, Problem
 from syncd.promotion.promotion_plan import Plan, Taken, fit, restless, speak
-from syncd.promotion.promotions import Promotions
+from syncd.promotion.promotions import AUTHOR, Promotions
 from syncd.promotion.vault_snapshot import Ground
 from syncd.promotion.waiting_captures import Waiting
 from syncd.sync.hand_edits import LATEST_MS
 
 log = logging.getLogger(__name__)
 
-AUTHOR: Final = Author("daemon", "promote")
 KEY: Final = "promote_problem"
 
 

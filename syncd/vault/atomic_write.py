@@ -58,12 +58,7 @@ def swap(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: St
 def take(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
     """Remove the file `name`; `Changed` when it is no longer as it `was`."""
     with ExitStack() as undo:
-        temp = fresh()
-        calls.rename(folder, name, temp)
-        undo.callback(_return, calls, folder, temp, name)
-        if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
-            raise Changed
-        calls.fsync(folder)
+        temp = _away(calls, undo, folder, name, was=was)
         calls.unlink(temp, dir_fd=folder)
         undo.pop_all()
 
@@ -72,12 +67,7 @@ def take(calls: Calls, folder: int, name: str, *, was: Stat) -> None:
 def aside(calls: Calls, folder: int, name: str, *, was: Stat) -> Iterator[None]:
     """Take the file `name` away for good, unless the block fails: then it is back. `Changed` when it is not as it `was`."""
     with ExitStack() as undo:
-        temp = fresh()
-        calls.rename(folder, name, temp)
-        undo.callback(_return, calls, folder, temp, name)
-        if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
-            raise Changed
-        calls.fsync(folder)
+        temp = _away(calls, undo, folder, name, was=was)
         yield
         undo.pop_all()
     _drop(calls, folder, temp, was.ino)  # what can't be removed any more is swept later
@@ -118,6 +108,17 @@ def _keep(old: int, new: int) -> None:
             for name in os.listxattr(old):
                 with suppress(OSError):
                     os.setxattr(new, name, os.getxattr(old, name))
+
+
+def _away(calls: Calls, undo: ExitStack, folder: int, name: str, *, was: Stat) -> str:
+    """The temporary name that the file `name` has now, on disk; `undo` gives its own back. `Changed` as above."""
+    temp = fresh()
+    calls.rename(folder, name, temp)
+    undo.callback(_return, calls, folder, temp, name)
+    if seen(os.stat(temp, dir_fd=folder, follow_symlinks=False)) != was:
+        raise Changed
+    calls.fsync(folder)
+    return temp
 
 
 def _drop(calls: Calls, folder: int, name: str, ino: int) -> None:

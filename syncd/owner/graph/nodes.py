@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
-EVER: Final = 1_000_000  # days
 MOST: Final = 10_000  # nodes of one answer
 
 

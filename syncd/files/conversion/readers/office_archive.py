@@ -15,7 +15,6 @@ from xml.parsers import expat
 from syncd.files.conversion.readers.reading import Bounds, TooLarge, Unread
 
 ENTRIES: Final = 10_000  # parts of one file; a large presentation has 2,000
-RATIO: Final = 1_000  # deflate makes no more than that of anything
 DENSE: Final = 32 << 20  # bytes from which a part that shrank more than `PACKED` times is no document
 PACKED: Final = 200
 PART: Final = 256 << 20  # bytes of one part of XML: its tree takes many times that
