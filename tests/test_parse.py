@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from index.model import Document, Link
+from index.model import Document, Link, Node
 from syncd.inline import scan
 from syncd.markdown import outline
 from syncd.note import compose
-from syncd.parse import parse
+from syncd.parse import metadata_of, parse
 
 GOLDEN = Path(__file__).parent / "golden"
 NOTES = sorted(path.relative_to(GOLDEN / "notes").as_posix() for path in (GOLDEN / "notes").rglob("*.md"))
@@ -514,3 +514,25 @@ def test_a_property_called_file_means_nothing_elsewhere():
         assert document.file is None
         assert document.metadata["file"] == "[[Captures/work/Files/report.pdf]]"
         assert "bad-file" not in names(document)
+
+
+NODE = Node("Ada", "person", (), (), 0, False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "node", "aliases", "stored", "left"),
+    [
+        pytest.param(
+            {"id": "x", "Title": "y", "mood": "calm"}, None, (), False, {"mood": "calm"}, id="what Memex keeps"
+        ),
+        pytest.param(
+            {"name": "Ada", "File": "x"}, None, (), False, {"name": "Ada", "File": "x"}, id="of a note, neither"
+        ),
+        pytest.param({"name": "Ada", "Observed_at": 1, "born": 1815}, NODE, (), False, {"born": 1815}, id="a node's"),
+        pytest.param({"Aliases": ["Ada"]}, NODE, ("Ada",), False, {}, id="an alias that repeats the name"),
+        pytest.param({"aliases": ["A"]}, NODE, ("A",), False, {"aliases": ["A"]}, id="an alias besides the name"),
+        pytest.param({"File": "[[x.pdf]]", "name": "x"}, None, (), True, {"name": "x"}, id="a stored file's"),
+    ],
+)
+def test_metadata_are_the_properties_that_the_writer_owns(values, node, aliases, stored, left):
+    assert metadata_of(values, node, aliases=aliases, stored=stored) == left
