@@ -126,6 +126,19 @@ def test_the_same_bytes_with_a_new_stat_are_touched_not_modified():
 
 
 @pytest.mark.parametrize(
+    ("path", "folders", "wanted"),
+    [
+        pytest.param("x/y/z", {"x"}, True, id="deep below"),
+        pytest.param("/x/y", {"z"}, False, id="from the root of the disk"),
+        pytest.param("/x", {"x"}, False, id="a slash in front is part of the name"),
+        pytest.param("x/y/z", {"y", "x/z"}, False, id="beside"),
+    ],
+)
+def test_a_path_is_below_the_folders_that_it_begins_with(path, folders, wanted):
+    assert below(path, folders) is wanted
+
+
+@pytest.mark.parametrize(
     ("missing", "known", "held"),
     [
         pytest.param(0, 0, False, id="an empty vault"),
@@ -139,6 +152,7 @@ def test_the_same_bytes_with_a_new_stat_are_touched_not_modified():
 def test_a_mass_removal_is_held(missing, known, held):
     assert brake(missing, known, share=0.5) is held
     assert not brake(0, known, share=0.0)
+    assert brake(1, 20, share=0.05)
 
 
 # -- laws ---------------------------------------------------------------------------------------------------------

@@ -22,6 +22,14 @@ def match(doc_id: str, value: float, passage: str = "some words", *, context: st
         pytest.param("what is a vector index", "a vector index", id="a question without its mark"),
         pytest.param("How to deploy", "How to deploy", id="a title"),
         pytest.param("can opener", "can opener", id="a phrase"),
+        pytest.param("can it open", "open", id="a question of three words without its mark"),
+        pytest.param(
+            "birds where were they seen", "birds where were they seen", id="no question: the second word asks"
+        ),
+        pytest.param("birds fly over what", "birds fly over what", id="no question: the last word asks"),
+        pytest.param("the birds were seen", "the birds were seen", id="no question: a verb later on"),
+        pytest.param("why birds are seen", "why birds are seen", id="no question: its second word is no verb"),
+        pytest.param("Ada met her publisher?", "Ada met publisher?", id="a question by its mark alone"),
         pytest.param("Who did Will meet at the WHO?", "Will meet at the WHO?", id="names that look like scaffolding"),
         pytest.param("Who is it?", "Who is it?", id="scaffolding only"),
         pytest.param("日本で梅雨がないのは北海道とどこか。", "日本で梅雨がない 北海道と", id="Japanese"),
@@ -40,6 +48,12 @@ def test_full_text_is_asked_for_what_an_answer_would_hold(asked, wanted):
         pytest.param("hybrid search engines", (" hybrid search", " search engine"), id="words"),
         pytest.param("東京の夜", ("東京", "京の", "の夜"), id="characters"),
         pytest.param("Python で検索", ("で検", "検索"), id="mixed"),
+        pytest.param(
+            "東京 Python tutorials", (" python tutorial", "東京"), id="a word after characters is no neighbour"
+        ),
+        pytest.param(
+            "bus gas class notes", (" bus gas", " gas class", " class note"), id="what ends in s is not always many"
+        ),
         pytest.param("word", (), id="one word"),
     ],
 )
@@ -118,6 +132,47 @@ SCORES = [
         1.0,
         0.9 * 0.2 * 1 / 2 / ONE_WORD,
         id="the name that shares most counts",
+    ),
+    pytest.param(
+        "bikes",
+        [],
+        [match("a", 0, context="Bike room")],
+        1.0,
+        0.9 * 0.2 * 1 / 2 / ONE_WORD,
+        id="one and many are a word",
+    ),
+    pytest.param(
+        "cats", [], [match("a", 0, context="Cat room")], 1.0, 0.9 * 0.2 * 1 / 2 / ONE_WORD, id="four letters and many"
+    ),
+    pytest.param("gas", [], [match("a", 0, context="Ga room")], 1.0, 0.0, id="three letters are not many"),
+    pytest.param("class", [], [match("a", 0, context="Clas room")], 1.0, 0.0, id="two s are not many"),
+    pytest.param(
+        "東京都",
+        [],
+        [match("a", 0, context="東京")],
+        1.0,
+        0.9 * (0.2 * 1 / 2 + 0.2 * 1 / 2) / (ONE_WORD + 0.2),
+        id="characters by twos",
+    ),
+    pytest.param("京", [], [match("a", 0, context="京 東")], 1.0, 0.9 * 0.2 * 1 / 2 / ONE_WORD, id="a character alone"),
+    pytest.param(
+        "café", [], [match("a", 0, context="Cafés > 東 x")], 1.0, 0.9 * 0.2 / ONE_WORD, id="a word with an accent"
+    ),
+    pytest.param(
+        "engine",
+        [],
+        [match("a", 0, "# Engine\nx", context="Title")],
+        1.0,
+        0.9 * 0.2 / ONE_WORD,
+        id="a heading begins the text",
+    ),
+    pytest.param(
+        "engine",
+        [],
+        [Match("a", 0, "w", "", 0, "# Engine\nx", 0)],
+        1.0,
+        0.9 * 0.2 / ONE_WORD,
+        id="and where nothing stands before the text",
     ),
     pytest.param("zebra", [], [match("a", 0, context="Zebra")], 1.0, 0.9 + 0.1 * 0.2 / ONE_WORD, id="the title itself"),
     pytest.param(
