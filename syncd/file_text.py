@@ -16,13 +16,14 @@ from index.errors import InvalidArgument, NotFound, Unavailable
 from index.index import Index
 from index.model import Document, Record
 from index.prepared import Prepared
-from syncd.capture import composed, namespace_path, properties_of, tag_of
+from syncd.capture import composed, namespace_path, properties_of
 from syncd.collections import filed, names_one
 from syncd.convert import HEAD, Converted
 from syncd.file_names import last_name
 from syncd.file_note import Facts, about, clean, taken_in
 from syncd.note import PropertyValue, encode
 from syncd.place import FILES
+from syncd.tag_names import tag_of
 from syncd.vault import Sum
 from syncd.writing import ROUNDS, UNWRITTEN, Missed, attempt
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from index.enrich import Enrichment
 from index.errors import Conflict, MemexError, Unavailable
-from index.identity import fold
 from index.index import Index
 from index.model import Document, Record, Stat
+from index.names import fold
 from index.prepared import Prepared
 from index.trace import span
 from syncd.audit import taken_back
