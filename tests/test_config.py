@@ -8,7 +8,7 @@ import pytest
 
 from index.encoders.settings import Bundled, Local
 from index.errors import InvalidArgument
-from syncd.settings.settings import FIELDS, SECTIONS, Settings, known, load
+from syncd.settings.settings import FIELDS, SECTIONS, Named, Settings, known, load, state_and_vault
 from syncd.state.state_folder import default_state
 
 
@@ -115,6 +115,33 @@ def test_a_state_folder_that_is_named_brings_its_vault_along(home, tmp_path):
     assert load({"state": str(tmp_path / "s")}, home).vault.path == Path("/b")
     assert load({}, home | {"MEMEX_STATE": str(tmp_path / "s")}).vault.path == Path("/b")
     assert load({"state": str(tmp_path / "s"), "vault.path": "/c"}, home).vault.path == Path("/c")
+
+
+A, B = Path("/a"), Path("/b")
+FILE_A, FLAG_A, FLAG_B = Named(A, "file", True), Named(A, "--vault", False), Named(B, "--vault", False)
+FILE_S, FLAG_S = Named(Path("/s"), "file", True), Named(Path("/s"), "--state", False)
+BROUGHT = Named(B, "/s", False)
+
+
+@pytest.mark.parametrize(
+    ("state", "vault", "vault_in_file", "own_vault", "wanted"),
+    [
+        pytest.param(None, None, None, B, (None, None), id="nothing is named"),
+        pytest.param(None, FLAG_A, None, B, (None, FLAG_A), id="a vault"),
+        pytest.param(FLAG_S, None, None, B, (FLAG_S, BROUGHT), id="a state folder that has a vault"),
+        pytest.param(FILE_S, None, None, B, (FILE_S, BROUGHT), id="the same in the file"),
+        pytest.param(FLAG_S, None, None, None, (FLAG_S, None), id="a state folder that has none"),
+        pytest.param(FILE_S, FILE_A, A, B, (FILE_S, FILE_A), id="both in the file"),
+        pytest.param(FILE_S, FLAG_A, A, B, (FILE_S, FLAG_A), id="the file's vault named once more"),
+        pytest.param(FILE_S, FLAG_B, A, B, (None, FLAG_B), id="the file's state is that of the file's vault"),
+        pytest.param(FILE_S, FLAG_B, None, A, (FILE_S, FLAG_B), id="the file's state, and no vault in the file"),
+        pytest.param(FLAG_S, FILE_A, A, B, (FLAG_S, BROUGHT), id="a state folder brings its vault along"),
+        pytest.param(FLAG_S, FILE_A, A, None, (FLAG_S, FILE_A), id="if it has one"),
+        pytest.param(FLAG_S, FLAG_A, B, B, (FLAG_S, FLAG_A), id="unless a vault is named too"),
+    ],
+)
+def test_state_and_vault_fit_together(state, vault, vault_in_file, own_vault, wanted):
+    assert state_and_vault(state, vault, vault_in_file, {Path("/s"): own_vault}.get) == wanted
 
 
 def test_one_entry_of_a_table_has_a_variable_of_its_own(home):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from index.model import Stat
-from syncd.files.imported_files import Handled, same
+from syncd.files.imported_files import Handled, documents_of, same
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Sum
 
@@ -17,6 +17,7 @@ def test_what_was_read_is_known_again(tmp_path):
     handled.put("a.pdf", Sum("d3", Stat(7, 8, 9)), "x")
     again = Handled(ledger)
     assert sorted(again.paths()) == sorted(handled.paths()) == ["a.pdf", "b.pdf"]
+    assert (documents_of(ledger, "d3"), documents_of(ledger, "d1")) == ([("a.pdf", "x")], [])
     known = again.get("a.pdf")
     assert known is not None
     assert known.digest == "d3"

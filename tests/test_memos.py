@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from syncd.memos.memos import patched
+from syncd.memos.memos import TRIES, Memos, patched
 from syncd.notes.front_matter import properties, split
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
@@ -62,6 +62,22 @@ def test_the_text_of_a_stored_file_is_no_memo_to_change(world, space):
         with pytest.raises(InvalidArgument, match="the text of a file"):
             space.memos.save("Something else.", memo_id="kept", **given)
     assert (world.vault / "Captures/default/Files/a.pdf.md").read_text() == note
+
+
+def test_saving_a_memo_that_comes_and_goes_ends(world, space):
+    class Restless(Memos):
+        """Memos of which another caller makes each one first, and removes it at once."""
+
+        asked = 0
+
+        def _taken(self, _):
+            self.asked += 1
+            return True
+
+    restless = Restless("default", space.memos._tools)
+    with pytest.raises(Conflict, match="came and went") as refused:
+        restless.save("Mine.", memo_id="todo")
+    assert (restless.asked, refused.value.retryable, files(world)) == (TRIES, True, {})
 
 
 def test_an_id_that_another_workspace_uses_is_free_here(world, space):

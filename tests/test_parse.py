@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from index.model import Document, Link
-from syncd.documents.parser import parse
+from index.model import Document, Link, Node
+from syncd.documents.parser import metadata_of, parse
 from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
@@ -514,3 +514,25 @@ def test_a_property_called_file_means_nothing_elsewhere():
         assert document.file is None
         assert document.metadata["file"] == "[[Captures/work/Files/report.pdf]]"
         assert "bad-file" not in names(document)
+
+
+NODE = Node("Ada", "person", (), (), 0, False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "node", "aliases", "stored", "left"),
+    [
+        pytest.param(
+            {"id": "x", "Title": "y", "mood": "calm"}, None, (), False, {"mood": "calm"}, id="what Memex keeps"
+        ),
+        pytest.param(
+            {"name": "Ada", "File": "x"}, None, (), False, {"name": "Ada", "File": "x"}, id="of a note, neither"
+        ),
+        pytest.param({"name": "Ada", "Observed_at": 1, "born": 1815}, NODE, (), False, {"born": 1815}, id="a node's"),
+        pytest.param({"Aliases": ["Ada"]}, NODE, ("Ada",), False, {}, id="an alias that repeats the name"),
+        pytest.param({"aliases": ["A"]}, NODE, ("A",), False, {"aliases": ["A"]}, id="an alias besides the name"),
+        pytest.param({"File": "[[x.pdf]]", "name": "x"}, None, (), True, {"name": "x"}, id="a stored file's"),
+    ],
+)
+def test_metadata_are_the_properties_that_the_writer_owns(values, node, aliases, stored, left):
+    assert metadata_of(values, node, aliases=aliases, stored=stored) == left

@@ -106,6 +106,13 @@ PLANS = [
         [Moved("o/1", "n/1"), Moved("o/2", "n/2")],
         id="a folder of equal notes keeps its order",
     ),
+    pytest.param(
+        {"z/x": seen("d"), "b": seen("e")},
+        ["k/x", "m"],
+        [entry("k/x", "d"), entry("m", "e")],
+        [Moved("m", "b"), Moved("k/x", "z/x")],
+        id="moves come in order of the new path, however close the likeness",
+    ),
 ]
 
 
@@ -117,6 +124,19 @@ def test_a_plan_names_each_change_once(now, missing, known, expected):
 def test_the_same_bytes_with_a_new_stat_are_touched_not_modified():
     known = manifest(entry("a"), entry("b"))
     assert plan({"a": seen(ino=9), "b": seen()}, [], known) == Plan([], {"a": stat(9)}, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "folders", "wanted"),
+    [
+        pytest.param("x/y/z", {"x"}, True, id="deep below"),
+        pytest.param("/x/y", {"z"}, False, id="from the root of the disk"),
+        pytest.param("/x", {"x"}, False, id="a slash in front is part of the name"),
+        pytest.param("x/y/z", {"y", "x/z"}, False, id="beside"),
+    ],
+)
+def test_a_path_is_below_the_folders_that_it_begins_with(path, folders, wanted):
+    assert below(path, folders) is wanted
 
 
 @pytest.mark.parametrize(
@@ -133,6 +153,7 @@ def test_the_same_bytes_with_a_new_stat_are_touched_not_modified():
 def test_a_mass_removal_is_held(missing, known, held):
     assert brake(missing, known, share=0.5) is held
     assert not brake(0, known, share=0.0)
+    assert brake(1, 20, share=0.05)
 
 
 # -- laws ---------------------------------------------------------------------------------------------------------
@@ -195,6 +216,23 @@ def test_equal_inputs_in_any_order_give_equal_plans(now, table):
     gone = [path for path in before if path not in now]
     backwards = plan(dict(reversed(now.items())), gone[::-1], dict(reversed(before.items())))
     assert plan(now, gone, before) == backwards
+
+
+@given(files, known)
+def test_changes_come_by_kind_and_each_kind_in_order_of_path(now, table):
+    before = entries(table)
+    changes = plan(now, [path for path in before if path not in now], before).changes
+    kinds = [Moved, Added, Modified, Removed]
+    assert changes == sorted(changes, key=lambda c: (kinds.index(type(c)), c.new if isinstance(c, Moved) else c.path))
+
+
+def test_equal_notes_are_paired_in_order_of_path_whatever_the_order_they_come_in():
+    olds = ["a/1", "b/2", "c/3"]
+    ordered = [Moved("a/1", "x/7"), Moved("b/2", "y/8"), Moved("c/3", "z/9")]
+    for turn in range(3):
+        before = manifest(*(entry(path) for path in olds[turn:] + olds[:turn]))
+        now = {path: seen(ino=5) for path in ("y/8", "x/7", "z/9")}
+        assert plan(now, olds[::-1], before).changes == ordered
 
 
 @pytest.mark.timeout(60)  # linear: some tenths of a second; quadratic: minutes

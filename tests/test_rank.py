@@ -22,6 +22,14 @@ def match(doc_id: str, value: float, passage: str = "some words", *, context: st
         pytest.param("what is a vector index", "a vector index", id="a question without its mark"),
         pytest.param("How to deploy", "How to deploy", id="a title"),
         pytest.param("can opener", "can opener", id="a phrase"),
+        pytest.param("can it open", "open", id="a question of three words without its mark"),
+        pytest.param(
+            "birds where were they seen", "birds where were they seen", id="no question: the second word asks"
+        ),
+        pytest.param("birds fly over what", "birds fly over what", id="no question: the last word asks"),
+        pytest.param("the birds were seen", "the birds were seen", id="no question: a verb later on"),
+        pytest.param("why birds are seen", "why birds are seen", id="no question: its second word is no verb"),
+        pytest.param("Ada met her publisher?", "Ada met publisher?", id="a question by its mark alone"),
         pytest.param("Who did Will meet at the WHO?", "Will meet at the WHO?", id="names that look like scaffolding"),
         pytest.param("Who is it?", "Who is it?", id="scaffolding only"),
         pytest.param("日本で梅雨がないのは北海道とどこか。", "日本で梅雨がない 北海道と", id="Japanese"),
@@ -40,6 +48,12 @@ def test_full_text_is_asked_for_what_an_answer_would_hold(asked, wanted):
         pytest.param("hybrid search engines", (" hybrid search", " search engine"), id="words"),
         pytest.param("東京の夜", ("東京", "京の", "の夜"), id="characters"),
         pytest.param("Python で検索", ("で検", "検索"), id="mixed"),
+        pytest.param(
+            "東京 Python tutorials", (" python tutorial", "東京"), id="a word after characters is no neighbour"
+        ),
+        pytest.param(
+            "bus gas class notes", (" bus gas", " gas class", " class note"), id="what ends in s is not always many"
+        ),
         pytest.param("word", (), id="one word"),
     ],
 )
@@ -52,12 +66,154 @@ def test_neighbours_are_words_or_characters(text, pairs):
     [
         pytest.param(4, "how do notes work", 1.0, id="known words"),
         pytest.param(6, "検索の設計書", 0.0, id="one token a character"),
-        pytest.param(13, "abcdefghij0123456789", 0.5, id="between"),
+        pytest.param(10, "abcdefghij0123456789", 1.0, id="half a token a letter"),
+        pytest.param(11, "abcdefghij0123456789", 5 / 6, id="a little more"),
+        pytest.param(13, "abcdefghij 0123456789", 0.5, id="between, and blanks are no letters"),
+        pytest.param(15, "abcdefghij0123456789", 1 / 6, id="hardly"),
+        pytest.param(16, "abcdefghij0123456789", 0.0, id="four fifths of a token a letter"),
         pytest.param(1, "", 0.0, id="nothing"),
     ],
 )
 def test_a_vector_is_trusted_where_the_encoder_knows_the_words(tokens, text, wanted):
     assert trust(tokens, text) == pytest.approx(wanted)
+
+
+# Each score is counted out by hand: the band below 0.9, the sum of the evidence, the sum of the weights at hand.
+ONE_WORD = 1.0 + 0.2  # BM25 and names
+BOTH_LEGS = ONE_WORD + 0.3
+SCORES = [
+    pytest.param("zebra", [], [match("a", 10)], 1.0, 0.9 * 0.5 / ONE_WORD, id="a BM25 score of 10 counts half"),
+    pytest.param(
+        "zebra", [], [match("a", 30)], 1.0, 0.9 * 0.75 / ONE_WORD, id="three times as much counts three quarters"
+    ),
+    pytest.param("zebra", [], [match("a", -3)], 1.0, 0.0, id="less than none counts nothing"),
+    pytest.param("zebra", [match("a", 0.8)], [], 1.0, 0.9 * 0.3 * 0.8 / BOTH_LEGS, id="a vector alone"),
+    pytest.param("zebra", [match("a", 1.5)], [], 1.0, 0.9 * 0.3 / BOTH_LEGS, id="a cosine over 1 is 1"),
+    pytest.param("zebra", [match("a", -0.5)], [], 1.0, 0.0, id="a vector that points away counts nothing"),
+    pytest.param("zebra", [match("a", 0.8)], [], 0.5, 0.9 * 0.15 * 0.8 / (ONE_WORD + 0.15), id="a vector half trusted"),
+    pytest.param("zebra", [match("a", 0.8)], [match("a", 10)], 0.0, 0.9 * 0.5 / ONE_WORD, id="a vector not trusted"),
+    pytest.param("zebra", [match("a", 0.8)], [match("a", 10)], 1.0, 0.9 * (0.5 + 0.24) / BOTH_LEGS, id="both legs"),
+    pytest.param(
+        "hybrid search engines",
+        [],
+        [match("a", 10, "a hybrid search, for engines")],
+        1.0,
+        0.9 * (0.5 + 0.2 * 1 / 2) / (ONE_WORD + 0.2),
+        id="one pair of two",
+    ),
+    pytest.param(
+        "hybrid search engines",
+        [match("a", 0.8, "a hybrid-search engine")],
+        [match("a", 10, "a hybrid-search engine")],
+        1.0,
+        0.9 * (0.5 + 0.24 + 0.2) / (BOTH_LEGS + 0.2),
+        id="all pairs, and both legs",
+    ),
+    pytest.param(
+        "engine",
+        [],
+        [match("a", 10, context="Z > Storage engines")],
+        1.0,
+        0.9 * (0.5 + 0.2 * 1 / 2) / ONE_WORD,
+        id="half of a heading of the trail",
+    ),
+    pytest.param(
+        "engine",
+        [],
+        [match("a", 0, "text\n## The storage engine ##\nmore")],
+        1.0,
+        0.9 * 0.2 * 1 / 3 / ONE_WORD,
+        id="a third of a heading of the text",
+    ),
+    pytest.param(
+        "engine",
+        [],
+        [match("a", 0, context="Old · Steam engine > Engine room door")],
+        1.0,
+        0.9 * 0.2 * 1 / 2 / ONE_WORD,
+        id="the name that shares most counts",
+    ),
+    pytest.param(
+        "bikes",
+        [],
+        [match("a", 0, context="Bike room")],
+        1.0,
+        0.9 * 0.2 * 1 / 2 / ONE_WORD,
+        id="one and many are a word",
+    ),
+    pytest.param(
+        "cats", [], [match("a", 0, context="Cat room")], 1.0, 0.9 * 0.2 * 1 / 2 / ONE_WORD, id="four letters and many"
+    ),
+    pytest.param("gas", [], [match("a", 0, context="Ga room")], 1.0, 0.0, id="three letters are not many"),
+    pytest.param("class", [], [match("a", 0, context="Clas room")], 1.0, 0.0, id="two s are not many"),
+    pytest.param(
+        "東京都",
+        [],
+        [match("a", 0, context="東京")],
+        1.0,
+        0.9 * (0.2 * 1 / 2 + 0.2 * 1 / 2) / (ONE_WORD + 0.2),
+        id="characters by twos",
+    ),
+    pytest.param("京", [], [match("a", 0, context="京 東")], 1.0, 0.9 * 0.2 * 1 / 2 / ONE_WORD, id="a character alone"),
+    pytest.param(
+        "café", [], [match("a", 0, context="Cafés > 東 x")], 1.0, 0.9 * 0.2 / ONE_WORD, id="a word with an accent"
+    ),
+    pytest.param(
+        "engine",
+        [],
+        [match("a", 0, "# Engine\nx", context="Title")],
+        1.0,
+        0.9 * 0.2 / ONE_WORD,
+        id="a heading begins the text",
+    ),
+    pytest.param(
+        "engine",
+        [],
+        [Match("a", 0, "w", "", 0, "# Engine\nx", 0)],
+        1.0,
+        0.9 * 0.2 / ONE_WORD,
+        id="and where nothing stands before the text",
+    ),
+    pytest.param("zebra", [], [match("a", 0, context="Zebra")], 1.0, 0.9 + 0.1 * 0.2 / ONE_WORD, id="the title itself"),
+    pytest.param(
+        "zebra",
+        [match("a", 1.0, context="Zebras")],
+        [match("a", 0, context="Zebras")],
+        1.0,
+        0.9 * (0.2 + 0.3) / BOTH_LEGS,
+        id="the title in another form is a name, and not the title itself",
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "near", "words", "trust", "wanted"), SCORES)
+def test_a_score_is_the_weighted_mean_of_its_evidence(query, near, words, trust, wanted):
+    assert fused(cue(query), near, words, trust)[0].score == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_passage_that_only_words_found_is_as_near_as_the_farthest_that_is_near():
+    ranked = fused(cue("zebra"), [match("a", 0.8), match("b", 0.4)], [match("c", 10)], 1.0)
+    scores = {document.doc_id: document.score for document in ranked}
+    assert scores == {
+        "a": pytest.approx(0.9 * 0.24 / BOTH_LEGS),
+        "b": pytest.approx(0.9 * 0.12 / BOTH_LEGS),
+        "c": pytest.approx(0.9 * (0.5 + 0.12) / BOTH_LEGS),
+    }
+
+
+def test_the_worst_note_that_the_query_is_the_title_of_stands_before_the_best_other():
+    words = [
+        match("best", 1e9, "Ada Lovelace", context="Ada Lovelaces"),
+        match("named", 0, "x", context="Ada Lovelace"),
+    ]
+    ranked = fused(cue("ada lovelace"), [match("best", 1.0, "Ada Lovelace", context="Ada Lovelaces")], words, 1.0)
+    assert [document.doc_id for document in ranked] == ["named", "best"]
+    assert ranked[1].score < 0.9 <= ranked[0].score
+
+
+def test_equals_stand_in_the_order_of_their_ids_and_passages():
+    words = [match("b", 5.0, ord=2), match("a", 5.0, ord=1), match("b", 5.0, ord=1), match("a", 5.0, ord=0)]
+    assert [(item.doc_id, item.ord) for item in fused(cue("zebra"), [], words, 0.0)] == [("a", 0), ("b", 1)]
 
 
 def test_both_legs_count():

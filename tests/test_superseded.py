@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from index.model import Hit
-from index.search.fusion import STALE, yielding
+from index.search.fusion import yielding
 from syncd.documents.parser import parse
 from tests.agent import member
 from tests.rim import running
@@ -95,4 +95,4 @@ def test_a_stale_hit_counts_less_and_equals_keep_their_order():
     ]
     ordered = yielding(hits)
     assert [hit.ord for hit in ordered] == [1, 2, 0]
-    assert ordered[-1].score == 0.8 * STALE
+    assert ordered[-1].score == 0.4

@@ -1,12 +1,13 @@
-"""Decide the order of what a search found: which documents, by which passage, with what score.
+"""Decide the order of a search's hits: which documents, by which passage, with what score.
 
-The score of a passage is a sum of evidence, each part 0..1 and none depending on the other hits, so that scores of
-different searches compare: its BM25 score B as B / (B + 10); how near its vector is, as cosine similarity; how many of
-the query's neighbouring words stand side by side in it; and how much of its title or of one of its headings the query
-names. The weights are the flat top of what was measured on conversations, Japanese articles and documentation at once
-(`python -m tests.bench.retrieval`). The vector counts less the more the encoder has to spell the query out letter by
-letter, which is how a vocabulary shows that it does not know a language. A note whose title or alias *is* the query
-stands first."""
+The score of a passage is a weighted mean of four kinds of evidence, each 0..1, so that scores of different searches
+compare: its BM25 score B as B / (B + 10); the cosine similarity of its vector; the share of the query's neighbouring
+words that stand side by side in it; and how much of its title or of one of its headings the query names. No evidence
+depends on the other hits, with one exception: the vector leg does not say how near a passage is that only words found,
+so it counts as near as the farthest hit of that leg. The vector counts less the more tokens the encoder needs to spell
+the query letter by letter, which is how a vocabulary shows that it does not know a language.
+
+Law, tested: a note whose title or alias *is* the query stands before every note that the query does not name."""
 
 from __future__ import annotations
 
@@ -21,11 +22,23 @@ from index.model import Hit
 from index.storage.chunk_rows import Match
 from index.text.chunking import ALIAS, SEPARATOR
 
-HALF = 10.0  # the BM25 score that counts half
-WORDS, NEAR, PAIRS, NAMES = 1.0, 0.3, 0.2, 0.2  # weights; half or twice of any changes little
-KNOWN, SPELT = 0.5, 0.8  # tokens a letter: up to the first the vector counts in full, from the second not at all
-STALE = 0.5  # what the score of a document counts that a newer one replaces: it gives way, and is still found
-NAMED = 0.9  # the score from which a note is one that the query names exactly
+HALF = 10.0  # BM25 score: one of this size is evidence of one half, as the curve B / (B + HALF) has it
+
+# Weights: what a whole piece of evidence adds to the sum, which is divided by the weights of all the evidence at hand.
+# Source: `python -m tests.bench.retrieval`, the flat top of conversations, Japanese articles and documentation at once;
+# half or twice of any one changes little.
+WORDS_WEIGHT = 1.0  # the words of the query, by BM25: the measure of the others
+NEAR_WEIGHT = 0.3  # cosine similarity, times the trust in the query's vector: decides where words are about equal
+PAIRS_WEIGHT = 0.2  # neighbouring words of the query side by side: a phrase beats its words scattered
+NAMES_WEIGHT = 0.2  # title, alias or heading in the words of the query: a note on a thing beats one that mentions it
+
+# Tokens a letter that the encoder needs for the query. Source: as above. Words of a language that its vocabulary knows
+# take well under the first; a text that it spells letter by letter takes one token for each.
+KNOWN = 0.5  # up to here the vector counts in full
+SPELT = 0.8  # from here not at all; between the two the trust falls in a straight line
+
+NAMED = 0.9  # score: where the band of notes begins whose title or alias is the query; all others share what is below
+STALE = 0.5  # factor on the score of a document that a newer one replaces: it gives way, and is still found
 
 # Scripts that are written without spaces, and Hangul, whose particles are part of the word.
 RUN = re.compile(
@@ -95,7 +108,9 @@ def keywords(text: str) -> str:
 def cue(text: str) -> Cue:
     """What to look for in the passages that `text` finds."""
     content = list(_units(keywords(text)))
-    spaced = [f" {one} {_stem(two)}" for one, two in pairwise(content) if not RUN.match(one) and not RUN.match(two)]
+    spaced = [
+        f" {word} {_stem(after)}" for word, after in pairwise(content) if not (RUN.match(word) or RUN.match(after))
+    ]
     joined = [run[n : n + 2] for run in content if RUN.match(run) for n in range(len(run) - 1)]
     asked = dict.fromkeys((_grams(text), _grams(keywords(text))))
     return Cue(_key(text), tuple(asked), tuple(dict.fromkeys(spaced + joined)))
@@ -108,20 +123,21 @@ def trust(tokens: int, text: str) -> float:
 
 
 def fused(cue: Cue, near: Sequence[Match], words: Sequence[Match], trust: float) -> list[Ranked]:
-    """The documents of both legs, best first. A passage that only words found is as near as the farthest that is near."""
+    """The documents of both legs, best first. A passage that only words found counts as near as the farthest of `near`."""
     similar = {(match.doc_id, match.ord): match.value for match in near}
     bm25 = {(match.doc_id, match.ord): match.value for match in words}
     farthest = min(similar.values(), default=0.0)
-    weight = NEAR * trust if near else 0.0
-    full = WORDS + NAMES + weight + (PAIRS if cue.pairs else 0.0)
+    near_weight = NEAR_WEIGHT * trust if near else 0.0
+    full = WORDS_WEIGHT + NAMES_WEIGHT + near_weight + (PAIRS_WEIGHT if cue.pairs else 0.0)
     scored = []
     for key, match in {(match.doc_id, match.ord): match for match in (*words, *near)}.items():
-        found = max(0.0, bm25.get(key, 0.0))
+        worded = max(0.0, bm25.get(key, 0.0))
         named, exact = _named(cue, match)
-        score = WORDS * found / (found + HALF) + NAMES * named + weight * _unit(similar.get(key, farthest))
+        score = WORDS_WEIGHT * worded / (worded + HALF) + NAMES_WEIGHT * named
+        score += near_weight * _unit(similar.get(key, farthest))
         if cue.pairs:
             flat = _flat(match.text)
-            score += PAIRS * sum(pair in flat for pair in cue.pairs) / len(cue.pairs)
+            score += PAIRS_WEIGHT * sum(pair in flat for pair in cue.pairs) / len(cue.pairs)
         score = _unit(score / full)
         scored.append((NAMED + (1 - NAMED) * score if exact else NAMED * score, match))
     return _documents(scored)
@@ -133,7 +149,7 @@ def nearest(near: Sequence[Match]) -> list[Ranked]:
 
 
 def yielding(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits with those that a newer document replaces behind those that say as much."""
+    """The hits, best first, once those that a newer document replaces count less."""
     scored = [replace(hit, score=hit.score * STALE) if hit.record.superseded_by is not None else hit for hit in hits]
     return sorted(scored, key=lambda hit: -hit.score)
 
@@ -150,17 +166,19 @@ def _documents(scored: Iterable[tuple[float, Match]]) -> list[Ranked]:
 
 
 def _named(cue: Cue, match: Match) -> tuple[float, bool]:
-    """How much the query and one of the passage's names (title, alias, heading) are the same words; whether title or alias is it."""
+    """How much of the query one of the passage's names (title, alias, heading) has at most; whether title or alias is it.
+
+    The measure, 0..1, is the words that name and query share among those that either has."""
     title, *trail = match.text[: match.cut].strip().split(SEPARATOR)
-    own = [title, *title.split(ALIAS)] if ALIAS in title else [title]
+    titles = [title, *title.split(ALIAS)] if ALIAS in title else [title]
     inside = _headings(match.text, match.cut) if "#" in match.text else ()
     most = 0.0
-    for head in (*own, *trail, *inside):
+    for head in (*titles, *trail, *inside):
         grams = _grams(head)
         for asked in cue.asked:
             if shared := len(grams & asked):
                 most = max(most, shared / (len(grams) + len(asked) - shared))
-    return most, any(_key(name) == cue.name for name in own)
+    return most, any(_key(name) == cue.name for name in titles)
 
 
 def _headings(text: str, start: int) -> list[str]:

@@ -11,8 +11,9 @@ import contextlib
 import ipaddress
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -47,6 +48,21 @@ WATCH_SECONDS: Final = 2.0
 UNREAD_SECONDS: Final = 5.0  # after which a caller may come back when nobody's key can be looked up
 
 
+@dataclass(slots=True)
+class _Request:
+    """A request on its way through the checks, with what they find out."""
+
+    scope: Scope
+    receive: Receive
+    headers: dict[bytes, bytes]
+    repeated: str  # the header that stands twice but must not; "" = none
+    key: Key | None = None
+    late: float = 0.0  # seconds that it comes too early
+
+
+_Check: TypeAlias = Callable[[_Request], Awaitable[Refusal | None]]
+
+
 class Guard:
     """Pure ASGI: wraps the whole application."""
 
@@ -78,6 +94,14 @@ class Guard:
         self._origins = frozenset(origin.encode() for origin in origins)
         self._methods = methods
         self._clock = clock
+        self._checks: tuple[_Check, ...] = (  # in this order: who is refused early costs little and learns little
+            _well_formed,
+            self._of_this_place,
+            self._identified,
+            self._not_too_fast,
+            self._announced,
+            self._arrived,
+        )
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
         self._under_way: dict[asyncio.Task[None], tuple[Key, str]] = {}  # task -> key, method
@@ -89,32 +113,14 @@ class Guard:
             return
         if scope["type"] != "http":
             return  # a web socket: uvicorn closes what is not accepted
-        headers, repeated = _headers(scope)
-        refusal = _malformed(scope, repeated) or self._stranger(scope, headers)
-        key, late = None, 0.0
-        if refusal is None:
-            try:
-                key, refusal = await self._caller(scope, headers)
-            except Unavailable as error:  # the ledger can't be read: nobody is let in unknown
-                refusal = Refusal(503, error.code, error.message, UNREAD_SECONDS)
-        if refusal is None and key is not None and scope["path"] not in OPEN:
-            late, refusal = self._pace(key, scope)
-        if refusal is None and scope["method"] in (*WRITING, "DELETE"):
-            refusal = self._unread(scope, headers)
-        if refusal is None and self._streamed(scope, headers):
-            receive = paced(receive, largest=self._largest(scope, headers), seconds=self._settings.body_s)
-        elif refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
-            received = await self._body(receive, self._largest(scope, headers))
-            if isinstance(received, Refusal):
-                refusal = received
-            else:
-                receive = received
+        request = _Request(scope, receive, *_headers(scope))
+        refusal = await self._refusal(request)
         if refusal is not None:
             scope["memex.refused"] = refusal.code  # for the one line that is logged of each request
-            await refuse(refusal, receive, send)
+            await refuse(refusal, request.receive, send)
             return
-        caller = None if key is None else _caller(key, headers, scope, late)
-        await self._through(scope, receive, with_headers(send), caller)
+        caller = None if request.key is None else _caller(request.key, request.headers, scope, request.late)
+        await self._through(scope, request.receive, with_headers(send), caller)
 
     async def watch(self) -> None:
         """End the streams of keys that were revoked or have expired; runs as long as the server does."""
@@ -135,6 +141,48 @@ class Guard:
         for task, (_, method) in list(self._under_way.items()):
             if method == "GET":
                 task.cancel()
+
+    async def _refusal(self, request: _Request) -> Refusal | None:
+        """What the first check says that lets the request go no further."""
+        for check in self._checks:
+            if (refusal := await check(request)) is not None:
+                return refusal
+        return None
+
+    async def _of_this_place(self, request: _Request) -> Refusal | None:
+        return self._stranger(request.scope, request.headers)
+
+    async def _identified(self, request: _Request) -> Refusal | None:
+        try:
+            request.key, refusal = await self._caller(request.scope, request.headers)
+        except Unavailable as error:  # the ledger can't be read: nobody is let in unknown
+            return Refusal(503, error.code, error.message, UNREAD_SECONDS)
+        return refusal
+
+    async def _not_too_fast(self, request: _Request) -> Refusal | None:
+        if request.key is None or request.scope["path"] in OPEN:
+            return None
+        request.late, refusal = self._pace(request.key, request.scope)
+        return refusal
+
+    async def _announced(self, request: _Request) -> Refusal | None:
+        if request.scope["method"] not in (*WRITING, "DELETE"):
+            return None
+        return self._unread(request.scope, request.headers)
+
+    async def _arrived(self, request: _Request) -> Refusal | None:
+        """Read the body ahead; one that brings a file is read by its route, and held to its pace."""
+        scope, headers = request.scope, request.headers
+        if self._streamed(scope, headers):
+            request.receive = paced(
+                request.receive, largest=self._largest(scope, headers), seconds=self._settings.body_s
+            )
+        elif not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
+            received = await self._body(request.receive, self._largest(scope, headers))
+            if isinstance(received, Refusal):
+                return received
+            request.receive = received
+        return None
 
     async def _through(self, scope: Scope, receive: Receive, send: Send, caller: Caller | None) -> None:
         if caller is None:
@@ -299,9 +347,10 @@ def _too_fast(wait: float) -> Refusal:
     return Refusal(429, ResourceExhausted.code, TOO_FAST, wait)
 
 
-def _malformed(scope: Scope, repeated: str) -> Refusal | None:
-    if repeated:
-        return Refusal(400, InvalidArgument.code, f"the header {repeated} is given more than once")
+async def _well_formed(request: _Request) -> Refusal | None:
+    scope = request.scope
+    if request.repeated:
+        return Refusal(400, InvalidArgument.code, f"the header {request.repeated} is given more than once")
     head = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(a) + len(b) for a, b in scope["headers"])
     if head > HEAD_BYTES:
         return Refusal(431, ResourceExhausted.code, f"the request's head is larger than {HEAD_BYTES} bytes")

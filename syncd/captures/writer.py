@@ -8,13 +8,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, Unavailable
-from index.model import Record, Stat
+from index.model import Document, Record, Stat
 from index.names import fold
 from index.scope.index import Index
+from index.scope.prepared_document import Prepared
 from index.text.summary_and_tags import Enrichment
 from index.tracing import span
 from syncd.documents.capture_note import composed, free_name, title_of
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNWRITTEN: Final = Stat(0, 0, 0)
+ROUNDS: Final = 1_000  # each is lost to a file that has the name and is not indexed yet, or to a new build of the index
+
+
+class Missed(Enum):
+    """What kept a note from being written this time."""
+
+    SWITCHED = "the index was switched for another build"
+    TAKEN = "another note or file has the name"
 
 
 @contextmanager
@@ -100,44 +110,74 @@ def created(
 ) -> Record | T:
     """Make a note of `content` in `folder`, under a name that no note of the vault has; `own(title=…)` gives its properties.
 
-    Unless `instead` has something, which is asked last of all, while every other commit is held back."""
+    `instead` is asked last of all, while every other commit is held back; what it has is returned, and no note is made."""
     stem_of = redacted(title or title_of(content))  # names of files go where a note's text does not
     wanted = free_name(stem_of, now, lambda _: False)
     avoid: set[str] = set()
     finding: Callable[[], Found] | None = None
-    while True:
+
+    def prepared(index: Index, document: Document) -> Prepared:
+        with span("prepare") as timed:
+            (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=progress)
+            timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
+        return ready
+
+    for _ in range(ROUNDS):
         name = free_name(stem_of, now, lambda folded: folded in avoid or tools.taken(folded))
         # A file that had to be named otherwise says its title: the number would tell of a note that is not its reader's.
         raw = encode(composed(own(title=title or (wanted if name != wanted else None)), content))
         document = tools.parsed(raw, f"{folder}/{name}.md", mtime_ms=now)
         finding = finding or tools.enricher.begin(document)
-        # Cut and embed before anything is written: a capture that can't be made findable is refused.
-        index = tools.captures.index
-        with span("prepare") as timed:
-            (ready,) = index.prepare([(document, UNWRITTEN)], urgent=True, progress=progress)
-            timed.note(chunks=len(ready.chunks), embedded=ready.embedded)
-        with span("enrich"):
-            found = finding()
-        with suppress(FrontmatterError):
-            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
-        ready = replace(ready, document=document)  # no passage shows summary or tags
-        with still(tools.captures) as current:
-            if (other := instead()) is not None:
-                return other
-            if current is not index or tools.taken(fold(name)):
-                continue  # the name went to another capture, or the index was switched, while this one was embedded
-            try:
-                with unnamed(document.path), span("write"):
-                    stat = tools.vault.create(document.path, raw)
-            except Conflict:
-                avoid.add(fold(name))  # a file that is not indexed, or not yet, has the name
-                continue
-            with undoing(partial(tools.vault.remove, document.path, digest=document.digest)), span("commit"):
-                index.commit([replace(ready, stat=stat)])
-            record = known(index.at(document.path))
-        if found.owed:
-            tools.enricher.owe(record.id, now)
-        return record
+        outcome = attempt(
+            tools, raw, document, now=now, prepare=prepared, finding=finding, taken=tools.taken, instead=instead
+        )
+        if outcome is Missed.TAKEN:
+            avoid.add(fold(name))
+        elif outcome is not Missed.SWITCHED:
+            return outcome
+    raise Conflict(f"{ROUNDS} names for the note were taken; try again in a moment", retryable=True)
+
+
+def attempt(
+    tools: Tools,
+    raw: bytes,
+    document: Document,
+    *,
+    now: int,
+    prepare: Callable[[Index, Document], Prepared],
+    finding: Callable[[], Found],
+    taken: Callable[[str], bool],
+    instead: Callable[[], T | None] = lambda: None,
+) -> Record | T | Missed:
+    """Write a note and make it findable, with the summary and tags of `finding` where it lacks them.
+
+    It is cut and embedded before anything is written: a note that can't be made findable is refused. While every other
+    commit is held back, `instead` is asked last of all, and what it has is the answer; then `taken`, of the folded name."""
+    index = tools.captures.index
+    ready = prepare(index, document)
+    with span("enrich"):
+        found = finding()
+    with suppress(FrontmatterError):
+        raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
+    ready = replace(ready, document=document)  # no passage shows summary or tags
+    with still(tools.captures) as current:
+        if (other := instead()) is not None:
+            return other
+        if current is not index:
+            return Missed.SWITCHED
+        if taken(fold(document.path.rpartition("/")[2][:-3])):
+            return Missed.TAKEN  # the name went to another note while this one was embedded
+        try:
+            with unnamed(document.path), span("write"):
+                stat = tools.vault.create(document.path, raw)
+        except Conflict:
+            return Missed.TAKEN  # a file that is not indexed, or not yet, has the name
+        with undoing(partial(tools.vault.remove, document.path, digest=document.digest)), span("commit"):
+            index.commit([replace(ready, stat=stat)])
+        record = known(index.at(document.path))
+    if found.owed:
+        tools.enricher.owe(record.id, now)
+    return record
 
 
 def enriched(tools: Tools, workspace: str, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:

@@ -237,8 +237,7 @@ class Commits:
         self._stash = now
 
     def _written(self, seen: int) -> set[str]:
-        asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
-        return {path for (path,) in self._ledger.rows(asked, (self._seen, seen))}
+        return self._audit.written(self._seen, seen)
 
     def _round(self, paths: Sequence[str], graft: Graft) -> list[Made]:
         """Commit what is ours of these, each author's apart; what a promotion has changed is left to its own commit."""

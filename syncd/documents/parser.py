@@ -10,15 +10,15 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from index.document_ids import ID
-from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link
+from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link, MemoRelation, Node
 from syncd.documents.agent_paths import numbers, told
 from syncd.documents.capture_note import CONFLICT_COPY
 from syncd.documents.collection_membership import among, names_one, naming, texts
-from syncd.documents.entity_lines import ids
+from syncd.documents.entity_lines import Page, ids
 from syncd.documents.entity_lines import read as page_of
 from syncd.documents.entity_node import OWN, node_of
 from syncd.documents.memo_relations import relations
@@ -34,73 +34,126 @@ _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A note's bytes, read."""
+
+    path: str
+    digest: str
+    front: str
+    body: str
+    values: Mapping[str, Any]  # of the properties
+    writable: bool  # whether properties and body can be changed without losing any of them
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """What a note counts as, and what only a note of its type has."""
+
+    type: str
+    collection: str
+    tags: list[str]
+    created_at: int | None
+    page: Page | None  # the lines of an entity
+    node: Node | None
+    relations: tuple[MemoRelation, ...]
+    stored: bool  # whether it holds the text of a stored file
+    file: str | None  # the path of that file
+
+
 def parse(
     raw: bytes, path: str, *, mtime_ms: int, inbox: str = INBOX, collections: Sequence[str] = COLLECTIONS
 ) -> Document:
     """The document that the file at `path` (from the vault's root) holds. Never raises.
 
     `collections` are those that a capture can be in."""
-    where = place(path, inbox)
-    defects = _of_the_bytes(raw, path)
+    defects: list[Defect] = []
+    note = _read(raw, path, defects)
+    owned = _Owned(note.values, place(path, inbox), defects)
+    kind = _classify(note, owned, inbox, collections)
+    _look_for_conflicts(note.front, note.body, defects)
+    if owned.where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
+        defects += secrets_in(note.front + note.body)
+    return _assemble(note, owned, kind, mtime_ms)
+
+
+def metadata_of(
+    values: Mapping[str, Any], node: Node | None, *, aliases: tuple[str, ...], stored: bool
+) -> dict[str, Any]:
+    """The properties that are the writer's own: none that Memex keeps, that makes a node or that leads to a stored file.
+
+    The only alias of a node is no property of its own when it repeats the node's name."""
+    taken: set[str] = {"file"} if stored else set()
+    if node is not None:
+        taken |= OWN | ({"aliases"} if aliases == (node.name,) else set())
+    return {key: value for key, value in values.items() if not reserved(key) and key.casefold() not in taken}
+
+
+def _read(raw: bytes, path: str, defects: list[Defect]) -> _Reading:
+    defects += _of_the_bytes(raw, path)
     front, body, readable = _split(raw, defects)
-    said = _properties(front, defects)
-    writable = readable and said is not None and not said.repeated and not unclosed(front + body)
-    own = _Owned(said.values if said else {}, where, defects)
-    collection, tags = own.collection_and_tags(front, collections)
-    created_at = own.time("created_at")
-    kind = own.text("type")
-    kind = kind if kind in TYPES else where.type
-    aside = any(defect.name == "conflict-copy" for defect in defects)  # a node's copy is not another node
-    page = page_of(body) if kind == "entity" and where.scope == "captures" and not aside else None
-    node, wrong = node_of(own.values, page, path) if page else (None, [])
-    found = outline(body, (*ids(page), *numbers(page)) if page else ())
-    stated, faulty = relations(own.get("relations")) if where.scope == "captures" and not node else ((), [])
-    defects += [*wrong, *faulty]
-    holds = kind == "file" and where.scope == "captures"  # a stored file's text
-    file = own.file(path, inbox) if holds else None
-    _look_for_conflicts(front, body, defects)
-    if where.scope == "captures":  # a person knows what they keep in their own notes; an agent's go on to others
-        defects += secrets_in(front + body)
+    properties = _properties(front, defects)
+    whole = readable and properties is not None and not properties.repeated
+    writable = whole and not unclosed(front + body)
+    values = properties.values if properties else {}
+    return _Reading(path, hashlib.sha256(raw).hexdigest(), front, body, values, writable)
+
+
+def _classify(note: _Reading, owned: _Owned, inbox: str, collections: Sequence[str]) -> _Class:
+    captured = owned.where.scope == "captures"
+    collection, tags = owned.collection_and_tags(note.front, collections)
+    created_at = owned.time("created_at")
+    named = owned.text("type")
+    kind = named if named in TYPES else owned.where.type
+    aside = any(defect.name == "conflict-copy" for defect in owned.defects)  # a node's copy is not another node
+    page = page_of(note.body) if kind == "entity" and captured and not aside else None
+    node, node_defects = node_of(owned.values, page, note.path) if page else (None, [])
+    stated, relation_defects = relations(owned.get("relations")) if captured and not node else ((), [])
+    owned.defects += [*node_defects, *relation_defects]
+    node = replace(node, tags=_distinct(tags)) if node else None
+    stored = kind == "file" and captured
+    file = owned.file(note.path, inbox) if stored else None
+    return _Class(kind, collection, tags, created_at, page, node, stated, stored, file)
+
+
+def _assemble(note: _Reading, owned: _Owned, kind: _Class, mtime_ms: int) -> Document:
+    page, body = kind.page, note.body
+    outlined = outline(body, (*ids(page), *numbers(page)) if page else ())
+    claimed_id, aliases, updated_at, version = owned.id(), owned.aliases(), owned.time("updated_at"), owned.version()
     return Document(
-        path=path,
-        scope=where.scope,
-        workspace=where.workspace,
-        namespace=where.namespace,
-        claimed_id=own.id(),
-        type=kind,
-        title=own.title(path, entity=kind == "entity"),
+        path=note.path,
+        scope=owned.where.scope,
+        workspace=owned.where.workspace,
+        namespace=owned.where.namespace,
+        claimed_id=claimed_id,
+        type=kind.type,
+        title=owned.title(note.path, entity=kind.type == "entity"),
         content=body,
-        text=found.text,
-        digest=hashlib.sha256(raw).hexdigest(),
+        text=outlined.text,
+        digest=note.digest,
         content_hash=hashlib.sha256((told(body) if page else body).encode()).hexdigest(),
-        collection=collection,
-        tags=_distinct([*tags, *(() if file else found.tags)]),  # a file's author knew nothing of this vault's tags
-        aliases=own.aliases(),
-        summary=own.text("summary"),
-        source=own.text("source"),
-        metadata={
-            key: value
-            for key, value in own.values.items()
-            if not (
-                reserved(key)
-                or (node and (key.casefold() in OWN or own.called(key, node.name)))
-                or (holds and key.casefold() == "file")
-            )
-        },
-        created_at=mtime_ms if created_at is None else created_at,
-        updated_at=own.time("updated_at"),
-        version=own.version(),
-        headings=tuple(found.headings),
-        links=(*_property_links(own.known()), *found.links),
-        callouts=tuple(found.callouts),
-        tasks=tuple(found.tasks),
-        blocks=tuple(found.blocks),
-        defects=(*defects, *found.defects),
-        writable=writable,
-        memo_relations=stated,
-        node=replace(node, tags=_distinct(tags)) if node else None,
-        file=file,
-        superseded_by=own.successor(),
+        collection=kind.collection,
+        tags=_distinct(
+            [*kind.tags, *(() if kind.file else outlined.tags)]
+        ),  # a file's author knew no tags of this vault
+        aliases=aliases,
+        summary=owned.text("summary"),
+        source=owned.text("source"),
+        metadata=metadata_of(owned.values, kind.node, aliases=aliases, stored=kind.stored),
+        created_at=mtime_ms if kind.created_at is None else kind.created_at,
+        updated_at=updated_at,
+        version=version,
+        headings=tuple(outlined.headings),
+        links=(*_property_links(owned.known()), *outlined.links),
+        callouts=tuple(outlined.callouts),
+        tasks=tuple(outlined.tasks),
+        blocks=tuple(outlined.blocks),
+        defects=(*owned.defects, *outlined.defects),
+        writable=note.writable,
+        memo_relations=kind.relations,
+        node=kind.node,
+        file=kind.file,
+        superseded_by=owned.successor(),
     )
 
 
@@ -139,7 +192,7 @@ def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
 def _properties(front: str, defects: list[Defect]) -> Properties | None:
     """What the properties say; None when they can't be read."""
     try:
-        said = read(front)
+        properties = read(front)
     except FrontmatterError as error:
         defects.append(Defect("bad-frontmatter", f"the properties can't be read: {error}"))
         if error.defect != "bad-frontmatter":
@@ -147,10 +200,10 @@ def _properties(front: str, defects: list[Defect]) -> Properties | None:
         if _TEMPLATE.search(front):
             defects.append(Defect("template", "the properties hold a template's placeholders, as in `{{date}}`"))
         return None
-    if said.repeated:
-        keys = ", ".join(said.repeated)
+    if properties.repeated:
+        keys = ", ".join(properties.repeated)
         defects.append(Defect("duplicate-keys", f"more than once among the properties: {keys}; the last one counts"))
-    return said
+    return properties
 
 
 class _Owned:
@@ -229,22 +282,18 @@ class _Owned:
 
     def aliases(self) -> tuple[str, ...]:
         value = self._listed("aliases", deprecated="alias")
-        return _distinct(text for one in (value if isinstance(value, list) else [value]) if (text := as_text(one)))
-
-    def called(self, key: str, name: str) -> bool:
-        """Whether a property only gives a node its name as an alias, which it has where its file is called otherwise."""
-        return key.casefold() == "aliases" and self.aliases() == (name,)
+        return _distinct(text for item in (value if isinstance(value, list) else [value]) if (text := as_text(item)))
 
     def collection_and_tags(self, front: str, known: Sequence[str]) -> tuple[str, list[str]]:
         """The collection and the tags: `collection:x` among the tags is a way to name the collection."""
         tags = self._tags(front)
         captured = self.where.scope == "captures"
         named = naming(self.values, tags)
-        found = [one.name for one in among(named, known if captured else COLLECTIONS)]
-        collection = found[-1] if found else COLLECTIONS[0]
-        if len(set(found)) > 1:
+        names = [choice.name for choice in among(named, known if captured else COLLECTIONS)]
+        collection = names[-1] if names else COLLECTIONS[0]
+        if len(set(names)) > 1:
             self._defect(SEVERAL_COLLECTIONS, f"more than one collection is named; {collection!r}, the last, counts")
-        for name in dict.fromkeys(one.name for one in named if captured and not among([one], known)):
+        for name in dict.fromkeys(choice.name for choice in named if captured and not among([choice], known)):
             self._defect(UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; it counts as {collection}")
         return collection, [tag for tag in tags if not names_one(tag)]
 

@@ -57,6 +57,12 @@ class Handled:
                     self._known.pop(path, None)
 
 
+def documents_of(ledger: Ledger, digest: str) -> list[tuple[str, str]]:
+    """The files of these bytes that were read: the path of each, and the id of its document."""
+    rows = ledger.rows("SELECT path, document_id FROM handled WHERE digest = ?", (digest,))
+    return [(path, id) for path, id in rows]
+
+
 def same(one: Stat, other: Stat) -> bool:
     """Whether two looks at a file tell of no change between them, as far as size and time tell."""
     return (one.size, one.mtime_ns) == (other.size, other.mtime_ns)

@@ -12,17 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
+from index.errors import InvalidArgument, NotFound, Unavailable
 from index.model import Document, Record
-from index.names import fold
-from syncd.captures.writer import UNWRITTEN, known, still, undoing, unnamed
+from index.scope.index import Index
+from index.scope.prepared_document import Prepared
+from syncd.captures.writer import ROUNDS, UNWRITTEN, Missed, attempt
 from syncd.documents.capture_note import composed, namespace_path, properties_of
 from syncd.documents.collection_membership import filed, names_one
 from syncd.documents.file_names import last_name
 from syncd.documents.file_note import Facts, about, clean, taken_in
-from syncd.enrichment.enricher import filled
 from syncd.files.conversion.converter import HEAD, Converted
-from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
+from syncd.notes.front_matter import PropertyValue, encode
 from syncd.notes.tag_names import tag_of
 from syncd.vault.location import FILES
 from syncd.vault.vault import Sum
@@ -122,31 +122,19 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
             raise Unavailable("the daemon is ending; the file is gone on with at the next start", retryable=True)
         order.progress(count, max(count, total), "embedding")
 
-    while True:
-        index = tools.captures.index
+    def prepared(index: Index, document: Document) -> Prepared:
         (ready,) = index.prepare([(document, UNWRITTEN)], progress=embedded)
         if ready.chunks and ready.vectors is None:
             raise Unavailable("the encoder is not ready; the file is gone on with once it is", retryable=True)
-        found = finding()
-        raw = encode(text)
-        with suppress(FrontmatterError):
-            raw, document = filled(raw, document, found.enrichment, read=tools.parsed) or (raw, document)
-        with still(tools.captures) as current:
-            if current is not index:
-                continue  # it was switched for another build
-            if taken(fold(note.rpartition("/")[2][:-3])):
-                return None
-            try:
-                with unnamed(note):
-                    stat = tools.vault.create(note, raw)
-            except Conflict:
-                return None  # it is not indexed yet
-            with undoing(partial(tools.vault.remove, note, digest=document.digest)):
-                index.commit([replace(ready, document=document, stat=stat)])
-            record = known(index.at(note))
-        if found.owed:
-            tools.enricher.owe(record.id, now)
-        return record
+        return ready
+
+    for _ in range(ROUNDS):
+        outcome = attempt(tools, encode(text), document, now=now, prepare=prepared, finding=finding, taken=taken)
+        if outcome is Missed.TAKEN:
+            return None
+        if outcome is not Missed.SWITCHED:
+            return outcome
+    raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
 
 
 def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -> tuple[str, Document]:

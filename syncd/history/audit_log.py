@@ -31,6 +31,8 @@ WANTED: Final = ("since", "until", "key", "tool", "surface", "workspace", "id", 
 
 log = logging.getLogger(__name__)
 
+EVERY: Final = "SELECT * FROM audit ORDER BY seq"
+PRUNINGS: Final = "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"
 _INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # as COLUMNS
 _FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
@@ -310,6 +312,18 @@ class Audit:
         """What the log last says of every file: the digest of its bytes, "" = that it is gone."""
         rows = self._ledger.rows("SELECT path, after, max(seq) FROM audit WHERE path != '' GROUP BY path")
         return {path: after for path, after, _ in rows}
+
+    def written(self, after: int, until: int) -> set[str]:
+        """The files that the entries after one number, up to another, are about."""
+        asked = "SELECT DISTINCT path FROM audit WHERE seq > ? AND seq <= ? AND path != ''"
+        return {path for (path,) in self._ledger.rows(asked, (after, until))}
+
+    def latest(self) -> list[tuple[str, str, str, str]]:
+        """What the log last says of each note of a workspace: its id, path, digest ("" = it is gone) and the surface."""
+        rows = self._ledger.rows(
+            "SELECT id, path, after, surface, max(seq) FROM audit WHERE workspace != '' AND type != 'file' GROUP BY id"
+        )
+        return [(id, path, after, surface) for id, path, after, surface, _ in rows]
 
     def entries(self, first: int = 0) -> Iterator[Entry]:
         """All entries from the number `first` on, in order, read a page at a time."""

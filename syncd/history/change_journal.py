@@ -90,6 +90,11 @@ def owed(ledger: Ledger, since: int) -> set[str]:
     return {path for (path,) in ledger.rows(asked, (since,))}
 
 
+def documents(ledger: Ledger) -> set[str]:
+    """The ids of the documents that any change is about."""
+    return {id for (id,) in ledger.rows("SELECT DISTINCT document_id FROM promotions")}
+
+
 class Journal:
     """The changes of some kinds in the journal of a ledger, and the vault that it is about. One change at a time is carried out, by its caller."""
 

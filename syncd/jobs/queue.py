@@ -148,6 +148,24 @@ class Queue:
         )
         return [self._job(row) for row in rows]
 
+    def job_of(self, workspace: str, digest: str, size: int) -> Job | None:
+        """The owner's job that is to make the document of a file with these bytes, if one waits or runs."""
+        rows = self._ledger.rows(
+            f"{_SELECT} WHERE key = '' AND kind = 'file' AND status IN ('queued', 'running') AND size = ?"
+            " AND workspace = ? AND json_extract(given, '$.given.sha256') = ? ORDER BY seq LIMIT 1",
+            (size, workspace, digest),
+        )
+        return self._job(rows[0]) if rows else None
+
+    def documents_of(self, workspace: str, digest: str) -> list[str]:
+        """The ids of the documents that the owner's jobs have made of files with these bytes."""
+        rows = self._ledger.rows(
+            "SELECT document_id FROM queue WHERE key = '' AND workspace = ? AND kind = 'file' AND status = 'done'"
+            " AND instr(given, ?) AND json_extract(given, '$.given.sha256') = ?",  # the first is quick
+            (workspace, digest, digest),
+        )
+        return [id for (id,) in rows]
+
     def beginning(self, id: str) -> list[str]:
         """At most two ids of jobs that begin so."""
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -65,3 +65,29 @@ def read(row: Sequence[Any], under_way: tuple[float, str] | None) -> Job:
         author=Author(**about["author"]),
         seq=seq,
     )
+
+
+UNFINISHED: Final = "SELECT id, kind, status, given, status = 'failed' AND size = 0 FROM queue WHERE status != 'done'"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A job that has not made its document, as far as its row says."""
+
+    id: str
+    kind: Kind
+    failed: bool
+    needs_file: bool  # whether the job can't be tried without its staged file
+
+
+def unfinished(rows: Iterable[Sequence[Any]]) -> list[Unfinished]:
+    """The jobs of the rows that `UNFINISHED` selects, on a ledger that no daemon need hold."""
+    return [
+        Unfinished(
+            id,
+            kind,
+            failed=status == "failed",
+            needs_file=kind == "file" and not shed and not json.loads(given)["given"].get("path"),
+        )
+        for id, kind, status, given, shed in rows
+    ]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Metric: TypeAlias = Literal["cosine", "l2"]
 MOST: Final = 100  # memos of one search
+TRIES: Final = 8  # each is lost to somebody who makes the very memo, and to somebody who removes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,16 @@ class FoundMemos:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What a memo that is there is to become."""
+    """What a memo is to become."""
 
-    memo_id: str
-    namespace: str
     content: str
-    owned: Mapping[str, PropertyValue]  # the title, if given
-    tags: Sequence[str] | None  # if given
+    namespace: str
+    memo_id: str | None
+    titles: Mapping[str, PropertyValue]  # the title under its property's name, if one is given; None takes it away
+    title: str | None  # of a new memo
     collection: str | None  # if one is named
+    tags: tuple[str, ...]
+    retag: bool  # whether the tags are given, and take the place of those that are there
     fields: Mapping[str, Any]  # the metadata besides
     replace: bool
     version: int | None
@@ -94,44 +97,22 @@ class Memos:
 
         `metadata` is merged as RFC 7396 has it, or takes the place of all there is with `replace`. `version` is the one
         that the memo must have, 0 for none at all. Raises Conflict, with the version, when it has another."""
-        checked(content)
-        fields, titled, told = metadata_of(metadata or {})
-        collection, tags = filed(None, told, self._tools.collections)
-        folder = "/".join(filter(None, (self._tools.inbox, self.workspace, namespace_path(namespace))))
-        if memo_id is not None and not ID.match(memo_id):
-            raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
-        if memo_id is None and version:
-            raise InvalidArgument("version is that of the memo to change: give its memo_id too", field="version")
+        wish = _wish(
+            content,
+            namespace=namespace,
+            memo_id=memo_id,
+            title=title,
+            metadata=metadata or {},
+            replace=replace,
+            version=version,
+            collections=self._tools.collections,
+        )
         if memo_id is not None:
             known_whole(self._tools, self.workspace)
-        given = metadata or {}
-        owned: dict[str, PropertyValue] = {}
-        if title is not None or "title" in given:
-            owned["title"] = titled if title is None else title
-        own = partial(
-            properties_of, source=None, collection=collection or "memory", tags=tags, metadata=patched({}, fields)
-        )
-        while memo_id is None or self._standing(memo_id, namespace) is None:
-            if version:
-                raise Conflict(f"there is no memo {memo_id!r}, so it has no version {version}", version=0)
-            now = self._tools.now()
-            made = created(
-                self._tools,
-                folder=folder,
-                title=title or titled,
-                content=content,
-                own=partial(own, id=memo_id or str(uuid.uuid4()), created_at=now),
-                now=now,
-                instead=partial(self._taken, memo_id),
-                progress=self._progress,
-            )
-            if made is not True:
-                return Saved(made, created=True)
-        own_tags = tags if "tags" in given else None
-        wish = _Wish(memo_id, namespace, content, owned, own_tags, collection, fields, replace, version)
-        with alone(self._tools, self.workspace):
-            path = carried_out(self._tools, partial(self._revision, wish), self._progress)
-            return Saved(known(self.index.at(path)), created=False)
+        for _ in range(TRIES):
+            if saved := self._attempt(wish):
+                return saved
+        raise Conflict("memos of this id came and went all the while; try again in a moment", retryable=True)
 
     def search(
         self,
@@ -168,8 +149,8 @@ class Memos:
             scored = [(key, _score(cosine, metric)) for key, cosine in nearest if minimum is None or cosine >= minimum]
         records = rows.records([key for key, _ in scored])
         items = tuple(Near(records[key], score) for key, score in scored if key in records)
-        partly = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
-        return FoundMemos(items, tuple(dict.fromkeys((*partly, *self._tools.degraded()))))
+        degraded = [f"{unseen} of the memos have no vector yet, and were not compared"] if unseen else []
+        return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._tools.degraded()))))
 
     def delete(self, memo_id: str, *, namespace: str = "default", version: int | None = None) -> tuple[Record, int]:
         """Remove a memo with its relations, from whichever end; how many these were is told too.
@@ -199,6 +180,41 @@ class Memos:
     def _here(self, record: Record, namespace: str) -> bool:
         return (record.workspace, record.namespace) == (self.workspace, namespace) and record.type != "entity"
 
+    def _attempt(self, wish: _Wish) -> Saved | None:
+        """Create the memo, or revise the one of that id; None when somebody else has created it at the same moment."""
+        if wish.memo_id is not None and self._standing(wish.memo_id, wish.namespace) is not None:
+            return self._revise(wish.memo_id, wish)
+        if wish.version:
+            raise Conflict(f"there is no memo {wish.memo_id!r}, so it has no version {wish.version}", version=0)
+        return self._create(wish)
+
+    def _create(self, wish: _Wish) -> Saved | None:
+        now = self._tools.now()
+        record = created(
+            self._tools,
+            folder="/".join(filter(None, (self._tools.inbox, self.workspace, namespace_path(wish.namespace)))),
+            title=wish.title,
+            content=wish.content,
+            own=partial(
+                properties_of,
+                id=wish.memo_id or str(uuid.uuid4()),
+                created_at=now,
+                source=None,
+                collection=wish.collection or "memory",
+                tags=wish.tags,
+                metadata=patched({}, wish.fields),
+            ),
+            now=now,
+            instead=partial(self._taken, wish.memo_id),
+            progress=self._progress,
+        )
+        return None if record is True else Saved(record, created=True)
+
+    def _revise(self, memo_id: str, wish: _Wish) -> Saved:
+        with alone(self._tools, self.workspace):
+            path = carried_out(self._tools, partial(self._revision, memo_id, wish), self._progress)
+            return Saved(known(self.index.at(path)), created=False)
+
     def _taken(self, memo_id: str | None) -> Literal[True] | None:
         return True if memo_id is not None and self.index.record(memo_id, self.workspace) is not None else None
 
@@ -211,15 +227,15 @@ class Memos:
             raise InvalidArgument(f"this is no memo to change: {note_update.ELSEWHERE[record.type]}", type=record.type)
         return record
 
-    def _revision(self, wish: _Wish, _: Index) -> tuple[list[Change], str]:
+    def _revision(self, memo_id: str, wish: _Wish, _: Index) -> tuple[list[Change], str]:
         """What to write so that the memo says what was given."""
-        record = self._standing(wish.memo_id, wish.namespace)
+        record = self._standing(memo_id, wish.namespace)
         if record is None:
             raise Conflict("the memo was removed a moment ago; try again in a moment", retryable=True)
 
         def changes(front: str, document: Document) -> dict[str, PropertyValue]:
-            filed = {} if wish.tags is None else retagged(front, wish.tags, wish.collection)
-            return {**wish.owned, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
+            filed = retagged(front, wish.tags, wish.collection) if wish.retag else {}
+            return {**wish.titles, **_changes(document.metadata, wish.fields, replace=wish.replace), **filed}
 
         return note_update.revised(
             self._tools, record, changes, content=wish.content, version=wish.version
@@ -270,6 +286,41 @@ def _score(cosine: float, metric: Metric) -> float:
     return cosine if metric == "cosine" else round(sqrt(max(0.0, 2 - 2 * cosine)), 6)
 
 
+def _wish(
+    content: str,
+    *,
+    namespace: str,
+    memo_id: str | None,
+    title: str | None,
+    metadata: Mapping[str, Any],
+    replace: bool,
+    version: int | None,
+    collections: Sequence[str],
+) -> _Wish:
+    """What a call asks for. Raises InvalidArgument for what no memo can become."""
+    checked(content)
+    fields, titled, labels = metadata_of(metadata)
+    collection, tags = filed(None, labels, collections)
+    namespace_path(namespace)
+    if memo_id is not None and not ID.match(memo_id):
+        raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
+    if memo_id is None and version:
+        raise InvalidArgument("version is that of the memo to change: give its memo_id too", field="version")
+    return _Wish(
+        content,
+        namespace,
+        memo_id,
+        titles={"title": titled if title is None else title} if title is not None or "title" in metadata else {},
+        title=title or titled,
+        collection=collection,
+        tags=tags,
+        retag="tags" in metadata,
+        fields=fields,
+        replace=replace,
+        version=version,
+    )
+
+
 def leads(record: Record, relation: MemoRelation) -> bool:
     """Whether a relation of a note beside it leads to this memo."""
     if relation.target is not None:
@@ -291,9 +342,9 @@ def patched(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _changes(old: Mapping[str, Any], given: Mapping[str, Any], *, replace: bool) -> dict[str, PropertyValue]:
+def _changes(old: Mapping[str, Any], fields: Mapping[str, Any], *, replace: bool) -> dict[str, PropertyValue]:
     """The properties to set, None for those to remove. Keys that differ by letter case alone are one property."""
     spelt = {fold(key): key for key in old}
-    named = {key if key in old else spelt.get(fold(key), key): value for key, value in given.items()}
+    named = {key if key in old else spelt.get(fold(key), key): value for key, value in fields.items()}
     merged = patched({} if replace else old, named)
     return {key: merged.get(key) for key in ({**old, **named} if replace else named)}

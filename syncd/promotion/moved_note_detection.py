@@ -17,6 +17,7 @@ from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
 from index.scope.index import Index
 from syncd.history.audit_log import Audit
+from syncd.history.change_journal import documents
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.notes.property_reader import as_time
@@ -184,15 +185,16 @@ class Strays:
 
     def _recall(self) -> None:
         """Notes of the vault proper that the audit log knows as captures: the index may have been made anew meanwhile."""
-        rows = self._ledger.rows(
-            "SELECT id, path, after, surface, max(seq) FROM audit WHERE workspace != '' AND type != 'file'"
-            " AND id NOT IN (SELECT document_id FROM promotions) GROUP BY id"
-        )
+        moved = documents(self._ledger)
         notes = {id: path for path, id in self._now().items() if not self._capture(path)}
         self._keep(
             (id, path, [])
-            for id, path, after, surface, _ in rows
-            if id in notes and id not in self._left and (after or surface == "file") and not self._there(path)
+            for id, path, after, surface in self._audit.latest()
+            if id in notes
+            and id not in moved
+            and id not in self._left
+            and (after or surface == "file")
+            and not self._there(path)
             if self._same(id, notes[id])
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -216,8 +216,8 @@ SHORT = {"MEMEX_VAULT": "vault.path", "MEMEX_STATE": "state"}
 @functools.cache
 def known() -> dict[str, Setting]:
     """Every setting by its name, in the order in which people read them."""
-    settings = [STATE, *(one for section, cls in SECTIONS.items() for one in listed(cls, section))]
-    return {one.name: one for one in settings}
+    settings = [STATE, *(entry for section, cls in SECTIONS.items() for entry in listed(cls, section))]
+    return {entry.name: entry for entry in settings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +230,15 @@ class Given:
     folder: Path  # what a relative path starts from
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A folder that somebody names, and where."""
+
+    path: Path
+    origin: str
+    in_file: bool  # whether that is the settings file
+
+
 def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | None = None) -> Settings:
     """The settings in force. `flags`: setting name -> value, `config` -> path of the file; None = not given.
 
@@ -238,40 +247,48 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, cwd: Path | No
     mistakes: list[str] = []
     file = config_file(flags.get("config"), environ, cwd)
     written = _of_file(file, mistakes, must=bool(flags.get("config") or environ.get("MEMEX_CONFIG")))
-    variables = _of_environment(environ, written, cwd, mistakes)
-    flagged = {
-        name: Given(value, f"--{name.rsplit('.', 1)[-1] if name != 'vault.path' else 'vault'}", True, cwd)
-        for name, value in flags.items()
-        if value is not None and name != "config"
-    }
-    values: dict[str, Any] = {}
-    for name, one in (pair for source in (written, variables, flagged) for pair in source.items()):
-        try:
-            values[name] = _expanded(typed(known()[name], one.value, text=one.text), one)
-        except ValueError as error:
-            mistakes.append(f"{name} = {_shown(name, one.value)} in {one.origin}: {error}")
-    given = written | variables | flagged
+    sources = [written, _of_environment(environ, written, cwd, mistakes), _of_flags(flags, cwd)]  # a later one wins
+    typed_sources = [_typed(source, mistakes) for source in sources]
     if mistakes:
         count = "1 setting needs" if len(mistakes) == 1 else f"{len(mistakes)} settings need"
         raise InvalidArgument("\n  ".join([f"{count} mending:", *mistakes]), mistakes=mistakes)
-    if "state" in written and given["state"] is written["state"] and _other_vault(given, written, values):
-        values.pop("state")  # the file's state folder belongs to the file's vault
-    own = remembered(values["state"]) if "state" in values else None
-    closer = given.get("vault.path") is written.get("vault.path") and given.get("state") is not written.get("state")
-    if own is not None and ("vault.path" not in values or closer):
-        values["vault.path"] = own  # a state folder named nearer than the vault brings its own vault along
-        given = {**given, "vault.path": Given(str(own), str(values["state"]), True, cwd)}
-    if "vault.path" not in values:
+    values = {name: value for source in typed_sources for name, value in source.items()}
+    origins = {name: entry.origin for source in sources for name, entry in source.items()}
+    state, vault = (
+        Named(values[name], origins[name], not any(name in source for source in sources[1:]))
+        if name in values
+        else None
+        for name in ("state", "vault.path")
+    )
+    state, vault = state_and_vault(state, vault, typed_sources[0].get("vault.path"), remembered)
+    if vault is None:
         raise InvalidArgument(NO_VAULT)
-    values.setdefault("state", default_state(values["vault.path"], environ))
+    values |= {"vault.path": vault.path, "state": state.path if state else default_state(vault.path, environ)}
+    origins["vault.path"] = vault.origin
     sections = {
         FIELDS.get(section, section): cls(
             **{name.split(".", 1)[1]: value for name, value in values.items() if name.startswith(f"{section}.")}
         )
         for section, cls in SECTIONS.items()
     }
-    origins = {name: one.origin for name, one in given.items() if name in values}
     return Settings(state=values["state"], file=file if file.exists() else None, origins=origins, **sections)
+
+
+def state_and_vault(
+    state: Named | None,
+    vault: Named | None,
+    vault_in_file: Path | None,
+    remembered: Callable[[Path], Path | None],
+) -> tuple[Named | None, Named | None]:
+    """The state folder and the vault in force, of those that are named; `remembered` gives the vault of a state folder.
+
+    The state folder of the settings file belongs to the vault of that file, and is not used for another. A state folder
+    that a flag or a variable names brings its own vault along, unless a flag or a variable names a vault too."""
+    if state and state.in_file and vault and vault_in_file not in (None, vault.path):
+        state = None
+    if state and (vault is None or (vault.in_file and not state.in_file)) and (own_vault := remembered(state.path)):
+        vault = Named(own_vault, str(state.path), in_file=False)
+    return state, vault
 
 
 def config_file(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
@@ -297,55 +314,66 @@ def _of_file(file: Path, mistakes: list[str], *, must: bool) -> dict[str, Given]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         mistakes.append(f"the settings file {file} is not TOML: {error}")
         return {}
-    found = {}
+    source = {}
     for key, value in data.items():
         entries = {f"{key}.{name}": entry for name, entry in value.items()} if isinstance(value, dict) else {key: value}
         for name, entry in entries.items():
             if name in known():
-                found[name] = Given(entry, str(file), False, file.parent)
+                source[name] = Given(entry, str(file), False, file.parent)
             else:
                 mistakes.append(f"{name} in {file} is not a setting{closest(name, known())}")
         if isinstance(value, dict) and not value and key not in SECTIONS:
             mistakes.append(f"[{key}] in {file} is not a section{closest(key, SECTIONS)}")
-    return found
+    return source
 
 
 def _of_environment(
     environ: Mapping[str, str], before: Mapping[str, Given], cwd: Path, mistakes: list[str]
 ) -> dict[str, Given]:
-    found: dict[str, Given] = {}
+    source: dict[str, Given] = {}
     for variable, value in sorted(environ.items()):
         if variable in SHORT and value:
-            found.setdefault(SHORT[variable], Given(value, variable, True, cwd))
+            source.setdefault(SHORT[variable], Given(value, variable, True, cwd))
         if not variable.startswith("MEMEX_") or "__" not in variable:
             continue
         name, _, entry = variable.removeprefix("MEMEX_").lower().replace("__", ".").partition("storage_options.")
         if entry and name == "index.":  # MEMEX_INDEX__STORAGE_OPTIONS__REGION: one entry of the table
             name = "index.storage_options"
-            table = found.get(name, before.get(name))
-            found[name] = Given({**(table.value if table else {}), entry: value}, variable, True, cwd)
+            table = source.get(name, before.get(name))
+            source[name] = Given({**(table.value if table else {}), entry: value}, variable, True, cwd)
         elif (name := variable.removeprefix("MEMEX_").lower().replace("__", ".")) in known():
-            found[name] = Given(value, variable, True, cwd)
+            source[name] = Given(value, variable, True, cwd)
         else:
             wish = closest(name, known()).replace(".", "__").replace(" mean ", " mean MEMEX_")
             mistakes.append(f"{variable} is not a setting{wish.upper().replace('; DID YOU MEAN', '; did you mean')}")
-    return found
+    return source
 
 
-def _expanded(value: Any, given: Given) -> Any:
+def _of_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, Given]:
+    return {
+        name: Given(value, f"--{name.rsplit('.', 1)[-1] if name != 'vault.path' else 'vault'}", True, cwd)
+        for name, value in flags.items()
+        if value is not None and name != "config"
+    }
+
+
+def _typed(source: Mapping[str, Given], mistakes: list[str]) -> dict[str, Any]:
+    values = {}
+    for name, entry in source.items():
+        try:
+            values[name] = _expanded(typed(known()[name], entry.value, text=entry.text), entry.folder)
+        except ValueError as error:
+            mistakes.append(f"{name} = {_shown(name, entry.value)} in {entry.origin}: {error}")
+    return values
+
+
+def _expanded(value: Any, folder: Path) -> Any:
     if not isinstance(value, Path):
         return value
     try:
-        return Path(os.path.abspath(given.folder / value.expanduser()))  # noqa: PTH100 - resolve() would follow links
+        return Path(os.path.abspath(folder / value.expanduser()))  # noqa: PTH100 - resolve() would follow links
     except RuntimeError:
         raise ValueError("has a home folder that is not known") from None
-
-
-def _other_vault(given: Mapping[str, Given], written: Mapping[str, Given], values: Mapping[str, Any]) -> bool:
-    wanted, noted = given.get("vault.path"), written.get("vault.path")
-    if wanted is noted or noted is None:
-        return False
-    return bool(values["vault.path"] != _expanded(Path(str(noted.value)), noted))
 
 
 def _shown(name: str, value: Any) -> str:

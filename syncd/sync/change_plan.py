@@ -144,17 +144,17 @@ def _suspect(stat: Stat, entry: Entry | None, *, embedded: bool) -> bool:
 def _moves(gone: Iterable[Entry], new: Mapping[str, Seen]) -> list[Moved]:
     """Pair gone and new files with equal bytes, one to one: by the id they claim, then the file name, then the inode.
 
-    The rounds go from the closest likeness to none but the digest; each is linear, and pairs in order of path, so a
-    moved folder of a thousand empty notes keeps each one's place."""
+    The rounds go from the closest likeness to none but the digest. Each is linear and pairs in the order of `gone` and
+    `new`, which is that of their paths, so a moved folder of a thousand empty notes keeps each one's place."""
     moves: list[Moved] = []
     left, right = {entry.path: entry for entry in gone}, dict(new)
     rounds = [(same_id, name, ino) for same_id in (True, False) for name in (True, False) for ino in (True, False)]
     for same_id, name, ino in rounds:
         waiting: dict[tuple[str | int | None, ...], list[str]] = defaultdict(list)
-        for path, entry in sorted(left.items(), reverse=True):
+        for path, entry in reversed(left.items()):
             key = (entry.digest, entry.id if same_id else None, name and _name(path), ino and entry.stat.ino)
             waiting[key].append(path)
-        for path, now in sorted(right.items()):
+        for path, now in list(right.items()):
             if same_id and now.claimed_id is None:
                 continue
             key = (now.digest, now.claimed_id if same_id else None, name and _name(path), ino and now.stat.ino)

@@ -174,6 +174,51 @@ def _served(state: Path) -> bool:
     return True
 
 
+class Stopping:
+    """A stop by signal: the wish for it, and the limit of the time that it may take.
+
+    The handler of the signal only leaves the wish; `leave`, on a thread of its own, does what may wait."""
+
+    def __init__(
+        self,
+        begun: Callable[[], object],
+        give_up: Callable[[], object],
+        *,
+        drain_s: float = DRAIN_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.wished = threading.Event()
+        self._begun, self._give_up, self._drain_s, self._clock = begun, give_up, drain_s, clock
+        self._over = threading.Event()
+        self._wishes: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._since: float | None = None
+
+    def signalled(self, number: int, _: FrameType | None) -> None:
+        """Handle a signal. A second one does not wait; the same wish told twice at once is one."""
+        # Whatever the main thread was in the midst of, it may hold a lock: only a put on this kind of queue never waits.
+        if self._since is not None:
+            if self._clock() - self._since < ONE_STOP_S:
+                return
+            raise KeyboardInterrupt
+        self._since = self._clock()
+        self._wishes.put(number)
+
+    def leave(self) -> None:
+        """Wait for the wish and pass it on, then wait for the end of the stop, and give up on one that takes too long."""
+        if not (number := self._wishes.get()):
+            return
+        talk(f"memex: {signal.Signals(number).name}, stopping")
+        self.wished.set()
+        self._begun()
+        if not self._over.wait(self._drain_s):
+            self._give_up()
+
+    def over(self) -> None:
+        """Everything is put away: nobody waits any more, whether a stop was wished or not."""
+        self._over.set()
+        self._wishes.put(0)
+
+
 def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     """Serve until a signal; a second signal does not wait."""
     from syncd.app import App, rim_ahead
@@ -185,46 +230,22 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     pulse = Pulse(Supervisor.of(os.environ, os.getpid()))
     pulse.start()
     rim_ahead()
-    stop = threading.Event()
-    put_away = threading.Event()
-    wishes: queue.SimpleQueue[int] = queue.SimpleQueue()
-    since = 0.0
-
-    def stopping(number: int, _: FrameType | None) -> None:
-        # Whatever the main thread was in the midst of, it may hold a lock: only a put on this kind of queue never waits.
-        nonlocal since
-        if since:
-            if time.monotonic() - since < ONE_STOP_S:
-                return
-            raise KeyboardInterrupt
-        since = time.monotonic()
-        wishes.put(number)
-
-    def leaving() -> None:
-        if not (number := wishes.get()):
-            return
-        talk(f"memex: {signal.Signals(number).name}, stopping")
-        stop.set()
-        pulse.stopping()
-        if not put_away.wait(DRAIN_S):
-            _leave()
-
-    threading.Thread(target=leaving, name="leaving", daemon=True).start()
+    stopping = Stopping(pulse.stopping, _leave)
+    threading.Thread(target=stopping.leave, name="leaving", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) wants it to go on
-            signal.signal(number, stopping)
+            signal.signal(number, stopping.signalled)
     try:
         adopt(chosen, now=now())
         talk(f"memex: opening {chosen.vault.path}")
-        with _alone(lambda: App.open(chosen), chosen.state, stop) as app:
+        with _alone(lambda: App.open(chosen), chosen.state, stopping.wished) as app:
 
-            def ready(told: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
-                threading.Thread(target=on_ready, args=(chosen, told), name="talk", daemon=True).start()
+            def announce(ready: Ready) -> None:  # on a thread: the server must go on to answer what is asked here
+                threading.Thread(target=on_ready, args=(chosen, ready), name="talk", daemon=True).start()
 
-            app.serve(ready, stop, pulse)
+            app.serve(announce, stopping.wished, pulse)
     finally:
-        put_away.set()
-        wishes.put(0)
+        stopping.over()
         pulse.stop()
 
 

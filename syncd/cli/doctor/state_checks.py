@@ -192,20 +192,21 @@ def audit(patient: Patient) -> Iterator[Finding]:
 
 
 def _chain(path: Path) -> dict[str, Any]:
-    from syncd.history.audit_log import HEAD
+    from syncd.history.audit_log import EVERY, HEAD, PRUNINGS
     from syncd.history.digest_chain import Entry, Head, base_of, checked
     from syncd.state.ledger import peeked
 
-    pruned = (Entry(*row) for row in peeked(path, "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"))
+    pruned = (Entry(*row) for row in peeked(path, PRUNINGS))
     noted = path.with_name(HEAD)
     head = Head.of(noted.read_text("ascii", "replace").partition("\n")[0]) if mine(noted) else None
-    entries = (Entry(*row) for row in peeked(path, "SELECT * FROM audit ORDER BY seq"))
+    entries = (Entry(*row) for row in peeked(path, EVERY))
     return asdict(checked(entries, base_of(pruned), heads=[head] if head else []))
 
 
 def queue(patient: Patient) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
     from syncd.jobs.queue import STAGED
+    from syncd.jobs.queued_job import UNFINISHED, unfinished
     from syncd.jobs.staged_files import Staged, strays
     from syncd.state.ledger import examined, peeked
     from syncd.state.state_folder import LEDGER
@@ -213,21 +214,18 @@ def queue(patient: Patient) -> Iterator[Finding]:
     path = patient.state / LEDGER
     if mine(path) is None or examined(path):
         return  # and that is a finding already
-    rows = list(
-        peeked(path, "SELECT id, kind, status, given, status = 'failed' AND size = 0 FROM queue WHERE status != 'done'")
-    )
+    jobs = unfinished(peeked(path, UNFINISHED))
     staged = Staged(patient.state / STAGED)
-    files = [(id, json.loads(given)["given"], shed) for id, kind, _, given, shed in rows if kind == "file"]
-    lost = [id for id, given, shed in files if not (shed or given.get("path") or staged.find(id))]
+    lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
         yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
-    old = strays(staged.folder, [id for id, *_ in files], older_s=STRAY_S)
+    old = strays(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
     if old:
         says = f"{len(old)} staged files belong to no job"
         yield Finding(
             "queue", "wrong", says, "memex job run leftovers", partial(gone, *(staged.folder / name for name in old))
         )
-    failed = sum(status == "failed" for _, _, status, *_ in rows)
+    failed = sum(job.failed for job in jobs)
     if failed:
         yield Finding(
             "queue",
@@ -239,7 +237,7 @@ def queue(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             "queue",
             "ok",
-            f"{len(rows):,} jobs wait" if len(rows) > 1 else "one job waits" if rows else "no job waits or has failed",
+            f"{len(jobs):,} jobs wait" if len(jobs) > 1 else "one job waits" if jobs else "no job waits or has failed",
         )
 
 
