@@ -19,7 +19,8 @@ from index.model import Noted
 from index.similar import Neighbours
 from index.sketch import Common, Pairs, Sketch
 from syncd.claims import Claims
-from syncd.contrary import INSTEAD, IS, IS_NOT, OVER, Against, Said, Telling, contrary, titles
+from syncd.contradiction_rules import INSTEAD, IS, IS_NOT, OVER
+from syncd.contrary import Against, Said, Telling, contrary, titles
 from syncd.findings import Finding, Kind, Quote, key_of
 from syncd.secrets import redacted
 from syncd.synonyms import synonyms

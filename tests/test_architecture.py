@@ -30,7 +30,7 @@ PURE = (
     "index/rows.py", "index/similar.py", "index/sketch.py", "index/stops.py", "index/tags.py", "index/terms.py", "index/tokens.py", "index/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
     "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
-    "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/claims.py", "syncd/collections.py", "syncd/consolidate.py", "syncd/contrary.py",
+    "syncd/capture.py", "syncd/cells.py", "syncd/chain.py", "syncd/claims.py", "syncd/collections.py", "syncd/consolidate.py", "syncd/contradiction_rules.py", "syncd/contrary.py",
     "syncd/converters/layout.py", "syncd/converters/tidy.py", "syncd/cron.py", "syncd/cues.py", "syncd/debounce.py", "syncd/drawing.py",
     "syncd/entity.py", "syncd/entity_lines.py", "syncd/entity_node.py", "syncd/exchange.py", "syncd/fields.py", "syncd/file_names.py",
     "syncd/file_note.py", "syncd/findings.py", "syncd/grouping.py", "syncd/incoming.py", "syncd/inline.py", "syncd/items.py", "syncd/kinds.py",

@@ -15,6 +15,7 @@ from index.encoders.familiar import places
 from index.model import Noted
 from syncd import attention
 from syncd.claims import Claims
+from syncd.contradiction_rules import RULES
 from syncd.contrary import Said, contrary
 from syncd.findings import key_of
 from syncd.twins import twin
@@ -110,6 +111,11 @@ def test_what_a_newer_note_says_otherwise_is_quoted_from_both(pair):
         assert one.older in pair.older[1].replace("`", "")
         assert one.newer in pair.newer[1].replace("`", "")
     assert against
+
+
+def test_a_finding_names_the_rule_that_decided_it():
+    decided = {each.rule for pair in pairs("contradictions") for each in contrary(said(*pair.older), said(*pair.newer))}
+    assert decided == {rule.name for rule in RULES}
 
 
 @pytest.mark.parametrize("pair", [*pairs("apart")[::3], *pairs("last-apart")[::2]], ids=lambda pair: pair.newer[0])
