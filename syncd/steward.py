@@ -17,10 +17,12 @@ from syncd.carrying import KINDS, Carrying
 from syncd.commits import Commits, Due, Made
 from syncd.consolidation import Consolidation
 from syncd.dragged import Dragged
+from syncd.graph_proposals import graph_kinds
 from syncd.history import History
 from syncd.journal import Journal
 from syncd.marked import Marked
 from syncd.merging import Merging
+from syncd.note_proposals import note_kinds
 from syncd.promotable import Ground
 from syncd.promote import WAYS as PROMOTIONS
 from syncd.promote import Promotions
@@ -93,7 +95,7 @@ def steward(app: App) -> Steward:
         Journal(app.ledger, app.vault, KINDS),
         app.repo,
         commits,
-        nodes=lambda name: app.desk.workspace(name).nodes,
+        kinds=(*note_kinds(ground), *graph_kinds(ground, lambda name: app.desk.workspace(name).nodes)),
         indexed=lambda paths: _indexed(app, paths),
         owner=promotions.owner,
         lock=promotions.lock,
