@@ -113,6 +113,15 @@ def test_what_a_newer_note_says_otherwise_is_quoted_from_both(pair):
     assert against
 
 
+@pytest.mark.parametrize(("name", "count"), [("", 38), ("later-", 8), ("last-", 11)])
+def test_of_the_planted_contradictions_as_many_are_known_as_the_thresholds_were_chosen_for(name, count):
+    def known(pairs):
+        return [pair.newer[0] for pair in pairs if contrary(said(*pair.older), said(*pair.newer))]
+
+    assert len(known(pairs(f"{name}contradictions"))) == count
+    assert known(pairs(f"{name}apart")) == []
+
+
 def test_a_finding_names_the_rule_that_decided_it():
     decided = {each.rule for pair in pairs("contradictions") for each in contrary(said(*pair.older), said(*pair.newer))}
     assert decided == {rule.name for rule in RULES}

@@ -241,6 +241,13 @@ HEAVY = claim(words={"gateway": 1.0, "run": 9.0})
             "replaced", evidence(REPLACED), evidence(overlap(claim(instead=True), REPLACED.newer)), id="replaced before"
         ),
         pytest.param("replaced", evidence(REPLACED), evidence(overlap(NO, REPLACED.newer)), id="replaced: not denied"),
+        pytest.param("replaced", evidence(REPLACED), evidence(REPLACED, many=True), id="replaced in short notes"),
+        pytest.param(
+            "renamed",
+            evidence(replace(SURE, both=2 * LIMITS.renamed_end), older_only={"db-7": 0.7}, newer_only={"new": 1.0}),
+            evidence(replace(SURE, both=2 * LIMITS.renamed_end), older_only={"gateway": 1.0}, newer_only={"new": 1.0}),
+            id="renamed: a name of letters and figures is no word in the middle",
+        ),
         pytest.param("renamed", evidence(SURE, **APART), evidence(**APART), id="a change is told"),
         pytest.param("renamed", evidence(SURE, **APART), evidence(SURE, newer_only={"new": 1.0}), id="the older name"),
         pytest.param("renamed", evidence(SURE, **APART), evidence(SURE, older_only={"old": 1.0}), id="the newer name"),
