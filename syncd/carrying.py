@@ -20,11 +20,11 @@ from syncd.commits import Commits, Due, Made
 from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256
 from syncd.message import message
 from syncd.place import REPORTS
-from syncd.promotable import Ground
 from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.proposal_plans import FileKind, GraphKind, Proposed
 from syncd.proposals import Proposals
 from syncd.repo import Repo
+from syncd.vault_snapshot import Ground
 
 KINDS: Final = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive")
 BY_GRAPH: Final = ("relate", "summary")  # done before it is noted, and not taken back

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from index.errors import Conflict, NotFound
 from index.vertex import Edge
-from syncd.promotable import Ground
 from syncd.proposal_plans import GraphKind, Proposed
+from syncd.vault_snapshot import Ground
 
 if TYPE_CHECKING:
     from syncd.nodes import Nodes

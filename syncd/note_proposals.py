@@ -9,18 +9,18 @@ from functools import partial
 from typing import Final
 
 from index.errors import Conflict
-from index.identity import fold
 from index.model import Filter, Record
+from index.names import fold
 from syncd.aside import away
 from syncd.journal import Step, written
 from syncd.marks import marks
 from syncd.moving import relinking
 from syncd.note import FrontmatterError, decode, encode
-from syncd.promotable import Ground
 from syncd.proposal_plans import Capture, FileKind, Plan, Proposed, captures, edited, read
 from syncd.resolve import Paths
 from syncd.retag import retagged
 from syncd.uniting import merged, superseded
+from syncd.vault_snapshot import Ground
 
 PAGE: Final = 500  # documents looked up at a time
 

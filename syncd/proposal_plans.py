@@ -12,7 +12,7 @@ from index.errors import Conflict, NotFound
 from index.model import Document, Record
 from syncd.journal import Step
 from syncd.note import FrontmatterError, encode
-from syncd.promotable import Ground
+from syncd.vault_snapshot import Ground
 
 Proposed: TypeAlias = Mapping[str, Any]  # what a proposal is about, and its key
 

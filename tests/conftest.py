@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from index.encoders import Bundled
 from index.encoders.bundled import BundledEncoder
+from index.encoders.settings import Bundled
 from syncd.ledger import Ledger
 
 
