@@ -15,6 +15,7 @@ from index.model import Noted
 from index.search import vector_similarity
 from index.text import text_sketch
 from syncd.consolidation.analysis import capture_attention
+from syncd.consolidation.analysis.contradiction_rules import RULES
 from syncd.consolidation.analysis.contradictions import Said, contrary
 from syncd.consolidation.analysis.duplicates import twin
 from syncd.consolidation.analysis.findings import key_of
@@ -111,6 +112,20 @@ def test_what_a_newer_note_says_otherwise_is_quoted_from_both(pair):
         assert one.older in pair.older[1].replace("`", "")
         assert one.newer in pair.newer[1].replace("`", "")
     assert against
+
+
+@pytest.mark.parametrize(("name", "count"), [("", 38), ("later-", 8), ("last-", 11)])
+def test_of_the_planted_contradictions_as_many_are_known_as_the_thresholds_were_chosen_for(name, count):
+    def known(pairs):
+        return [pair.newer[0] for pair in pairs if contrary(said(*pair.older), said(*pair.newer))]
+
+    assert len(known(pairs(f"{name}contradictions"))) == count
+    assert known(pairs(f"{name}apart")) == []
+
+
+def test_a_finding_names_the_rule_that_decided_it():
+    decided = {each.rule for pair in pairs("contradictions") for each in contrary(said(*pair.older), said(*pair.newer))}
+    assert decided == {rule.name for rule in RULES}
 
 
 @pytest.mark.parametrize("pair", [*pairs("apart")[::3], *pairs("last-apart")[::2]], ids=lambda pair: pair.newer[0])

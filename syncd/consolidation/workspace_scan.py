@@ -4,7 +4,8 @@ Law: it reads and writes nothing else; no text of one workspace is compared with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import index.text.text_sketch as sketches
@@ -12,6 +13,7 @@ from index.encoders.word_frequency import places
 from index.model import Noted
 from index.names import stem
 from index.search import vector_similarity
+from index.search.vector_similarity import Neighbours
 from index.text.text_sketch import Sketch
 from syncd.consolidation.analysis import capture_attention
 from syncd.consolidation.analysis.findings import Finding, Findings, key_of
@@ -22,7 +24,7 @@ from syncd.history.audit_log import Events
 if TYPE_CHECKING:
     from index.scope.index import Index
 
-UNUSED: Final = 10  # captures that are proposed for the archive: it is the least certain of all
+MOST: Final = {"unused": 10}  # by list: no more of captures for the archive, the least certain of all
 EMPTY: Final = sketches.sketch("")
 
 
@@ -39,79 +41,127 @@ def found(
     """What needs attention in `workspace`. `linked`: the names of notes, as `stem` has them, to which a note links.
 
     Whatever `go_on` raises ends it."""
-    documents = index.documents(workspace)
-    captures = [one for one in documents if one.type != "entity"]
-    number = {one.key: n for n, one in enumerate(captures)}
-
-    def texts(asked: Sequence[int]) -> dict[int, str]:
-        said = index.texts_of([captures[n].key for n in asked])
-        return {number[key]: text for key, text in said.items()}
-
-    made: list[Sketch] = [EMPTY] * len(captures)
-    for some in index.texts(workspace):
-        go_on()
-        for key, text in some.items():
-            if key in number:
-                made[number[key]] = sketches.sketch(text)
-    keys, matrix = index.directions(workspace)
-    kept = [row for row, key in enumerate(keys) if key in number]
-    rows, matrix = [number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept]
+    captured = _captured(index, workspace, go_on)
+    compared = _compared(captured, go_on)
     go_on()
-    part = similar_nodes.part(rows, matrix)
-    neighbours = vector_similarity.nearest(matrix, vector_similarity.MUTUAL, min(part.near, capture_attention.NEAR))
-    go_on()
-    pairs = capture_attention.likely(made, rows, neighbours, go_on)
-    common = sketches.common(made)
-    del made
-    compared = capture_attention.compared(workspace, captures, pairs, texts, places(), common=common, go_on=go_on)
-    del common
-    go_on()
-    clusters, clustered = groups(captures, part, neighbours, texts, places(), limit=limit)
-    unused = capture_attention.unused(
-        workspace, captures, linked={one.id for one in captures if stem(one.path) in linked}, found={}, now=now
+    clusters, clustered = groups(
+        captured.captures, captured.part, captured.neighbours, captured.texts, places(), limit=limit
     )
-    synonyms = capture_attention.vocabulary(workspace, documents, places())
-    relations = _relations(index, workspace, graph)
-    lists = {
-        "duplicates": compared.duplicates,
-        "near": compared.near,
-        "supersedes": compared.supersedes,
-        "relations": relations,
-        "unused": unused,
-        "synonyms": synonyms,
-    }
-    cut = {name: findings[: min(limit, UNUSED) if name == "unused" else limit] for name, findings in lists.items()}
-    shown = {id for findings in cut.values() for one in findings for id in one.ids}
-    shown |= {id for one in clusters for id in one.ids}
+    scan = _Scan(captured, compared, graph, linked, now)
+    lists = {name: findings(scan) for name, findings in FINDINGS.items()}
+    cut = {name: findings[: min(limit, MOST.get(name, limit))] for name, findings in lists.items()}
+    shown = {id for findings in cut.values() for finding in findings for id in finding.ids}
+    shown |= {id for cluster in clusters for id in cluster.ids}
     return Findings(
         workspace=workspace,
-        documents=len(documents),
+        documents=len(captured.documents),
         **cut,
         clusters=tuple(clusters),
         graph=graph,
-        named={one.id: one for one in documents if one.id in shown},
+        named={document.id: document for document in captured.documents if document.id in shown},
         of={name: len(findings) for name, findings in lists.items()} | {"clusters": clustered},
-        degraded=(*_partly(captures, rows, compared.left_out), *graph.degraded),
+        degraded=(*_partly(captured.captures, captured.part.numbers, compared.left_out), *graph.degraded),
     )
 
 
-def _relations(index: Index, workspace: str, graph: graph_attention.Report[Events]) -> tuple[Finding, ...]:
+@dataclass(frozen=True, slots=True)
+class _Captured:
+    """What the index holds of a workspace: its documents, and which captures are near each other in meaning."""
+
+    index: Index
+    workspace: str
+    documents: Sequence[Noted]
+    captures: Sequence[Noted]
+    number: Mapping[str, int]  # by key: which of the captures it is
+    part: similar_nodes.Part  # the captures that have vectors, by their numbers
+    neighbours: Neighbours
+
+    def texts(self, asked: Sequence[int]) -> dict[int, str]:
+        """The texts of captures, by their numbers."""
+        texts = self.index.texts_of([self.captures[n].key for n in asked])
+        return {self.number[key]: text for key, text in texts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """All that findings are made of."""
+
+    captured: _Captured
+    compared: capture_attention.Compared
+    graph: graph_attention.Report[Events]
+    linked: Collection[str]
+    now: int
+
+
+def _captured(index: Index, workspace: str, go_on: capture_attention.GoOn) -> _Captured:
+    documents = index.documents(workspace)
+    captures = [document for document in documents if document.type != "entity"]
+    number = {capture.key: n for n, capture in enumerate(captures)}
+    keys, matrix = index.directions(workspace)
+    kept = [row for row, key in enumerate(keys) if key in number]
+    part = similar_nodes.part([number[keys[row]] for row in kept], matrix if len(kept) == len(keys) else matrix[kept])
+    go_on()
+    neighbours = vector_similarity.nearest(
+        part.matrix, vector_similarity.MUTUAL, min(part.near, capture_attention.NEAR)
+    )
+    return _Captured(index, workspace, documents, captures, number, part, neighbours)
+
+
+def _compared(captured: _Captured, go_on: capture_attention.GoOn) -> capture_attention.Compared:
+    """What the sentences of captures that are worth comparing say of each other."""
+    drawn: list[Sketch] = [EMPTY] * len(captured.captures)
+    for batch in captured.index.texts(captured.workspace):
+        go_on()
+        for key, text in batch.items():
+            if key in captured.number:
+                drawn[captured.number[key]] = sketches.sketch(text)
+    go_on()
+    pairs = capture_attention.likely(drawn, captured.part.numbers, captured.neighbours, go_on)
+    common = sketches.common(drawn)
+    del drawn  # of a large inbox they are many, and no longer needed
+    return capture_attention.compared(
+        captured.workspace, captured.captures, pairs, captured.texts, places(), common=common, go_on=go_on
+    )
+
+
+def _relations(scan: _Scan) -> tuple[Finding, ...]:
     """The relation candidates of the graph, as proposals."""
-    known = {one.name: one for one in index.graph(workspace).vertices()}
-    found = []
-    for one in graph.candidates:
-        if one.node_a in known and one.node_b in known:
-            ids = tuple(sorted((known[one.node_a].id, known[one.node_b].id)))
+    workspace = scan.captured.workspace
+    known = {vertex.name: vertex for vertex in scan.captured.index.graph(workspace).vertices()}
+    findings = []
+    for candidate in scan.graph.candidates:
+        if candidate.node_a in known and candidate.node_b in known:
+            ids = tuple(sorted((known[candidate.node_a].id, known[candidate.node_b].id)))
             key = key_of(workspace, "relate", ids, ())
-            found.append(Finding("relate", key, workspace, ids, (), ("", ""), one.score, one.rationale))
-    return tuple(found)
+            findings.append(Finding("relate", key, workspace, ids, (), ("", ""), candidate.score, candidate.rationale))
+    return tuple(findings)
+
+
+def _unused(scan: _Scan) -> tuple[Finding, ...]:
+    captures = scan.captured.captures
+    linked = {capture.id for capture in captures if stem(capture.path) in scan.linked}
+    return capture_attention.unused(scan.captured.workspace, captures, linked=linked, found={}, now=scan.now)
+
+
+def _synonyms(scan: _Scan) -> tuple[Finding, ...]:
+    return capture_attention.vocabulary(scan.captured.workspace, scan.captured.documents, places())
+
+
+FINDINGS: Final[Mapping[str, Callable[[_Scan], tuple[Finding, ...]]]] = {
+    "duplicates": lambda scan: scan.compared.duplicates,
+    "near": lambda scan: scan.compared.near,
+    "supersedes": lambda scan: scan.compared.supersedes,
+    "relations": _relations,
+    "unused": _unused,
+    "synonyms": _synonyms,
+}
 
 
 def _partly(captures: Sequence[Noted], rows: Collection[int], left_out: int) -> list[str]:
     """What kept it from being whole."""
-    said = []
+    reasons = []
     if lacking := len(captures) - len(rows):
-        said.append(f"{lacking} captures have no vectors yet, and are compared by their words alone")
+        reasons.append(f"{lacking} captures have no vectors yet, and are compared by their words alone")
     if left_out:
-        said.append(f"{left_out} pairs of captures that share a little were not compared")
-    return said
+        reasons.append(f"{left_out} pairs of captures that share a little were not compared")
+    return reasons

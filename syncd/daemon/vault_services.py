@@ -18,6 +18,8 @@ from syncd.consolidation import workspace_scan
 from syncd.consolidation.analysis.capture_attention import LIMIT
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
+from syncd.consolidation.graph_proposals import graph_kinds
+from syncd.consolidation.note_proposals import note_kinds
 from syncd.consolidation.proposal_execution import KINDS, Carrying
 from syncd.daemon.opened import Opened
 from syncd.git.head_follower import Follow
@@ -150,7 +152,7 @@ def promotion_services(
         Journal(opened.ledger, opened.vault, KINDS),
         opened.repo,
         commits,
-        nodes=lambda name: desk.workspace(name).nodes,
+        kinds=(*note_kinds(ground), *graph_kinds(ground, lambda name: desk.workspace(name).nodes)),
         indexed=partial(_index_now, opened.sync),
         owner=promotions.owner,
         lock=promotions.lock,

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError
 from index.model import Record
@@ -31,6 +31,55 @@ from syncd.sync.hand_edits import LATEST_MS
 log = logging.getLogger(__name__)
 
 KEY: Final = "promote_problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A capture can be promoted so."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Nobody can tell yet what is to become of a capture: it is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A mistake of ours keeps a capture from being planned."""
+
+
+Result: TypeAlias = Planned | Taken | Problem | Later | Defect
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The results of the captures that are marked, in the order in which they are planned."""
+
+    plans: list[Plan] = field(default_factory=list)
+    taken: list[tuple[Record, str]] = field(default_factory=list)  # captures, and what lies at their destination
+    problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
+    spoken: dict[str, str] = field(default_factory=dict)  # paths that plans make, folded → as they are spelled
+    again: bool = False
+    unsure: bool = False  # whether a capture may still be in the way of something
+
+    def add(self, record: Record, result: Result | None) -> None:
+        """Take in the result of one more capture."""
+        match result:
+            case Planned(plan):
+                self.plans.append(plan)
+                speak(self.spoken, plan)
+            case Later():
+                self.again = self.unsure = True
+            case Defect():
+                self.problems[record.path], self.unsure = DEFECT, True
+            case Problem():
+                self.problems[record.path] = result.message
+                if isinstance(result, Taken):
+                    self.taken.append((record, result.target))
+            case None:
+                pass
 
 
 @dataclass(slots=True)
@@ -81,55 +130,48 @@ class Marked:
         return {"on": self._ground.settings.promote.marks, "problems": problems, "promoted": self._look.promoted}
 
     def _done(self) -> None:
-        look = self._look
-        problems: dict[str, str] = {}
-        taken: list[tuple[Record, str]] = []
-        plans: list[Plan] = []
-        spoken: dict[str, str] = {}
-        unsure = False  # whether a capture may still be in the way of something
-        for record, said in self._waiting.look(_concerned):
-            try:
-                if restless(self._ground, self._repo, record.path):
-                    look.again = unsure = True
-                    continue
-                if not said.meant:
-                    self._say(record, None)
-                    continue
-                plan = self._planned(record, said, spoken)
-            except Taken as error:
-                if fold(error.target) in spoken:
-                    look.again = unsure = True  # once the other one is there it can be asked about
-                    continue
-                taken.append((record, error.target))
-                problems[record.path] = error.message
-            except Problem as error:
-                problems[record.path] = error.message
-            except MemexError as error:
-                log.info("a marked capture waits: %s", error.message)
-                look.again = unsure = True
-            except Exception:  # a mistake of ours in one must not keep the others from being promoted
-                log.exception("a marked capture could not be planned")
-                problems[record.path], unsure = DEFECT, True
-            else:
-                plans.append(plan)
-                speak(spoken, plan)
-        look.again |= self._carried(plans, problems)
-        for path, note in self._merging.ask(taken, whole=not unsure).items():
+        """Plan what marks ask for, carry it out, and write down what can't be."""
+        batch = _Batch()
+        for record, asked in self._waiting.look(_concerned):
+            batch.add(record, self._result(record, asked, batch.spoken))
+        look, problems = self._look, batch.problems
+        look.again |= batch.again
+        look.again |= self._carried(batch.plans, problems)
+        for path, note in self._merging.ask(batch.taken, whole=not batch.unsure).items():
             problems[path] += f"; see [[{note}]]"
         self._tell(problems)
         look.problems = problems
 
-    def _planned(self, record: Record, said: Marks, spoken: Mapping[str, str]) -> Plan:
-        if not said.promote:
+    def _result(self, record: Record, asked: Marks, spoken: Mapping[str, str]) -> Result | None:
+        """What is to become of one capture; None = nothing, and nothing is wrong. `spoken`: paths that other plans make."""
+        try:
+            if restless(self._ground, self._repo, record.path):
+                return Later()
+            if not asked.meant:
+                self._say(record, None)
+                return None
+            return Planned(self._planned(record, asked, spoken))
+        except Problem as error:
+            # Once the other capture is there, a person can be asked about it.
+            return Later() if isinstance(error, Taken) and fold(error.target) in spoken else error
+        except MemexError as error:
+            log.info("a marked capture waits: %s", error.message)
+            return Later()
+        except Exception:  # a mistake of ours in one must not keep the others from being promoted
+            log.exception("a marked capture could not be planned")
+            return Defect()
+
+    def _planned(self, record: Record, asked: Marks, spoken: Mapping[str, str]) -> Plan:
+        if not asked.promote:
             fit(self._ground, record)
             raise Problem(UNCLEAR)
         at = written_at(self._ground, self._repo, record.path)
         return self._promotions.planned(record, tool="mark", at=at, spoken=spoken)
 
     def _tell(self, problems: Mapping[str, str]) -> None:
-        for record, said in self._waiting.look(_concerned):
+        for record, asked in self._waiting.look(_concerned):
             if why := problems.get(record.path):
-                self._say(record, why, said)
+                self._say(record, why, asked)
 
     def _carried(self, plans: list[Plan], problems: dict[str, str]) -> bool:
         """Carry out what can be; whether something of it is left for another time."""
@@ -145,9 +187,9 @@ class Marked:
                 self._look.promoted += 1
         return left
 
-    def _say(self, record: Record, why: str | None, said: Marks | None = None) -> None:
+    def _say(self, record: Record, why: str | None, asked: Marks | None = None) -> None:
         """Write into the capture why it is not promoted, if it does not say so yet; None: take that out."""
-        if said is not None and said.promote_problem == why:
+        if asked is not None and asked.promote_problem == why:
             return
         try:
             raw, _ = self._ground.vault.read(record.path)

@@ -19,17 +19,8 @@ from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
 from index.text import text_sketch
 from index.text.text_sketch import Common, Pairs, Sketch
-from syncd.consolidation.analysis.contradictions import (
-    INSTEAD,
-    IS,
-    IS_NOT,
-    OVER,
-    Against,
-    Said,
-    Telling,
-    contrary,
-    titles,
-)
+from syncd.consolidation.analysis.contradiction_rules import INSTEAD, IS, IS_NOT, OVER
+from syncd.consolidation.analysis.contradictions import Against, Said, Telling, contrary, titles
 from syncd.consolidation.analysis.duplicates import Twin, twin
 from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
 from syncd.consolidation.analysis.sentence_claims import Claims

@@ -12,32 +12,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from syncd.consolidation.analysis.change_words import FROM, MOMENT
-from syncd.consolidation.analysis.sentence_claims import WIDE, Claim, Value
-
-ALIKE: Final = 0.6  # of the words of the claim with fewer the other has, by what they say
-SUPPORT: Final = 1.3  # what the words say at least that both have
-LOOSELY: Final = 1.2  # of that where the titles may be about two things, and the newer note tells of a change
-SURE: Final = 0.75  # of that where the newer note tells of a change, and one claim holds all of the other
-WHOLE: Final = 0.95
-FEW: Final = 0.6  # of what a word tells that few notes have: a claim in words that all have is a form's
-PARALLEL: Final = 0.2  # of what both say, each may say else
-CHANGED: Final = 0.85  # the same where the newer one tells that something changed
-NAMED: Final = 0.65  # of the older claim's words the newer one has, where another name has taken the place of one
-MANY: Final = 150  # pairs of claims of two notes from which on chance brings some together
-LOOSE: Final = 0.5  # what each title says that the other note does not, from which on they may be about two things
-MUTUAL: Final = 0.6  # of what two claims say together both say, unless the newer one tells that something changed
-TOLD: Final = 0.4  # of what the newer claim says the older note says, where a name is another
-CODE: Final = 0.7  # what a name made of letters and figures says
-ANCHOR: Final = 1.0  # what an equal sentence in both says of their being about one thing
-SHOWN: Final = 3  # pairs of sentences
-# In what two claims differ, where it is no word of theirs.
-IS: Final = ("not so", "so")
-IS_NOT: Final = ("so", "not so")
-OVER: Final = ("so", "over")
-INSTEAD: Final = ("so", "something else")
+from syncd.consolidation.analysis.contradiction_rules import LIMITS, Evidence, Overlap, objection, rule, score
+from syncd.consolidation.analysis.sentence_claims import Claim, Value
 
 Differing: TypeAlias = tuple[list[Value], list[Value]]  # values of a kind, of each of two claims
 Telling: TypeAlias = Callable[[str], float]  # 1 for a word that few notes have, less for one that many have
@@ -57,19 +36,19 @@ class Said:
     def of(cls, title: Claim, claims: tuple[Claim, ...], telling: Telling = lambda _: 1.0) -> Said:
         """A note with this title and these claims. `telling`: how much a word, as it is written, tells in this workspace."""
         counts = Counter(word for claim in claims for word in claim.words)
-        told = {word: telling(shown) for claim in (title, *claims) for word, shown in claim.shown.items()}
-        said = tuple(
+        tells = {word: telling(shown) for claim in (title, *claims) for word, shown in claim.shown.items()}
+        weighted = tuple(
             replace(
                 claim,
-                words={word: worth * min(1.0, 2 / counts[word]) * told[word] for word, worth in claim.words.items()},
+                words={word: worth * min(1.0, 2 / counts[word]) * tells[word] for word, worth in claim.words.items()},
             )
             for claim in claims
         )
-        title = replace(title, words={word: worth * told[word] for word, worth in title.words.items()})
+        title = replace(title, words={word: worth * tells[word] for word, worth in title.words.items()})
         first = claims[0].text if claims else ""
         words = frozenset(title.words) | counts.keys()
-        rare = frozenset(word for word, tells in told.items() if tells >= FEW)
-        return cls(title, said, words, not _plain(first).startswith(_plain(title.text)), rare)
+        rare = frozenset(word for word, share in tells.items() if share >= LIMITS.few)
+        return cls(title, weighted, words, not _plain(first).startswith(_plain(title.text)), rare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +60,7 @@ class Against:
     difference: tuple[str, str]  # what each says in the other's place
     score: float
     changed: bool  # the newer one tells that something changed
+    rule: str  # the name of the rule by which they contradict each other
 
 
 def contrary(older: Said, newer: Said) -> tuple[Against, ...]:
@@ -94,18 +74,17 @@ def contrary(older: Said, newer: Said) -> tuple[Against, ...]:
         word: worth for word, worth in older.title.words.items() if word in newer.title.words or word in newer.words
     }
     title |= {word: worth for word, worth in newer.title.words.items() if word in older.words}
-    found: dict[str, Against] = {}
-    for one, other in _facing(older, newer, same):
-        if not other.over and (_rivalled(one, other, newer.claims) or _rivalled(other, one, older.claims)):
+    surest: dict[str, Against] = {}  # by the older claim
+    for claim, other in _facing(older, newer, same):
+        if not other.over and (_rivalled(claim, other, newer.claims) or _rivalled(other, claim, older.claims)):
             continue
-        against = _against(one, other, older, newer, title, anchored=anchored, loose=named == "loose")
-        if against and (against.older not in found or found[against.older].score < against.score):
-            found[against.older] = against
-    often = Counter(one.newer for one in found.values())
-    told = [
-        one for one in found.values() if often[one.newer] == 1
-    ]  # one sentence against several is a list's, or chance
-    return tuple(sorted(told, key=lambda one: (-one.score, one.older, one.newer))[:SHOWN])
+        against = _against(claim, other, older, newer, title, anchored=anchored, loose=named == "loose")
+        if against and (against.older not in surest or surest[against.older].score < against.score):
+            surest[against.older] = against
+    often = Counter(against.newer for against in surest.values())
+    # One sentence against several is a list's, or chance.
+    single = [against for against in surest.values() if often[against.newer] == 1]
+    return tuple(sorted(single, key=lambda against: (-against.score, against.older, against.newer))[: LIMITS.shown])
 
 
 def _facing(older: Said, newer: Said, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
@@ -123,7 +102,7 @@ def _facing(older: Said, newer: Said, same: set[str]) -> Iterator[tuple[Claim, C
             for n in holders.get(word, ()):
                 shared[n] += worth
         for n in sorted(shared):
-            if shared[n] >= 0.4 * min(claim.weight, newer.claims[n].weight):
+            if shared[n] >= LIMITS.touching * min(claim.weight, newer.claims[n].weight):
                 yield claim, newer.claims[n]
 
 
@@ -135,12 +114,12 @@ def _rivalled(one: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
 
 def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
     """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
-    one, other = older.title, newer.title
+    title, other = older.title, newer.title
     named = older.named and newer.named
-    brief = all(said.claims and 2 * len(said.title.text) <= len(said.claims[0].text) for said in (older, newer))
+    brief = all(note.claims and 2 * len(note.title.text) <= len(note.claims[0].text) for note in (older, newer))
     if not named and not brief:
         return ""
-    for value in one.values:
+    for value in title.values:
         for its in other.values:
             if (
                 (named or value.names)
@@ -152,18 +131,18 @@ def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
     if not named:
         return ""
     moments = [
-        {found[0].lower() for found in MOMENT.finditer(FROM.sub("", title.text)) if found[0] not in ("may", "march")}
-        for title in (one, other)
+        {match[0].lower() for match in MOMENT.finditer(FROM.sub("", each.text)) if match[0] not in ("may", "march")}
+        for each in (title, other)
     ]
     if moments[0] != moments[1] and (all(moments) or not other.changed):
         return "apart"
-    own = sum(worth for word, worth in one.words.items() if word not in newer.words)
-    its_own = sum(worth for word, worth in other.words.items() if word not in older.words)
-    return "loose" if min(own, its_own) >= LOOSE else ""
+    older_only = sum(worth for word, worth in title.words.items() if word not in newer.words)
+    newer_only = sum(worth for word, worth in other.words.items() if word not in older.words)
+    return "loose" if min(older_only, newer_only) >= LIMITS.loose else ""
 
 
 def _against(
-    one: Claim,
+    claim: Claim,
     other: Claim,
     older: Said,
     newer: Said,
@@ -172,79 +151,95 @@ def _against(
     anchored: bool,
     loose: bool,
 ) -> Against | None:
-    shared = {word: worth for word, worth in one.words.items() if word in other.words}
-    codes = set(_codes(one)) & set(_codes(other))
-    both = sum(shared.values()) + CODE * len(codes)
-    few = len(shared) + len(codes) < 2
+    overlap = _overlap(claim, other, older, newer, title, anchored=anchored, loose=loose)
+    if objection(overlap):
+        return None
+    evidence = _evidence(overlap, older, newer)
+    spoke = rule(evidence)
+    if spoke is None:
+        return None
+    return Against(claim.text, other.text, spoke.difference(evidence), score(evidence), overlap.changed, spoke.name)
+
+
+def _overlap(
+    claim: Claim,
+    other: Claim,
+    older: Said,
+    newer: Said,
+    title: Mapping[str, float],
+    *,
+    anchored: bool,
+    loose: bool,
+) -> Overlap:
+    """What two claims share. `title`: the words of one title that the other note has too, and what they say."""
+    shared = {word: worth for word, worth in claim.words.items() if word in other.words}
+    codes = set(_codes(claim)) & set(_codes(other))
+    both = sum(shared.values()) + LIMITS.code * len(codes)
+    few = len(shared) + len(codes) < 2  # then words count only if both titles have them
     named = {
-        word: w for word, w in title.items() if not few or (word in older.title.words and word in newer.title.words)
+        word: worth
+        for word, worth in title.items()
+        if not few or (word in older.title.words and word in newer.title.words)
     }
-    told = both + sum(worth for word, worth in named.items() if word not in shared)
-    support = told + ANCHOR * anchored
-    changed = other.changed or newer.title.changed or (newer.title.new and not older.title.new)
-    alike = both / max(both, min(one.weight, other.weight))
-    agreed = anchored or _agreed(one, other, older, newer)
-    least = SUPPORT * (SURE if changed and agreed and alike >= WHOLE else 1.0)
-    if support < least or not shared or (one.once and other.once and not other.changed):
-        return None
-    if loose and not (anchored or (changed and both >= LOOSELY * SUPPORT)):
-        return None
-    own = _own(one, other, newer.words)
-    its_own = _own(other, one, older.words)
-    special = (own.keys() & older.title.words.keys()) | (its_own.keys() & newer.title.words.keys())
-    parallel = min(sum(own.values()), sum(its_own.values())) / both
-    many = len(older.claims) * len(newer.claims) > MANY
-    bearing = parallel <= (CHANGED if changed and not many else PARALLEL)
-    differing = _differing(one, other)
-    difference = _conflict(one, other, differing, shared, changed=changed)
-    if differing and not difference:
-        return None  # two of a kind, or two moments
-    if alike < ALIKE or (many and not agreed):
-        difference = None
-    whole = 2 * both >= MUTUAL * (one.weight + other.weight)
-    if not (difference and bearing and (changed or (whole and not special and shared.keys() & older.rare))):
-        if many or not agreed:
-            return None
-        difference = _turned(one, other, both, alike, bearing=bearing and whole, differing=bool(differing)) or (
-            _renamed((one, other), shared, own, its_own, both)
-            if changed and not differing and told >= max(SUPPORT, TOLD * other.weight)
-            else None
-        )
-    if difference is None:
-        return None
-    score = 0.45 + 0.2 * min(1.0, alike) + 0.15 * changed + 0.1 * min(1.0, support / 4) + 0.1 * (1 - min(1.0, parallel))
-    return Against(one.text, other.text, difference, round(min(1.0, score), 3), changed)
+    return Overlap(
+        older=claim,
+        newer=other,
+        shared=frozenset(shared),
+        both=both,
+        subject=both + sum(worth for word, worth in named.items() if word not in shared),
+        anchored=anchored,
+        agreed=anchored or _agreed(claim, other, older, newer),
+        changed=other.changed or newer.title.changed or (newer.title.new and not older.title.new),
+        loose=loose,
+    )
 
 
-def _agreed(one: Claim, other: Claim, older: Said, newer: Said) -> bool:
+def _evidence(overlap: Overlap, older: Said, newer: Said) -> Evidence:
+    """In what two claims differ that share enough."""
+    claim, other = overlap.older, overlap.newer
+    older_only, newer_only = _only(claim, other, newer.words), _only(other, claim, older.words)
+    differing = _differing(claim, other)
+    return Evidence(
+        overlap=overlap,
+        older_only=older_only,
+        newer_only=newer_only,
+        differs=bool(differing),
+        conflict=_conflict(claim, other, differing, overlap.shared, changed=overlap.changed),
+        special=bool(older_only.keys() & older.title.words.keys() or newer_only.keys() & newer.title.words.keys()),
+        rare=bool(overlap.shared & older.rare),
+        many=len(older.claims) * len(newer.claims) > LIMITS.many,
+    )
+
+
+def _agreed(claim: Claim, other: Claim, older: Said, newer: Said) -> bool:
     """Whether the titles speak of one thing, or one of them of what the claims do."""
     titles = older.title.words.keys(), newer.title.words.keys()
     codes = [{value.value for value in title.values} for title in (older.title, newer.title)]
     return bool(
-        titles[0] & titles[1] or titles[0] & other.words.keys() or titles[1] & one.words.keys() or codes[0] & codes[1]
+        titles[0] & titles[1] or titles[0] & other.words.keys() or titles[1] & claim.words.keys() or codes[0] & codes[1]
     )
 
 
-def _own(one: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
+def _only(claim: Claim, other: Claim, known: frozenset[str]) -> dict[str, float]:
     """What a claim speaks of and the other note does not; names made of letters and figures too, unless alike in form."""
     forms = {value.sign for value in other.values if value.kind == "code"}
-    return {word: worth for word, worth in one.words.items() if word not in known} | {
-        value.value: CODE for value in one.values if value.kind == "code" and value.sign not in forms
+    return {word: worth for word, worth in claim.words.items() if word not in known} | {
+        value.value: LIMITS.code for value in claim.values if value.kind == "code" and value.sign not in forms
     }
 
 
-def _differing(one: Claim, other: Claim) -> list[Differing]:
+def _differing(claim: Claim, other: Claim) -> list[Differing]:
     """The values of both that can be compared and are not the same."""
-    found = []
-    kinds = dict.fromkeys((value.kind, value.sign) for value in one.values)
+    differing = []
+    kinds = dict.fromkeys((value.kind, value.sign) for value in claim.values)
     for kind, sign in kinds:
-        ours = [value for value in one.values if (value.kind, value.sign) == (kind, sign)]
+        ours = [value for value in claim.values if (value.kind, value.sign) == (kind, sign)]
         theirs = [value for value in other.values if (value.kind, value.sign) == (kind, sign)]
         left = [value for value in ours if not any(_equal(value, its) for its in theirs)]
         right = [its for its in theirs if not any(_equal(value, its) for value in ours)]
         if left and right:
-            found.append((left, right))
-    return found
+            differing.append((left, right))
+    return differing
 
 
 def _equal(one: Value, other: Value) -> bool:
@@ -257,7 +252,7 @@ def _equal(one: Value, other: Value) -> bool:
 
 
 def _conflict(
-    one: Claim, other: Claim, differing: list[Differing], shared: Mapping[str, float], *, changed: bool
+    claim: Claim, other: Claim, differing: list[Differing], shared: frozenset[str], *, changed: bool
 ) -> tuple[str, str] | None:
     """What differs, if it is all about one thing."""
     if not differing:
@@ -265,7 +260,7 @@ def _conflict(
     first = [(ours[0], theirs[0]) for ours, theirs in differing]
     names = [pair for pair in first if pair[0].names]
     kinds = {value.kind for value, _ in first}
-    another = "date" in kinds and (one.entry or other.entry)  # something else happened on another day
+    another = "date" in kinds and (claim.entry or other.entry)  # something else happened on another day
     if (
         another
         or kinds & {"side", "part"}
@@ -280,49 +275,6 @@ def _conflict(
         return None  # two moments, each with its figures
     before, after = first[0]
     return _written(before), _written(after)
-
-
-def _turned(
-    one: Claim, other: Claim, both: float, alike: float, *, bearing: bool, differing: bool
-) -> tuple[str, str] | None:
-    """One says what the other denies, or that it is over."""
-    if differing or both < 0.6 * SUPPORT:
-        return None
-    denies, denied = (one, other) if one.negated else (other, one)
-    sure = not WIDE.search(one.text + other.text) or other.changed  # there a syllable is not always a "not"
-    if (
-        one.negated != other.negated
-        and not (one.instead or other.instead)
-        and alike >= 0.75
-        and sure
-        and bearing
-        and denies.denied & denied.words.keys()
-    ):
-        return IS if one.negated else IS_NOT
-    if other.over and not one.over and both >= ALIKE * other.weight:
-        return OVER
-    if other.instead and not one.instead and not one.negated and both >= max(SUPPORT, 0.8 * one.weight):
-        return INSTEAD
-    return None
-
-
-def _renamed(
-    claims: tuple[Claim, Claim],
-    shared: Mapping[str, float],
-    own: Mapping[str, float],
-    its_own: Mapping[str, float],
-    both: float,
-) -> tuple[str, str] | None:
-    """Another name stands in the place of one, where the newer note tells that something changed."""
-    one, other = claims
-    if not own or not its_own or next(iter(one.words)) not in shared:
-        return None
-    ends = (list(one.words)[-1] in own or not own.keys() <= one.words.keys()) and both >= 0.45 * one.weight
-    if not ends and both < NAMED * one.weight:
-        return None
-    return " ".join(one.shown.get(word, word) for word in own), " ".join(
-        other.shown.get(word, word) for word in its_own
-    )
 
 
 def _codes(claim: Claim) -> Iterator[str]:

@@ -41,28 +41,52 @@ def normal(text: str) -> str:
     return _BLANK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A note as it is compared."""
+
+    text: str
+    said: Said
+
+    @property
+    def words(self) -> dict[str, float]:
+        """What its text speaks of; where it has none, its title."""
+        claims = self.said.claims or (self.said.title,)
+        return {word: worth for claim in claims for word, worth in claim.words.items()}
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """The words of its title."""
+        return tuple(normal(self.said.title.text).split())
+
+    @property
+    def links(self) -> set[tuple[str, ...]]:
+        """The names of the notes that it links to."""
+        return {tuple(normal(link).split()) for link in _LINK.findall(self.text)}
+
+
 def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
     """Whether two notes, the older first, say the same; each with its text."""
-    (text, said), (its_text, its_said) = one, other
-    ours, theirs = _words(said), _words(its_said)
+    older, newer = _Note(*one), _Note(*other)
+    ours, theirs = older.words, newer.words
     sizes = sum(ours.values()), sum(theirs.values())
-    named = titles(said, its_said)
+    named = titles(older.said, newer.said)
     if named == "apart" or min(sizes) < LEAST * (1.5 if named else 1):
         return None  # too little to tell, the less so under titles that tell two things
-    if normal(text) == normal(its_text):
+    if normal(older.text) == normal(newer.text):
         return Twin("equal", 0, 1.0, ())
-    runs, its_runs = _runs(text), _runs(its_text)
+    runs, its_runs = _runs(older.text), _runs(newer.text)
     in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
     shared = sum(worth for word, worth in ours.items() if word in theirs)
     in_words = shared / min(sizes)
     both = 2 * shared / sum(sizes)
-    if in_words < WORDS or (in_runs < RUNS and both < BOTH) or _parallel(said, its_said, text, its_text):
+    if in_words < WORDS or (in_runs < RUNS and both < BOTH) or _parallel(older, newer):
         return None
     kept = 0 if sizes[0] >= sizes[1] else 1
-    copy, whole = (its_said, said) if kept == 0 else (said, its_said)
-    if _changes(its_said) and not _changes(said):
+    copy, whole = (newer.said, older.said) if kept == 0 else (older.said, newer.said)
+    if _changes(newer.said) and not _changes(older.said):
         return None  # the newer one tells that something is otherwise now
-    if not _holds(whole, copy) or (_parity(said) != _parity(its_said) and min(sizes) < 2 * LEAST):
+    if not _holds(whole, copy) or (_parity(older.said) != _parity(newer.said) and min(sizes) < 2 * LEAST):
         return None
     lost = tuple(claim.text for claim in copy.claims if _new(claim, whole))
     how: Literal["edited", "part", "words"] = (
@@ -72,41 +96,49 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
     return Twin(how, kept, score, lost)
 
 
-def _parallel(said: Said, its_said: Said, text: str, its_text: str) -> bool:
-    """Whether each tells of what its own title names and the other does not, or one is a template, or points to the other."""
-    if bool(_BLANKS.search(text)) != bool(_BLANKS.search(its_text)):
-        return True
-    names = [normal(one.title.text).split() for one in (said, its_said)]
-    links = [{tuple(normal(link).split()) for link in _LINK.findall(one)} for one in (text, its_text)]
-    if tuple(names[1]) in links[0] - links[1] or tuple(names[0]) in links[1] - links[0]:
-        return True
-    own = said.title.words.keys() - its_said.words
-    its_own = its_said.title.words.keys() - said.words
-    if own & _words(said).keys() and its_own & _words(its_said).keys():
-        return True
-    foreign = [set(names[n]) - set(normal(to).split()) for n, to in ((0, its_text), (1, text))]
-    return _slotted(*names) and (all(foreign) or min(map(len, names)) >= SLOTTED)
+def _parallel(older: _Note, newer: _Note) -> bool:
+    """Whether two notes are about two things, though they share most of their words."""
+    return any(differ(older, newer) for differ in (_template, _linked, _own_titles, _slot_of_titles))
 
 
-def _slotted(one: list[str], other: list[str]) -> bool:
+def _template(older: _Note, newer: _Note) -> bool:
+    """Whether one of them is a template, with blanks to be filled in."""
+    return bool(_BLANKS.search(older.text)) != bool(_BLANKS.search(newer.text))
+
+
+def _linked(older: _Note, newer: _Note) -> bool:
+    """Whether one of them links to the other, and the other not to the same note."""
+    return newer.name in older.links - newer.links or older.name in newer.links - older.links
+
+
+def _own_titles(older: _Note, newer: _Note) -> bool:
+    """Whether each tells of what its own title names and the other note does not."""
+    older_only = older.said.title.words.keys() - newer.said.words
+    newer_only = newer.said.title.words.keys() - older.said.words
+    return bool(older_only & older.words.keys() and newer_only & newer.words.keys())
+
+
+def _slot_of_titles(older: _Note, newer: _Note) -> bool:
+    """Whether the titles differ in one word, and either each note lacks that of the other or they are long."""
+    if not _slotted(list(older.name), list(newer.name)):
+        return False
+    lacking = all(set(note.name) - set(normal(other.text).split()) for note, other in ((older, newer), (newer, older)))
+    return lacking or min(len(older.name), len(newer.name)) >= SLOTTED
+
+
+def _slotted(title: list[str], other: list[str]) -> bool:
     """Whether two titles differ in one word: "Theme A", "Theme B"."""
-    if WIDE.search("".join(one + other)):
-        one, other = list(" ".join(one)), list(" ".join(other))
-        least = min(len(one), len(other))
-        begins = next((n for n in range(least) if one[n] != other[n]), least)
-        ends = next((n for n in range(least - begins) if one[-1 - n] != other[-1 - n]), least - begins)
-        return begins + ends < least and begins + ends >= SAME * max(len(one), len(other))
-    return len(one) == len(other) > 1 and sum(a != b for a, b in zip(one, other, strict=True)) == 1
+    if WIDE.search("".join(title + other)):
+        title, other = list(" ".join(title)), list(" ".join(other))
+        least = min(len(title), len(other))
+        begins = next((n for n in range(least) if title[n] != other[n]), least)
+        ends = next((n for n in range(least - begins) if title[-1 - n] != other[-1 - n]), least - begins)
+        return begins + ends < least and begins + ends >= SAME * max(len(title), len(other))
+    return len(title) == len(other) > 1 and sum(a != b for a, b in zip(title, other, strict=True)) == 1
 
 
 def _changes(said: Said) -> bool:
     return said.title.changed or any(claim.changed for claim in said.claims)
-
-
-def _words(said: Said) -> dict[str, float]:
-    """What the text of a note speaks of; of one without a text, its title."""
-    claims = said.claims or (said.title,)
-    return {word: worth for claim in claims for word, worth in claim.words.items()}
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
@@ -116,9 +148,9 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 
 def _holds(whole: Said, copy: Said) -> bool:
     """Whether all figures, dates and names of kinds that the copy tells are in the whole."""
-    told = {(value.kind, value.value) for claim in (whole.title, *whole.claims) for value in claim.values}
-    own = {(value.kind, value.value) for claim in copy.claims for value in claim.values if value.kind != "side"}
-    return own <= told
+    held = {(value.kind, value.value) for claim in (whole.title, *whole.claims) for value in claim.values}
+    copied = {(value.kind, value.value) for claim in copy.claims for value in claim.values if value.kind != "side"}
+    return copied <= held
 
 
 def _parity(said: Said) -> bool:

@@ -1,0 +1,247 @@
+"""When two claims of one thing contradict each other: the evidence as values, the objections and the rules as tables.
+
+Law, tested: each threshold decides where its field says, and the finding carries the name of the rule that decided it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from syncd.consolidation.analysis.sentence_claims import WIDE, Claim
+
+# In what two claims differ, where it is no word of theirs.
+IS: Final = ("not so", "so")
+IS_NOT: Final = ("so", "not so")
+OVER: Final = ("so", "over")
+INSTEAD: Final = ("so", "something else")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From which values on two claims are compared, are about one thing, and contradict each other.
+
+    A worth is what words say of a topic: a noun that few notes have is worth about 1. The values were chosen on the tuning half of the
+    pairs in `tests/bench/planted/`. With them `tests.bench --only consolidate` finds 57 of the 76 contradictions of all four sets,
+    and nothing that is none. Each field says what another value of it does to these two figures, all others as they are."""
+
+    touching: float = 0.4  # share of the worth of the lighter claim: 57 at 0.2; 56 at 0.48, 55 at 0.6
+    support: float = 1.3  # worth that both claims and the titles share: 58 and 2 wrong at 1.04, 48 at 1.56
+    support_loose: float = 1.2  # times `support`, where the titles may name two things: 57 at 0.6, 56 at 1.44
+    support_sure: float = 0.75  # times `support`, where a change is told and a claim is whole: 57 at 0.38, 56 at 0.9
+    whole: float = 0.95  # `alike` from which on a claim is whole in the other: 57 at 0.5, 55 without the rule
+    alike: float = 0.6  # share of the lighter claim, for another value and an end: 57 at 0.3, 54 at 0.72
+    mutual: float = 0.6  # share of the worth of both claims, where no change is told: 56 at 0.3, 55 at 0.72
+    few: float = 0.6  # telling power of a word that few notes have, 0 to 1: 57 from 0.3 to 0.9; keeps forms apart
+    parallel: float = 0.2  # worth that each claim alone has, per worth of both: 57 from 0.1 to 0.3
+    parallel_changed: float = 0.85  # the same where a change is told: 54 at 0.43, 57 at 1.28
+    loose: float = 0.5  # worth of each title that the other note lacks: 55 at 0.4; a false duplicate at 0.75
+    many: int = 150  # pairs of claims of two notes: 57 at 20, 57 and 4 wrong at 300
+    code: float = 0.7  # worth of a name made of letters and figures: 56 at 0.35, 57 at 1.05
+    anchor: float = 1.0  # worth of a sentence that both notes have: 57 from 0.5 to 1.5
+    turned: float = 0.6  # times `support`, to deny, end or replace a claim: 57 from 0.3 to 0.9
+    denied: float = 0.75  # `alike` of a claim and what denies it: 57 from 0.38 to 0.9, 54 without the rule
+    instead: float = 0.8  # share of the older claim, to replace it: 58 at 0.64, 57 at 0.96, 56 at 1.2
+    renamed: float = 0.65  # share of the older claim, where a name in its middle is another: 58 at 0.33, 56 at 0.78
+    renamed_end: float = 0.45  # the same where it ends in the name: 58 at 0.36, 56 at 0.54
+    renamed_subject: float = 0.4  # share of the newer claim that the older note says: 57 at 0.2, 56 at 0.48
+    shown: int = 3  # pairs of sentences that a finding quotes: it decides nothing
+
+
+LIMITS: Final = Thresholds()
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What the claims of two notes have in common: whether they are about one thing."""
+
+    older: Claim
+    newer: Claim
+    shared: frozenset[str]  # words of both
+    both: float  # what these words say, and the names made of letters and figures that both have
+    subject: float  # the same, and what the titles say of it besides
+    anchored: bool  # the notes have an equal sentence
+    agreed: bool  # so they have, or their titles speak of one thing
+    changed: bool  # the newer note tells that something changed
+    loose: bool  # the titles may be about two things
+
+    @property
+    def support(self) -> float:
+        """What speaks for the claims being about one thing."""
+        return self.subject + LIMITS.anchor * self.anchored
+
+    @property
+    def alike(self) -> float:
+        """How much of the claim that says less the other one says, 0 to 1."""
+        return self.both / max(self.both, min(self.older.weight, self.newer.weight))
+
+    @property
+    def whole(self) -> bool:
+        """Whether both say most of what they say together."""
+        return 2 * self.both >= LIMITS.mutual * (self.older.weight + self.newer.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """In what the two claims differ."""
+
+    overlap: Overlap
+    older_only: Mapping[str, float]  # what the older claim speaks of and the newer note does not
+    newer_only: Mapping[str, float]
+    differs: bool  # a figure, date, state or name differs
+    conflict: tuple[str, str] | None  # these two, if only one of them can be right
+    special: bool  # a title names what only its own claim speaks of
+    rare: bool  # a word that both claims share is one that few notes have
+    many: bool  # the notes are so long that chance brings some claims together
+
+    @property
+    def parallel(self) -> float:
+        """How much each says of what the other does not, for what both say."""
+        return min(sum(self.older_only.values()), sum(self.newer_only.values())) / self.overlap.both
+
+    @property
+    def bearing(self) -> bool:
+        """Whether the claims say little besides what they share."""
+        changed = self.overlap.changed and not self.many
+        return self.parallel <= (LIMITS.parallel_changed if changed else LIMITS.parallel)
+
+
+Objection: TypeAlias = tuple[str, Callable[[Overlap], bool]]
+Difference: TypeAlias = Callable[[Evidence], tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A way in which two claims contradict each other, and what each says in the other's place."""
+
+    name: str
+    holds: Callable[[Evidence], bool]
+    difference: Difference
+
+
+def _unsupported(overlap: Overlap) -> bool:
+    sure = overlap.changed and overlap.agreed and overlap.alike >= LIMITS.whole
+    return overlap.support < LIMITS.support * (LIMITS.support_sure if sure else 1.0) or not overlap.shared
+
+
+def _occasions(overlap: Overlap) -> bool:
+    return overlap.older.once and overlap.newer.once and not overlap.newer.changed
+
+
+def _two_things(overlap: Overlap) -> bool:
+    supported = overlap.changed and overlap.both >= LIMITS.support_loose * LIMITS.support
+    return overlap.loose and not (overlap.anchored or supported)
+
+
+def _another_value(evidence: Evidence) -> bool:
+    overlap = evidence.overlap
+    if evidence.conflict is None or overlap.alike < LIMITS.alike or (evidence.many and not overlap.agreed):
+        return False
+    return evidence.bearing and (overlap.changed or (overlap.whole and not evidence.special and evidence.rare))
+
+
+def _comparable(evidence: Evidence) -> bool:
+    """Whether claims without values that differ can contradict each other at all."""
+    return evidence.overlap.agreed and not evidence.many and not evidence.differs
+
+
+def _turned(evidence: Evidence) -> bool:
+    return _comparable(evidence) and evidence.overlap.both >= LIMITS.turned * LIMITS.support
+
+
+def _denied(evidence: Evidence) -> bool:
+    overlap, older, newer = evidence.overlap, evidence.overlap.older, evidence.overlap.newer
+    denies, denied = (older, newer) if older.negated else (newer, older)
+    sure = not WIDE.search(older.text + newer.text) or newer.changed  # there a syllable is not always a "not"
+    return bool(
+        _turned(evidence)
+        and older.negated != newer.negated
+        and not (older.instead or newer.instead)
+        and overlap.alike >= LIMITS.denied
+        and sure
+        and evidence.bearing
+        and overlap.whole
+        and denies.denied & denied.words.keys()
+    )
+
+
+def _ended(evidence: Evidence) -> bool:
+    overlap, older, newer = evidence.overlap, evidence.overlap.older, evidence.overlap.newer
+    return _turned(evidence) and newer.over and not older.over and overlap.both >= LIMITS.alike * newer.weight
+
+
+def _replaced(evidence: Evidence) -> bool:
+    overlap, older, newer = evidence.overlap, evidence.overlap.older, evidence.overlap.newer
+    return (
+        _turned(evidence)
+        and newer.instead
+        and not older.instead
+        and not older.negated
+        and overlap.both >= max(LIMITS.support, LIMITS.instead * older.weight)
+    )
+
+
+def _renamed(evidence: Evidence) -> bool:
+    """Whether another name stands in the place of one, where the newer note tells that something changed."""
+    overlap, older, only = evidence.overlap, evidence.overlap.older, evidence.older_only
+    subject = max(LIMITS.support, LIMITS.renamed_subject * overlap.newer.weight)
+    if not _comparable(evidence) or not overlap.changed or overlap.subject < subject:
+        return False
+    if not only or not evidence.newer_only or next(iter(older.words)) not in overlap.shared:
+        return False
+    ends = list(older.words)[-1] in only or not only.keys() <= older.words.keys()
+    return overlap.both >= (LIMITS.renamed_end if ends else LIMITS.renamed) * older.weight
+
+
+def _conflicting(evidence: Evidence) -> tuple[str, str]:
+    assert evidence.conflict is not None
+    return evidence.conflict
+
+
+def _names(evidence: Evidence) -> tuple[str, str]:
+    older, newer = (
+        " ".join(claim.shown.get(word, word) for word in only)
+        for claim, only in (
+            (evidence.overlap.older, evidence.older_only),
+            (evidence.overlap.newer, evidence.newer_only),
+        )
+    )
+    return older, newer
+
+
+OBJECTIONS: Final[tuple[Objection, ...]] = (
+    ("they share too little", _unsupported),
+    ("each tells of one occasion", _occasions),
+    ("the titles may name two things", _two_things),
+)
+# The first rule that holds decides.
+RULES: Final = (
+    Rule("another value", _another_value, _conflicting),
+    Rule("denied", _denied, lambda evidence: IS if evidence.overlap.older.negated else IS_NOT),
+    Rule("ended", _ended, lambda _: OVER),
+    Rule("replaced", _replaced, lambda _: INSTEAD),
+    Rule("renamed", _renamed, _names),
+)
+
+
+def objection(overlap: Overlap) -> str:
+    """The name of the first objection to comparing two claims; "" when there is none."""
+    return next((name for name, holds in OBJECTIONS if holds(overlap)), "")
+
+
+def rule(evidence: Evidence) -> Rule | None:
+    """The first rule by which two claims contradict each other."""
+    return next((each for each in RULES if each.holds(evidence)), None)
+
+
+def score(evidence: Evidence) -> float:
+    """How sure a contradiction is, 0.45 to 1: it orders what is shown and decides nothing."""
+    overlap = evidence.overlap
+    total = (
+        0.45
+        + 0.2 * min(1.0, overlap.alike)
+        + 0.15 * overlap.changed
+        + 0.1 * min(1.0, overlap.support / 4)
+        + 0.1 * (1 - min(1.0, evidence.parallel))
+    )
+    return round(min(1.0, total), 3)

@@ -1,0 +1,51 @@
+"""Proposals that change the graph of a workspace, which the graph carries out: relate two nodes, write the summary of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from index.errors import Conflict, NotFound
+from index.graph.vertex import Edge
+from syncd.consolidation.proposal_plans import GraphKind, Proposed
+from syncd.promotion.vault_snapshot import Ground
+
+if TYPE_CHECKING:
+    from syncd.graph.nodes import Nodes
+
+
+def graph_kinds(ground: Ground, nodes: Callable[[str], Nodes]) -> tuple[GraphKind, ...]:
+    """The kinds of proposals that change the graph. `nodes`: of a workspace."""
+    return (
+        GraphKind("relate", partial(relate, ground, nodes), "Relate: {}"),
+        GraphKind("summary", partial(summarize, ground, nodes), "Write the summary of a node"),
+    )
+
+
+def relate(ground: Ground, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
+    """Relate two nodes."""
+    graph = nodes(proposed["workspace"])
+    source, target = (_node(ground, graph, proposed["workspace"], id) for id in proposed["ids"])
+    graph.relate([Edge(source, target, proposed["would"][0])])
+    return f"{source} {proposed['would'][0]} {target}"
+
+
+def summarize(ground: Ground, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
+    """Write the summary of a node, unless the node has changed since it was drafted."""
+    graph = nodes(proposed["workspace"])
+    (id,), (text,) = proposed["ids"], proposed["would"]
+    vertex = graph.get(_node(ground, graph, proposed["workspace"], id))
+    if vertex.summary != text:
+        if vertex.changed_at != proposed["changed_at"]:
+            raise Conflict("the node has changed since")
+        graph.set_summary(vertex.name, text)
+    return "the summary is there"
+
+
+def _node(ground: Ground, nodes: Nodes, workspace: str, id: str) -> str:
+    record = ground.captures.index.record(id, workspace)
+    vertex = nodes.graph.at(record.path) if record else None
+    if vertex is None:
+        raise NotFound("a node that it is about is gone")
+    return vertex.name

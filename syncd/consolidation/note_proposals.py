@@ -1,0 +1,126 @@
+"""Proposals that change captures, planned from what the files say now: supersede, merge, archive, and write a tag in place of another.
+
+Law, tested: links to a capture that moves lead to where it is then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from index.errors import Conflict
+from index.model import Filter, Record
+from index.names import fold
+from syncd.consolidation.note_merge import merged, superseded
+from syncd.consolidation.proposal_plans import Capture, FileKind, Plan, Proposed, captures, edited, read
+from syncd.consolidation.tag_rename import retagged
+from syncd.documents.owner_marks import marks
+from syncd.history.change_journal import Step, written
+from syncd.links.link_resolution import Paths
+from syncd.notes.front_matter import FrontmatterError, decode, encode
+from syncd.promotion.link_updates import relinking
+from syncd.promotion.vault_snapshot import Ground
+from syncd.review.archive_rules import away
+
+PAGE: Final = 500  # documents looked up at a time
+
+
+def note_kinds(ground: Ground) -> tuple[FileKind, ...]:
+    """The kinds of proposals that change captures."""
+    plans = {"supersede": supersede, "merge-duplicates": merge, "tag-merge": replace_tag, "archive": archive}
+    return tuple(FileKind(name, partial(plan, ground)) for name, plan in plans.items())
+
+
+def supersede(ground: Ground, proposed: Proposed) -> Plan:
+    """Write into the older capture which one takes its place."""
+    newer, older = captures(ground, proposed)
+    link = _link(ground, newer.path, older.path)
+    if marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
+        raise Conflict(f"{older.name} says already what takes its place")
+    after = edited(older, superseded, decode(older.raw), link)
+    return Plan(
+        [written(older.path, older.raw, after)] if after != older.raw else [],
+        f"{older.name} says that {newer.name} takes its place",
+        f"Mark {older.name} as superseded",
+        proposed["ids"],
+    )
+
+
+def merge(ground: Ground, proposed: Proposed) -> Plan:
+    """Write into the first capture what only the second says, and archive the second."""
+    kept, copy = captures(ground, proposed)
+    text = edited(kept, merged, decode(kept.raw), decode(copy.raw), (kept.document, copy.document))
+    aside = edited(copy, superseded, decode(copy.raw), _link(ground, kept.path, copy.path))
+    steps, place = _archived(ground, copy, {kept.path: text, copy.path: aside}, {kept.path: kept.raw})
+    said = f"{kept.name} stays, the other is at {place}"
+    return Plan(steps, said, f"Merge {copy.name} into {kept.name}", proposed["ids"])
+
+
+def archive(ground: Ground, proposed: Proposed) -> Plan:
+    """Put a capture into the archive."""
+    (capture,) = captures(ground, proposed)
+    steps, place = _archived(ground, capture, {}, {})
+    return Plan(steps, f"it is at {place}", f"Archive {capture.name}", proposed["ids"])
+
+
+def replace_tag(ground: Ground, proposed: Proposed) -> Plan:
+    """Write one tag in place of another in all captures of a workspace."""
+    into, tag = proposed["would"][:2]
+    steps, left = [], 0
+    for record in _tagged(ground, proposed["workspace"], tag):
+        capture = read(ground, record)
+        try:
+            after = encode(retagged(decode(capture.raw), capture.document, tag, into))
+        except FrontmatterError:
+            left += 1
+            continue
+        if after != capture.raw:
+            steps.append(written(record.path, capture.raw, after))
+    if not steps:
+        raise Conflict(
+            "no capture has the tag any more, outside of headings" if not left else "no capture could be changed"
+        )
+    rest = f"; {_many(left)} left, whose properties can't be changed by line" if left else ""
+    return Plan(steps, f"{_many(len(steps))} changed{rest}", f"Write the tag {into} in place of {tag}")
+
+
+def _archived(
+    ground: Ground, capture: Capture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
+) -> tuple[list[Step], str]:
+    """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
+    if capture.record.type != "note":
+        raise Conflict(f"{capture.name} is no note by now")
+    if marks(decode(capture.raw)).promote:
+        raise Conflict(f"{capture.name} is to be promoted")
+    stem = away(capture.path, ground.inbox)[: -len(".md")]
+    target, number = f"{stem}.md", 1
+    while ground.vault.holds(target):
+        number += 1
+        target = f"{stem} {number}.md"
+    relinked = relinking(ground.vault, {capture.path: target}, texts=texts, inbox=ground.inbox)
+    after = dict(texts) | {path: new for path, (_, new) in relinked.changes.items()}
+    was = {path: old for path, (old, _) in relinked.changes.items()} | dict(before)
+    steps = [written(target, None, after.pop(capture.path, capture.raw))]
+    steps += [written(path, was[path], new) for path, new in sorted(after.items()) if was[path] != new]
+    return [*steps, written(capture.path, capture.raw, None)], target
+
+
+def _tagged(ground: Ground, workspace: str, tag: str) -> list[Record]:
+    index, records, cursor = ground.captures.index, list[Record](), None
+    while True:
+        page, cursor = index.latest(Filter(workspace=workspace, tags=(tag,)), PAGE, cursor)
+        records += page
+        if cursor is None:
+            return sorted(records, key=lambda record: record.path)
+
+
+def _link(ground: Ground, path: str, source: str) -> str:
+    """The shortest link that leads from one note to another."""
+    stem = path.rpartition("/")[2].removesuffix(".md")
+    paths = [other for slot in (ground.captures, ground.notes) for other in slot.index.manifest]
+    near = Paths(other for other in paths if fold(other).endswith(f"/{fold(stem)}.md"))
+    return stem if near.resolve(stem, source) == path else path.removesuffix(".md")
+
+
+def _many(count: int) -> str:
+    return f"{count:,} capture{'' if count == 1 else 's'}"

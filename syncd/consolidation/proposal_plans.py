@@ -1,0 +1,91 @@
+"""What proposals of consolidation are carried out by: kinds that plan from what the files say now, and the captures they are about.
+
+Law, tested: a capture that has changed since it was proposed for something is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from index.errors import Conflict, NotFound
+from index.model import Document, Record
+from syncd.history.change_journal import Step
+from syncd.notes.front_matter import FrontmatterError, encode
+from syncd.promotion.vault_snapshot import Ground
+
+Proposed: TypeAlias = Mapping[str, Any]  # what a proposal is about, and its key
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to become of each file, what is said of it once it is done, and the subject of its commit."""
+
+    steps: Sequence[Step]
+    said: str
+    subject: str
+    ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of proposals that change files: `plan` says how, from what the files say now."""
+
+    name: str
+    plan: Callable[[Proposed], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphKind:
+    """A kind of proposals that the graph carries out, which changes its notes by itself; `work` answers what was done."""
+
+    name: str
+    work: Callable[[Proposed], str]
+    subject: str  # of the commit, with a place for that answer
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A capture as it is read just now."""
+
+    record: Record
+    raw: bytes
+    document: Document
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self.record.path
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return self.path.rpartition("/")[2].removesuffix(".md")
+
+
+def read(ground: Ground, record: Record) -> Capture:
+    """The capture of a record."""
+    raw, stat = ground.vault.read(record.path)
+    return Capture(record, raw, ground.parsed(raw, record.path, stat))
+
+
+def captures(ground: Ground, proposed: Proposed) -> list[Capture]:
+    """The captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
+    known = []
+    for id, content in zip(proposed["ids"], proposed["hashes"], strict=True):
+        record = ground.captures.index.record(id, proposed["workspace"])
+        if record is None:
+            raise NotFound("a note that it is about is gone")
+        capture = read(ground, record)
+        if capture.document.content_hash != content:
+            raise Conflict(f"{capture.name} has changed since")
+        known.append(capture)
+    return known
+
+
+def edited(capture: Capture, edit: Callable[..., str], *values: Any) -> bytes:
+    """The bytes of a capture as `edit` makes them of `values`. Raises Conflict when its properties can't be changed."""
+    try:
+        return encode(edit(*values))
+    except FrontmatterError as error:
+        raise Conflict(f"the properties of {capture.name} can't be changed by line: {error}") from error
