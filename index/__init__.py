@@ -1,3 +1,1 @@
-"""What the notes say, made findable: chunking, encoding, storing and searching.
-
-Knows nothing of files on disk, Git or MCP; `tests/test_architecture.py` holds that."""
+"""The search index turns parsed notes into ranked answers; the modules directly in this package hold the types, errors and ids that all parts of it share."""

@@ -1,1 +1,1 @@
-"""The rim: MCP and REST dialects of the operations in `syncd`, behind one guard."""
+"""The MCP and REST server offers the daemon's operations to agents, behind one guard."""

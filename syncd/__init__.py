@@ -1,1 +1,1 @@
-"""The daemon: keeps the index true to the vault, and carries out what agents and people ask of it."""
+"""The daemon keeps the index equal to the vault and carries out what agents and the vault's owner ask for."""

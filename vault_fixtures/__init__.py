@@ -1,1 +1,1 @@
-"""Sample vaults: `demo`, a believable one to try Memex on, and `gnarly`, every shape that a file can have."""
+"""Sample vaults serve the demo and the tests: a realistic vault, and a vault with every shape that a file can have."""

@@ -1,1 +1,1 @@
-"""Models that turn text into vectors, and the settings that name one."""
+"""Encoders turn text into vectors; the embedder loads the configured encoder in the background and switches to the next one when it fails."""

@@ -1,1 +1,1 @@
-"""The four families of tools: words, schemas, calls, answers."""
+"""Four tool families (thoughts, kb, memory, graph) define the description, schema, call and answer of each tool."""
