@@ -1,4 +1,4 @@
-"""index/memos/relations.py and index/memos/walk_part.py against a plain reckoning over the notes, whatever order they came in."""
+"""index/memos/relations.py and index/memos/relations.py against a plain reckoning over the notes, whatever order they came in."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
 from index.document_ids import owner, path_id
-from index.memos.relations import Ties, end
-from index.memos.walk_part import walk
+from index.memos.relations import Ties, end, walk
 from index.model import Stat
 from syncd.documents.parser import parse
 

@@ -5,9 +5,9 @@ is one relation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.document_ids import owner, path_id
 from index.model import MemoRelation, Record
@@ -146,3 +146,62 @@ def _sorted(stated: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
 def _together(source: End, target: End) -> bool:
     same = (source.workspace, source.namespace) == (target.workspace, target.namespace)
     return same and "entity" not in (source.type, target.type)
+
+
+if TYPE_CHECKING:
+    from index.memos.relations import End, Tie, Ties
+
+Direction: TypeAlias = Literal["forward", "backward"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A relation that was met on the way."""
+
+    tie: Tie
+    depth: int  # from 1
+    direction: Direction  # in which it was gone
+    path: tuple[str, ...]  # the ids of the memos from the start to its far end, both included
+    loop: bool  # its far end is on that way already
+
+
+def walk(
+    ties: Ties, start: End, directions: Collection[Direction], *, depth: int, most: int, tag: str | None = None
+) -> tuple[list[Step], bool]:
+    """The relations within `depth` of `start`, the nearest first, heavier ones before lighter; and whether there are more."""
+    steps: list[Step] = []
+    met: set[tuple[str, str, str]] = set()
+    reached = {start.path}
+    edge: dict[str, tuple[End, tuple[str, ...]]] = {start.path: (start, (start.id,))}
+    for level in range(1, depth + 1):
+        further: dict[str, tuple[End, tuple[str, ...]]] = {}
+        for tie, direction in _around(ties, [memo for memo, _ in edge.values()], directions):
+            if tie.key in met or tag not in (None, tie.relation.tag):
+                continue
+            if len(steps) == most:
+                return steps, True
+            near, far = (tie.source, tie.target) if direction == "forward" else (tie.target, tie.source)
+            way = edge[near.path][1]
+            met.add(tie.key)
+            steps.append(Step(tie, level, direction, (*way, far.id), far.id in way))
+            if far.path not in reached:
+                reached.add(far.path)
+                further[far.path] = (far, (*way, far.id))
+        edge = further
+        if not edge:
+            break
+    return steps, False
+
+
+def _around(ties: Ties, memos: Collection[End], directions: Collection[Direction]) -> Iterable[tuple[Tie, Direction]]:
+    """The relations of these memos, in the order in which they are reported."""
+
+    def found() -> Iterator[tuple[Tie, Direction]]:
+        if "forward" in directions:
+            yield from ((tie, "forward") for tie in ties.out_of(memos))
+        if "backward" in directions:
+            yield from ((tie, "backward") for tie in ties.into(memos))
+
+    return sorted(
+        found(), key=lambda pair: (-pair[0].relation.weight, pair[0].created_at, pair[0].key, pair[1] == "backward")
+    )

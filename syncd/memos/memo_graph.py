@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.document_ids import path_id
 from index.errors import InvalidArgument, NotFound
-from index.memos.relations import End, Tie, end
-from index.memos.walk_part import Direction, Step, walk
+from index.memos.relations import Direction, End, Step, Tie, end, walk
 from index.model import MemoRelation, Record
 from index.names import stem
 from index.scope.index import Index
