@@ -6,7 +6,7 @@ import os
 import socket
 import time
 
-from syncd.state.leftovers_part import collect
+from syncd.state.state_folder import collect
 from syncd.vault.openat import fresh
 from syncd.vault.vault import Vault
 from tests.world import until

@@ -22,7 +22,7 @@ from syncd.jobs.run_history import Runs
 from syncd.jobs.scheduler import Jobs
 from syncd.jobs.worker import Handler, Work, Worker
 from syncd.remote.remote_sync import TICK_S
-from syncd.state.leftovers_part import collect
+from syncd.state.state_folder import collect
 from syncd.sync.deep_check import DAY_S
 from syncd.uploads.chunk_files import spare
 from syncd.uploads.upload_sessions import Uploads
