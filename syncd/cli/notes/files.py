@@ -18,8 +18,7 @@ from syncd.cli.framework.completion import collections, files, workspaces
 from syncd.cli.terminal import result_text
 
 if TYPE_CHECKING:
-    from syncd.uploads.handover_part import Copy
-    from syncd.uploads.local_files import File
+    from syncd.uploads.local_files import Copy, File
 
 # ruff: noqa: PLC0415 - what tells types of files and copies them is needed by this command alone
 
@@ -156,7 +155,7 @@ class Adding:
             raise InvalidArgument("there is nothing to add")
 
     def _add(self, path: Path | str, name: str, source: BinaryIO, before: int, total: int) -> None:
-        from syncd.uploads.handover_part import copied
+        from syncd.uploads.local_files import copied
 
         chosen = settings()
 
