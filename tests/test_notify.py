@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from syncd.daemon.notify_part import Supervisor
+from syncd.daemon.service_watchdog import Supervisor
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from syncd.daemon.notify_part import Supervisor
-from syncd.daemon.service_watchdog import Pulse, Vitals, stuck
+from syncd.daemon.service_watchdog import Pulse, Supervisor, Vitals, stuck
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 

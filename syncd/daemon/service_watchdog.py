@@ -6,13 +6,13 @@ of the pipe moves on. A daemon that is stuck falls silent, and the manager start
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from syncd.daemon.notify_part import Supervisor
 
 if TYPE_CHECKING:
     import asyncio
@@ -131,3 +131,37 @@ def stuck(vitals: Vitals, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> 
     if (still := vitals.still_s()) > moves_s:
         return f"a pass over the vault has not moved for {still:.0f} s"
     return ""
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Supervisor:
+    """Where the service manager listens, and within how many seconds it wants a sign of life (0 = it wants none)."""
+
+    address: str
+    watchdog_s: float
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], pid: int) -> Supervisor | None:
+        """The manager that started this process with a socket to answer to; None when none did."""
+        address = environ.get("NOTIFY_SOCKET", "")
+        if not address.startswith(("/", "@")):
+            return None
+        wanted, whose = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(pid))
+        return cls(address, int(wanted) / 1e6 if wanted.isdecimal() and whose == str(pid) else 0.0)
+
+    def tell(self, **fields: str | int) -> bool:
+        """Send these fields; whether they were taken."""
+        text = "\n".join(f"{name}={' '.join(str(value).split())}" for name, value in fields.items())
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.settimeout(1.0)
+                sender.connect(os.fsencode(address))
+                sender.sendall(os.fsencode(text))
+        except OSError as error:
+            log.debug("the service manager could not be told: %s", error.strerror)
+            return False
+        return True

@@ -30,8 +30,7 @@ from syncd.cli.framework.completion import workspaces
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.daemon.control_socket import DAEMON
-from syncd.daemon.notify_part import Supervisor
-from syncd.daemon.service_watchdog import Pulse
+from syncd.daemon.service_watchdog import Pulse, Supervisor
 from syncd.settings.settings import Settings, load
 from syncd.telemetry import log
 
