@@ -8,7 +8,7 @@ from datetime import UTC
 import click
 import pytest
 
-from syncd.cli.daemon.job_part import runs, span, table
+from syncd.cli.daemon.jobs import runs, span, table
 from syncd.cli.framework.completion import jobs as names
 from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
