@@ -1,4 +1,4 @@
-"""syncd/cli/notes/update_part.py: a note is given another text by command, over the owner's door, on real notes."""
+"""syncd/cli/notes/notes.py: a note is given another text by command, over the owner's door, on real notes."""
 
 from __future__ import annotations
 
