@@ -1,4 +1,4 @@
-"""syncd/cli/daemon/commit_part.py, the job and the end of a daemon: what Memex wrote is committed, on a whole App."""
+"""syncd/cli/daemon/git.py, the job and the end of a daemon: what Memex wrote is committed, on a whole App."""
 
 from __future__ import annotations
 
