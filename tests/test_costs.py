@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.answers.costs_part import tokens
+from mcp_server.answers.text_budget import tokens
 from tests.counted import counted
 
 ROOT = Path(__file__).parents[1]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument, NotFound
-from mcp_server.answers.costs_part import tokens
 from mcp_server.answers.line_ranges import LONGEST, SHOWN, Text, outlined, part, section
+from mcp_server.answers.text_budget import tokens
 from syncd.notes.markdown_outline import outline
 
 BODY = "intro\n\n# One\n\na\n\n## Deeper\n\nb\n\n# Two\n\nc\n\n## Deeper\n\nd\n"

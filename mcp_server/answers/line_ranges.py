@@ -13,7 +13,7 @@ from typing import Final
 from index.errors import InvalidArgument, NotFound
 from index.model import Heading
 from index.names import fold
-from mcp_server.answers.costs_part import tokens
+from mcp_server.answers.text_budget import tokens
 
 LONGEST: Final = 1_000  # characters of a line; a longer one counts as several
 SHOWN: Final = 50  # headings of an outline

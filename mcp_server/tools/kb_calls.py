@@ -12,9 +12,8 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Hit, Record
 from index.query import request
 from mcp_server.answers.best_snippet import MARK, snippet
-from mcp_server.answers.costs_part import tokens
 from mcp_server.answers.line_ranges import Text, outlined, part, section
-from mcp_server.answers.text_budget import shares
+from mcp_server.answers.text_budget import shares, tokens
 from mcp_server.operations.caller import CALLER
 from mcp_server.operations.wire_format import replaced
 from mcp_server.tools import kb_schema as shape
