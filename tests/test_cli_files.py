@@ -15,7 +15,7 @@ from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
 from syncd.installation.vault_setup import adopt
 from syncd.settings.knowledge_base import KbSettings
-from syncd.uploads import handover_part
+from syncd.uploads import local_files
 from tests.process import daemon
 from tests.world import World, settings_of, until
 
@@ -341,7 +341,7 @@ def test_one_that_changes_while_it_is_copied_is_not_added(tmp_path):
                 more.write(b"more")
 
     with file.open("rb") as source, pytest.raises(Exception, match="changed while it was read"):
-        with handover_part.copied(source, tmp_path, largest=1 << 30, free=0, show=show):
+        with local_files.copied(source, tmp_path, largest=1 << 30, free=0, show=show):
             pytest.fail("it was handed over")
     assert list((tmp_path / "uploads").iterdir()) == []
 

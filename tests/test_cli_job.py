@@ -8,7 +8,7 @@ from datetime import UTC
 import click
 import pytest
 
-from syncd.cli.daemon.jobs import runs, span, table
+from syncd.cli.daemon.jobs import jobs_table, runs, span
 from syncd.cli.framework.completion import jobs as names
 from syncd.cli.main import code
 from syncd.daemon.control_socket import ControlServer
@@ -59,12 +59,12 @@ def test_a_length_of_time_is_short_to_read(seconds, text):
     ],
 )
 def test_a_job_is_one_line(change, words):
-    _, row = table([JOB | change], NOW, UTC, color=False).splitlines()
+    _, row = jobs_table([JOB | change], NOW, UTC, color=False).splitlines()
     assert row.split() == words.split()
 
 
 def test_why_a_job_failed_stands_below_and_steers_no_terminal():
-    lines = table([JOB | {"error": "the disk\x1b[31m is full"}], NOW, UTC, color=False).splitlines()
+    lines = jobs_table([JOB | {"error": "the disk\x1b[31m is full"}], NOW, UTC, color=False).splitlines()
     assert "failed" in lines[1]
     assert lines[2] == "listing: the disk[31m is full"
 

@@ -8,7 +8,7 @@ from datetime import UTC
 import pytest
 
 from index.errors import InvalidArgument
-from syncd.cli.daemon.jobs import page, table
+from syncd.cli.daemon.jobs import page, queue_table
 from syncd.cli.main import code
 from syncd.daemon import opened
 from syncd.history.audit_log import Author, authored
@@ -182,14 +182,14 @@ def test_the_status_and_the_metrics_tell_of_the_queue(world, memex):
 )  # fmt: skip
 def test_a_job_is_one_line(change, words):
     found = {"jobs": [JOB | change], "counts": {"queued": 1_200, "failed": 0}}
-    lines = table(found, NOW, color=False).splitlines()
+    lines = queue_table(found, NOW, color=False).splitlines()
     assert lines[1].split() == words.split()
     assert lines[-1] == "1,200 queued"
 
 
 def test_why_a_job_failed_stands_below_and_steers_no_terminal():
     found = {"jobs": [JOB | FAILED], "counts": {}, "hindrance": "the vault is missing"}
-    lines = table(found, NOW, color=False).splitlines()
+    lines = queue_table(found, NOW, color=False).splitlines()
     assert lines[2:] == [
         "4f0e9d0a1122: the PDF[31m is locked",
         "nothing can be done just now: the vault is missing",

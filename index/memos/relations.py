@@ -148,9 +148,6 @@ def _together(source: End, target: End) -> bool:
     return same and "entity" not in (source.type, target.type)
 
 
-if TYPE_CHECKING:
-    from index.memos.relations import End, Tie, Ties
-
 Direction: TypeAlias = Literal["forward", "backward"]
 
 

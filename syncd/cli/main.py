@@ -18,13 +18,10 @@ from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavaila
 from syncd.cli.daemon import (
     audit,
     backup,
-    commit_part,
     doctor,
     git,
-    job_part,
     jobs,
     keys_and_config,
-    remote_part,
     serve,
     service,
     status,
@@ -32,7 +29,7 @@ from syncd.cli.daemon import (
 from syncd.cli.framework import completion
 from syncd.cli.framework.commands import Group
 from syncd.cli.graph import graph, memory_json, nodes, perspectives
-from syncd.cli.notes import consolidation, enrichment, files, history, notes, promotion, review, update_part
+from syncd.cli.notes import consolidation, enrichment, files, history, notes, promotion, review
 from syncd.cli.terminal import result_text
 from syncd.telemetry import log
 from syncd.version import installed
@@ -84,7 +81,7 @@ for command in (
     *(
         notes.get,
         notes.recent,
-        update_part.updatenote,
+        notes.updatenote,
         notes.delete,
         files.addfile,
         status.status,
@@ -97,14 +94,14 @@ for command in (
     ),
     *(nodes.node, nodes.relation, graph.graph, memory_json.bring, memory_json.export),
     *(history.history, history.undo, promotion.promote, promotion.unpromote, consolidation.consolidate),
-    commit_part.commit,
+    git.commit,
     *(review.review, review.unarchive),
-    *(audit.audit, job_part.job, service.service, enrichment.enrich),
-    *(serve.mcp, keys_and_config.config, completion.completion, git.hook, remote_part.sync),
+    *(audit.audit, jobs.job, service.service, enrichment.enrich),
+    *(serve.mcp, keys_and_config.config, completion.completion, git.hook, git.sync),
 ):
     memex.add_command(command)
 for command in (jobs.queue, jobs.show, jobs.retry, jobs.cancel, jobs.wait):
-    job_part.job.add_command(command)
+    jobs.job.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -133,9 +133,6 @@ def stuck(vitals: Vitals, *, lag_s: float = LAG_S, moves_s: float = MOVES_S) -> 
     return ""
 
 
-log = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, slots=True)
 class Supervisor:
     """Where the service manager listens, and within how many seconds it wants a sign of life (0 = it wants none)."""

@@ -1,6 +1,6 @@
-"""The owner's operation on commits: what Memex wrote is committed now, or it is told what would be.
+"""Carry out the commands on Git: commit now what Memex wrote, and exchange commits with the remote.
 
-Law: the owner's own edits are no part of it, whoever asks."""
+Law: no commit contains an edit that the owner made."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import Conflict
 from syncd.commits.committer import Commits, Due, Made
 
-Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
+if TYPE_CHECKING:
+    from syncd.remote.remote_sync import Remote
+
+STAGES: Final = ("committing", "fetching", "merging", "moving", "pushing")
+
+Arguments: TypeAlias = Mapping[str, Any]
+Progress: TypeAlias = Callable[[dict[str, Any]], None]
+Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 
 
-def operations(
+def commit_operations(
     commits: Commits, settle: Callable[[], list[Made]], due: Callable[[], Iterable[Due]]
 ) -> dict[str, Operation]:
     """What the owner may ask, by name. `settle` makes the commits that others owe, and those are `due`."""
@@ -41,16 +48,7 @@ def _kept(kept: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"path": path, "why": why} for path, why in sorted(kept.items())]
 
 
-if TYPE_CHECKING:
-    from syncd.remote.remote_sync import Remote
-
-STAGES: Final = ("committing", "fetching", "merging", "moving", "pushing")
-
-Arguments: TypeAlias = Mapping[str, Any]
-Progress: TypeAlias = Callable[[dict[str, Any]], None]
-
-
-def operations(remote: Remote) -> dict[str, Callable[[Arguments, Progress], Any]]:
+def remote_operations(remote: Remote) -> dict[str, Operation]:
     """What the owner may ask for, by name."""
 
     def sync(given: Arguments, progress: Progress) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The owner's operations on the queue: which jobs wait, run or failed, one again by hand, one no more, and waiting for some."""
+"""Carry out the commands on jobs: the queue of notes and files, and the scheduled background jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
 
-def operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Arguments, Progress], Any]]:
+def queue_operations(queue: Queue, worker: Worker) -> dict[str, Callable[[Arguments, Progress], Any]]:
     """What the owner may ask of the queue, by name."""
 
     def listed(given: Arguments, _: Progress) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _waited(queue: Queue, worker: Worker, ids: Sequence[str], progress: Progress
 SPELLED = str.maketrans("-_", "  ")  # `deep-check` is one word for a shell
 
 
-def operations(jobs: Callable[[], Jobs]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
+def job_operations(jobs: Callable[[], Jobs]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
     """What the owner may ask of jobs, by name; `jobs` gives those that are in force."""
 
     def listed(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:

@@ -23,15 +23,13 @@ from syncd.owner import (
     consolidation,
     git,
     history,
-    jobs_part,
     notes,
     promotion,
-    remote_part,
     review,
     uploads,
 )
 from syncd.owner import index as owner_index
-from syncd.owner import jobs as owner_queue
+from syncd.owner import jobs as owner_jobs
 from syncd.owner.graph import graph_report, memory_json, perspectives
 from syncd.owner.graph import nodes as owner_graph
 from syncd.workspaces.agent_access import Desk
@@ -59,8 +57,8 @@ def operations(
         "enrich": labels.again,
         "enrich.backfill": labels.backfill,
         "enrich.stop": labels.stop,
-        **jobs_part.operations(jobs),
-        **owner_queue.operations(opened.queue, worker),
+        **owner_jobs.job_operations(jobs),
+        **owner_jobs.queue_operations(opened.queue, worker),
         **uploads.operations(desk, opened.ledger, lambda: opened.captures.index),
         **_on_graphs(opened, desk),
         **_on_history(opened, steward),
@@ -93,8 +91,8 @@ def _on_graphs(opened: Opened, desk: Desk) -> dict[str, Operation]:
 def _on_history(opened: Opened, steward: Steward) -> dict[str, Operation]:
     """Those on what was written: Git, the remote, what a note was, the audit log."""
     return {
-        **remote_part.operations(steward.remote),
-        **git.operations(steward.commits, steward.settle, steward.due),
+        **git.remote_operations(steward.remote),
+        **git.commit_operations(steward.commits, steward.settle, steward.due),
         **history.operations(steward.history, steward.undo),
         **audit.operations(opened.audit, opened.vault, inbox=opened.settings.vault.inbox),
     }

@@ -1,4 +1,4 @@
-"""The commands for the queue: notes and files that wait to become documents, and those that could not."""
+"""The command `memex job`: list and run background jobs; list, show, retry, cancel and await queued notes and files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,37 @@ from syncd.cli.framework.completion import jobs, queued, workspaces
 from syncd.cli.terminal import result_text
 
 STATUSES = ("queued", "running", "done", "failed")
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 SHOWN = 12  # characters of an id, which stand for all of it
+
+
+@click.group(cls=Group)
+def job() -> None:
+    """Background work: what runs at intervals, how it went, and one run by hand."""
+
+
+@job.command("list")
+@click.argument("name", required=False, shell_complete=jobs)
+def job_list(name: str | None) -> None:
+    """List the jobs: how each last went, and when it runs next; with NAME, the last runs of that one."""
+    if name is None:
+        found = ask("job.list", {})
+        answer(found, lambda: jobs_table(found, now(), None, color=color()))
+    else:
+        past = ask("job.history", {"name": name})
+        answer(past, lambda: runs(past, None, color=color()))
+
+
+@job.command("run")
+@click.argument("name", shell_complete=jobs)
+@click.option("--wait", is_flag=True, help="Come back when it has ended, with exit code 7 if it failed.")
+def job_run(name: str, wait: bool) -> None:
+    """Run the job NAME now, or take part in the run under way. Without a daemon it runs here, to its end."""
+    done = ask("job.run", {"name": name, "wait": wait})
+    if done.get("error"):
+        raise Unavailable(f"the job {done['name']} failed after {span(done['seconds'])}: {done['error']}")
+    told = f"{done['name']} took {span(done['seconds'])}" if done["ended"] else f"{done['name']} was started"
+    answer(done, lambda: told)
 
 
 @click.command("queue", cls=Command)
@@ -27,7 +57,7 @@ SHOWN = 12  # characters of an id, which stand for all of it
 def queue(status: str | None, workspace: str | None, limit: int) -> None:
     """List the notes and files that were queued: those that wait or run, and what became of the others."""
     found = ask("queue.list", {"status": status, "workspace": workspace, "limit": limit})
-    answer(found, lambda: table(found, now(), color=color()))
+    answer(found, lambda: queue_table(found, now(), color=color()))
 
 
 @click.command("show", cls=Command)
@@ -78,13 +108,13 @@ def failed(ended: Sequence[Mapping[str, Any]]) -> None:
         raise Unavailable(f"{len(wrong)} of {len(ended)} jobs failed, the first {first}", retryable=False)
 
 
-def table(found: Mapping[str, Any], now_ms: int, *, color: bool) -> str:
+def queue_table(found: Mapping[str, Any], now_ms: int, *, color: bool) -> str:
     """One line for each job, why those that failed did, and how many there are."""
     rows = [
         (
             one["id"][:SHOWN],
             one["kind"],
-            _state(one, now_ms),
+            _queue_state(one, now_ms),
             one["workspace"],
             one["by"] or "you",
             _age(one, now_ms),
@@ -122,7 +152,7 @@ def page(one: Mapping[str, Any], zone: tzinfo | None) -> str:
     return "\n".join(f"{name:<10}{result_text.line(str(value), 1_000)}" for name, value in rows)
 
 
-def _state(one: Mapping[str, Any], now_ms: int) -> str:
+def _queue_state(one: Mapping[str, Any], now_ms: int) -> str:
     if one["status"] == "running":
         return f"{one['progress']:.0%} {one['stage']}".rstrip() if one["progress"] else one["stage"] or "running"
     if one["status"] == "queued" and one["due_at"] > now_ms:
@@ -139,38 +169,6 @@ def _sentence(one: Mapping[str, Any]) -> str:
     return f"{result_text.line(one['title'], 60)}{became}"
 
 
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-
-
-@click.group(cls=Group)
-def job() -> None:
-    """Background work: what runs at intervals, how it went, and one run by hand."""
-
-
-@job.command("list")
-@click.argument("name", required=False, shell_complete=jobs)
-def job_list(name: str | None) -> None:
-    """List the jobs: how each last went, and when it runs next; with NAME, the last runs of that one."""
-    if name is None:
-        found = ask("job.list", {})
-        answer(found, lambda: table(found, now(), None, color=color()))
-    else:
-        past = ask("job.history", {"name": name})
-        answer(past, lambda: runs(past, None, color=color()))
-
-
-@job.command("run")
-@click.argument("name", shell_complete=jobs)
-@click.option("--wait", is_flag=True, help="Come back when it has ended, with exit code 7 if it failed.")
-def job_run(name: str, wait: bool) -> None:
-    """Run the job NAME now, or take part in the run under way. Without a daemon it runs here, to its end."""
-    done = ask("job.run", {"name": name, "wait": wait})
-    if done.get("error"):
-        raise Unavailable(f"the job {done['name']} failed after {span(done['seconds'])}: {done['error']}")
-    told = f"{done['name']} took {span(done['seconds'])}" if done["ended"] else f"{done['name']} was started"
-    answer(done, lambda: told)
-
-
 def span(seconds: float) -> str:
     """A length of time as people say it: 0.4 s, 12 s, 10 min, 1.5 h."""
     size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
@@ -178,7 +176,7 @@ def span(seconds: float) -> str:
     return f"{value:.1f} {unit}" if value < 10 and round(value, 1) != int(value) else f"{value:.0f} {unit}"
 
 
-def table(found: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color: bool) -> str:
+def jobs_table(found: list[dict[str, Any]], now_ms: int, zone: tzinfo | None, *, color: bool) -> str:
     """One line for each job."""
     rows = [
         (
