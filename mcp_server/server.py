@@ -41,7 +41,7 @@ from syncd.settings.settings import ServerSettings, Settings
 if TYPE_CHECKING:
     from mcp_server.guard.cloudflare_access import Access
     from syncd.telemetry.request_traces import Traces
-    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.agent_access import AgentAccess
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def now_ms() -> int:
 
 
 def app(
-    desk: Desk,
+    desk: AgentAccess,
     settings: Settings,
     *,
     port: int | None = None,
@@ -135,7 +135,9 @@ def _application(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> 
 
 
 @contextlib.asynccontextmanager
-async def _running(desk: Desk, servers: Iterable[VaultMCP], updates: Updates, guard: Guard) -> AsyncIterator[None]:
+async def _running(
+    desk: AgentAccess, servers: Iterable[VaultMCP], updates: Updates, guard: Guard
+) -> AsyncIterator[None]:
     """Run what the application needs while it serves: MCP sessions, updates, the guard's watch, the flush of keys."""
     async with contextlib.AsyncExitStack() as stack:
         for server in servers:
@@ -150,7 +152,7 @@ async def _running(desk: Desk, servers: Iterable[VaultMCP], updates: Updates, gu
         await asyncio.to_thread(desk.keys.flush)
 
 
-def _access(desk: Desk, settings: Settings, clock: Callable[[], int]) -> Access | None:
+def _access(desk: AgentAccess, settings: Settings, clock: Callable[[], int]) -> Access | None:
     """Who verifies what Cloudflare Access says, if it stands in front."""
     if not settings.access.on:
         return None
@@ -160,7 +162,7 @@ def _access(desk: Desk, settings: Settings, clock: Callable[[], int]) -> Access 
 
 
 def serve(
-    desk: Desk,
+    desk: AgentAccess,
     settings: Settings,
     *,
     on_bound: Callable[[str], None],
@@ -246,7 +248,7 @@ class _Server(uvicorn.Server):
         self._guard.hang_up()
 
 
-async def _flush(desk: Desk) -> None:
+async def _flush(desk: AgentAccess) -> None:
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         try:

@@ -25,23 +25,23 @@ from syncd.daemon.control_socket import ControlServer
 from syncd.daemon.health import Health
 from syncd.daemon.metrics import samples
 from syncd.daemon.opened import Opened, agents_tools, opened
-from syncd.daemon.service_watchdog import Pulse, Vitals
+from syncd.daemon.service_watchdog import ServiceWatchdog, Vitals
 from syncd.daemon.vault_services import vault_services
-from syncd.enrichment.backfill import Labels
+from syncd.enrichment.backfill import Backfill
 from syncd.files.file_import import filing, wanted
-from syncd.files.imported_files import Handled
-from syncd.git.head_follower import Follow
-from syncd.jobs.scheduler import Jobs
+from syncd.files.imported_files import ImportedFiles
+from syncd.git.head_follower import HeadFollower
+from syncd.jobs.scheduler import Scheduler
 from syncd.owner.operations import Operation, operations
-from syncd.remote.push_webhook import Pushes
+from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.settings import Settings
 from syncd.state.process_lock import sole
 from syncd.state.state_folder import KEY_FILE, private
 from syncd.telemetry import request_traces
 from syncd.telemetry.metrics import Sample
 from syncd.vault.path_rules import note as is_note
-from syncd.watch.watcher import Hearing, Watch
-from syncd.workspaces.agent_access import Desk
+from syncd.watch.watcher import Watcher, WatcherState
+from syncd.workspaces.agent_access import AgentAccess
 
 log = logging.getLogger(__name__)
 
@@ -63,23 +63,23 @@ class App:
     def __init__(self, settings: Settings, *, embedder: Embedder | None = None) -> None:
         frugal()  # before threads are started
         self.settings = settings
-        self.watch: Watch | None = None  # as `traces`: while the daemon serves
+        self.watch: Watcher | None = None  # as `traces`: while the daemon serves
         self.traces: request_traces.Traces | None = None
         self._sole: socket.socket | None = None
         with ExitStack() as stack:
             self.opened = opened(settings, stack, embedder=embedder)
             self._name(self.opened)
             tools = agents_tools(self.opened, lambda: self.health.degraded(("captures",)))
-            self.follow = Follow(
+            self.follow = HeadFollower(
                 self.repo, settings.state, self._hint_notes, self.sync.want_listing, self._wanted, pushed=self._pushed
             )
-            self.pushes = Pushes(self.ledger, settings.state, self._pushed)
-            self.desk = Desk(tools, self.keys, self._status, self.pushes, self._samples)
-            self.filing = filing(tools, self.sync, self.queue, Handled(self.ledger), settings)
+            self.pushes = PushWebhook(self.ledger, settings.state, self._pushed)
+            self.desk = AgentAccess(tools, self.keys, self._status, self.pushes, self._samples)
+            self.filing = filing(tools, self.sync, self.queue, ImportedFiles(self.ledger), settings)
             self.worker = background_jobs.worker(self.opened, self.desk, tools, self.filing.handler)
             self.steward = vault_services(self.opened, self.desk, self.follow, lambda: self.jobs.stopping)
             captures = self.opened.captures
-            self.labels = Labels(
+            self.labels = Backfill(
                 lambda name, path, found, replacing: self.desk.workspace(name).enrich(path, found, replacing=replacing),
                 self.desk.workspace,
                 captures,
@@ -153,7 +153,7 @@ class App:
     def _status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
         return self.health.status(workspaces)
 
-    def _planned(self) -> Jobs:
+    def _planned(self) -> Scheduler:
         """The jobs, once for commands and once for serving: see `background_jobs`."""
         return background_jobs.background_jobs(
             self.opened, self.steward, uploads=self.desk.uploads, dropped=self.filing.dropped, labels=self.labels
@@ -162,7 +162,7 @@ class App:
     def _samples(self) -> list[Sample]:
         return samples(self.health, self.sync, self.embedder, self.steward.commits)
 
-    def _hearing(self) -> Hearing | None:
+    def _hearing(self) -> WatcherState | None:
         """How the watcher does; None while nobody watches the vault."""
         return self.watch.hearing() if self.watch else None
 
@@ -177,7 +177,10 @@ class App:
     # Serving
 
     def serve(
-        self, on_ready: Callable[[Ready], None], stop: threading.Event | None = None, pulse: Pulse | None = None
+        self,
+        on_ready: Callable[[Ready], None],
+        stop: threading.Event | None = None,
+        pulse: ServiceWatchdog | None = None,
     ) -> None:
         """Be the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when all of it has been put away.
 
@@ -208,7 +211,7 @@ class App:
         control.start()
         running.callback(control.stop)
         # The watcher first: what changes while the first listing runs is then a hint, not a gap.
-        self.watch = Watch(
+        self.watch = Watcher(
             self.vault.root,
             sync.hint,
             lambda _: sync.want_listing(),

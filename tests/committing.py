@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from syncd.commits.committer import Commits
-from syncd.git.repository import Repo
-from syncd.history.audit_log import Audit, Author, authored
-from syncd.history.audited_vault import Audited
+from syncd.commits.committer import Committer
+from syncd.git.repository import Repository
+from syncd.history.audit_log import AuditLog, Author, authored
+from syncd.history.audited_vault import AuditedVault
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
 
@@ -52,10 +52,10 @@ class Rig:
     def open(self) -> None:
         """Begin, as a daemon does at its start."""
         self.ledger = Ledger.open(self.state / "ledger.db")
-        self.audit = Audit(self.ledger, self.state)
-        self.files = Audited(self.vault, self.audit, inbox="Captures")
-        self.repo = Repo(self.vault)
-        self.commits = Commits(
+        self.audit = AuditLog(self.ledger, self.state)
+        self.files = AuditedVault(self.vault, self.audit, inbox="Captures")
+        self.repo = Repository(self.vault)
+        self.commits = Committer(
             self.repo, self.files, self.audit, self.ledger, self.settings, state=self.state, inbox="Captures"
         )
 

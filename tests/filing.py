@@ -12,11 +12,11 @@ from typing import Any
 from syncd.documents.file_names import droppable
 from syncd.documents.file_types import KNOWN, kind_of
 from syncd.files.conversion.converter import Converted, Unreadable
-from syncd.files.imported_files import Handled
-from syncd.files.inbox_file_scanner import Dropped
-from syncd.files.inbox_files import InPlace
+from syncd.files.imported_files import ImportedFiles
+from syncd.files.inbox_file_scanner import InboxFileScanner
+from syncd.files.inbox_files import InboxFiles
 from syncd.files.text_note import Converter, Order
-from syncd.files.uploaded_files import Files
+from syncd.files.uploaded_files import UploadedFiles
 from syncd.vault.taken_names import Beside
 from tests.world import World
 
@@ -54,11 +54,11 @@ class Filing:
         app.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
-        self.handled = Handled(app.ledger)
+        self.handled = ImportedFiles(app.ledger)
         self.beside: Beside = app.sync.beside
         parts = tools, self.handled, self.beside, Converter(KNOWN, kind_of, self.reader), app.sync.noted
-        self.files, self.inplace = Files(*parts, free=free), InPlace(*parts, scratch=self.staged, free=free)
-        self.dropped = Dropped(
+        self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
+        self.dropped = InboxFileScanner(
             app.vault,
             app.shelf.slots["captures"],
             self.handled,

@@ -28,8 +28,8 @@ from syncd.settings.automation import ReviewSettings
 from syncd.settings.knowledge_base import KbSettings
 from syncd.settings.reporting import TelemetrySettings
 from syncd.settings.settings import McpSettings, ServerSettings
-from syncd.workspaces.agent_access import Desk
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.agent_access import AgentAccess
+from syncd.workspaces.api_keys import ApiKeys
 from syncd.workspaces.workspace import Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World
@@ -81,7 +81,7 @@ class Rim:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> AgentAccess:
         return self.world.app.desk
 
     def space(self) -> Space:
@@ -251,7 +251,7 @@ def _listen(opened: ExitStack, rim: Rim, work: Callable[[Callable[[str], None], 
     opened.callback(put_away)
 
 
-def _secrets(keys: Keys) -> dict[str, str]:
+def _secrets(keys: ApiKeys) -> dict[str, str]:
     now = now_ms()
     made: dict[str, str] = {"static-mcp": STATIC_MCP, "static-rest": STATIC_REST}
     for name, options in {

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from syncd.git import head_moves
-from syncd.git.repository import Marks
+from syncd.git.repository import GitPosition
 from syncd.sync import removal_rules
-from syncd.sync.removal_rules import Absence
+from syncd.sync.removal_rules import RemovalRules
 from tests.world import World
 
 MANY = [f"n{number}.md" for number in range(30)]
@@ -24,7 +24,7 @@ class History:
         return self.at
 
     def marks(self):
-        return Marks(self.at, None, 7)
+        return GitPosition(self.at, None, 7)
 
     def removed(self, since):
         assert (since.head, since.log) == ("aaa", 7)
@@ -39,7 +39,7 @@ def head(monkeypatch):
 
 @pytest.fixture
 def absences(tmp_path, head):
-    return Absence(head, tmp_path / "head", share=0.5)
+    return RemovalRules(head, tmp_path / "head", share=0.5)
 
 
 def test_a_missing_note_is_believed_once_it_stays_missing(absences, monkeypatch):

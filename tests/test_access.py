@@ -17,7 +17,7 @@ from index.errors import InvalidArgument, PermissionDenied
 from mcp_server.guard.cloudflare_access import APART_S, FRESH_S, LONGEST, Access
 from syncd.settings.access import AccessSettings
 from syncd.state.ledger import Ledger
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.api_keys import ApiKeys
 from tests.jwks import AUDIENCE, Team, unsigned
 
 MAPPED = {"ann@Example.org": "ann", "e367826f93b8d71185e03fe518aff3b4.access": "robot", "gone@example.org": "nobody"}
@@ -36,7 +36,7 @@ def team():
 def keys(tmp_path):
     tmp_path.chmod(0o700)
     ledger = Ledger.open(tmp_path / "ledger.db")
-    made = Keys(ledger)
+    made = ApiKeys(ledger)
     made.create("ann", workspaces=["work"], scopes=["read"], now=now())
     made.create("robot", workspaces=None, now=now())
     yield made

@@ -12,7 +12,7 @@ from syncd.installation.vault_setup import adopt, owner_key, reset, settings_fil
 from syncd.settings.settings import load
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import LEDGER, default_state, private
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.api_keys import ApiKeys
 
 NOW = 1_800_000_000_000
 
@@ -36,7 +36,7 @@ def tree(folder):
 
 def ours(state):
     ledger = Ledger.open(state / LEDGER)
-    return ledger, Keys(ledger)
+    return ledger, ApiKeys(ledger)
 
 
 def test_a_folder_is_made_ready_and_no_note_is_touched(home, vault):
@@ -184,7 +184,7 @@ def test_a_settings_file_that_was_named_and_is_for_another_vault_is_refused(home
 def test_a_reset_makes_a_new_owners_key_and_ends_every_old_one(tmp_path):
     tmp_path.chmod(0o700)
     ledger = Ledger.open(tmp_path / LEDGER)
-    keys = Keys(ledger)
+    keys = ApiKeys(ledger)
     first = owner_key(tmp_path, keys, now=NOW).read_text().strip()
     _, agent = keys.create("agent", workspaces=None, now=NOW)
     file = reset(tmp_path, now=NOW + 1)

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from syncd.sync.pending_paths import Agenda
+from syncd.sync.pending_paths import PendingPaths
 
 
 @pytest.fixture
 def agenda():
-    agenda = Agenda(quiet=0.05, patience=0.2)
+    agenda = PendingPaths(quiet=0.05, patience=0.2)
     assert agenda.wait(lambda: False)  # the first listing is wanted from the start
     return agenda
 

@@ -16,7 +16,7 @@ from index.search import vector_similarity
 from index.text import text_sketch
 from syncd.consolidation.analysis import capture_attention
 from syncd.consolidation.analysis.contradiction_rules import RULES
-from syncd.consolidation.analysis.contradictions import Said, contrary
+from syncd.consolidation.analysis.contradictions import NoteClaims, contrary
 from syncd.consolidation.analysis.duplicates import twin
 from syncd.consolidation.analysis.findings import key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
@@ -74,7 +74,7 @@ def reader():
 
 
 def said(title, text):
-    return Said.of(*reader().of(title, text))
+    return NoteClaims.of(*reader().of(title, text))
 
 
 @given(st.randoms(use_true_random=False))

@@ -17,8 +17,8 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from mcp_server.tools.families import FAMILIES
 from syncd.history import audit_log as log
 from syncd.history import digest_chain
-from syncd.history.audit_log import HEAD, Audit, Author, Change, Events, authored, taken_back
-from syncd.history.audited_vault import Audited
+from syncd.history.audit_log import HEAD, AuditLog, Author, Change, Events, authored, taken_back
+from syncd.history.audited_vault import AuditedVault
 from syncd.history.digest_chain import COLUMNS, Entry, Head, base_of, checked, line, read, seal
 from syncd.installation import backup
 from syncd.owner.audit import of_file
@@ -131,7 +131,7 @@ def test_what_was_exported_is_checked_by_itself(tmp_path):
 
 @pytest.fixture
 def audit(ledger, tmp_path):
-    opened = Audit(ledger, tmp_path / "state")
+    opened = AuditLog(ledger, tmp_path / "state")
     yield opened
     opened.close()
 
@@ -194,7 +194,7 @@ def test_entries_are_found_by_what_is_known_of_them(audit):
 
 def test_a_log_goes_on_where_it_ended(ledger, audit, tmp_path):
     audit.note(change())
-    again = Audit(ledger, tmp_path / "state")
+    again = AuditLog(ledger, tmp_path / "state")
     again.note(change(before="1", after="2"))
     assert [entry.kind for entry in again.entries()] == ["create", "update"]
     assert checked(again.entries(), Head()).broken == 0
@@ -277,7 +277,7 @@ def test_rows_taken_out_of_the_ledger_are_told(ledger, audit, tmp_path, where):
         audit.note(change(path=f"{n}.md"))
     ledger._connection.execute(f"DELETE FROM audit WHERE {where}")
     assert checked(audit.entries(), audit.base(), heads=[audit.head]).broken  # while the daemon runs
-    again = Audit(ledger, tmp_path / "state")  # and after a restart
+    again = AuditLog(ledger, tmp_path / "state")  # and after a restart
     assert checked(again.entries(), again.base(), heads=[again.head]).broken
     again.note(change(path="later.md"))
     found = checked(again.entries(), again.base(), heads=[again.head])
@@ -291,7 +291,7 @@ def test_a_log_that_was_made_anew_does_not_have_the_old_head(ledger, audit, tmp_
     old = audit.head
     ledger._connection.execute("DELETE FROM audit")
     (tmp_path / "state" / HEAD).unlink()
-    forged = Audit(ledger, tmp_path / "state")
+    forged = AuditLog(ledger, tmp_path / "state")
     for n in range(6):
         forged.note(change(path=f"{n}.md", id="forged"))
     assert checked(forged.entries(), forged.base(), heads=[forged.head]).broken == 0  # nothing here can tell it
@@ -305,7 +305,7 @@ def test_a_head_that_lags_behind_after_a_power_cut_is_no_tampering(ledger, audit
     audit.note(change(path="b.md"))
     for left in (lagging, b"", b"\0" * 85, b"nonsense"):
         (tmp_path / "state" / HEAD).write_bytes(left)
-        again = Audit(ledger, tmp_path / "state")
+        again = AuditLog(ledger, tmp_path / "state")
         assert [entry.kind for entry in again.entries()] == ["create", "create"]
         assert again.noted() == again.head
         again.close()
@@ -333,7 +333,7 @@ def test_a_prune_keeps_the_chain_and_what_is_known_of_files(ledger, audit, tmp_p
     assert audit.states() == {"later.md": "4", "kept.md": "2"}
     assert checked(audit.entries(), audit.base(), heads=[head, audit.head]).broken == 0
     assert audit.events("default", 0, {"node"}) == Events(0, 0, 0, 0)
-    again = Audit(ledger, tmp_path / "state")
+    again = AuditLog(ledger, tmp_path / "state")
     again.note(change(path="kept.md", before="2", after="5", type="entity"))
     assert [entry.kind for entry in again.found(2)] == ["kept", "update"]  # nothing was changed by hand
     again.close()
@@ -801,7 +801,7 @@ def test_a_prune_writes_what_goes_into_a_private_file_first(world, tmp_path):
 def test_there_is_one_way_to_a_file(world):
     app = world.app
     assert app.vault is app.sync.vault is app.sync._sweep._vault is app.desk._tools.vault
-    assert isinstance(app.vault, Audited)
+    assert isinstance(app.vault, AuditedVault)
 
 
 def test_a_job_that_was_left_behind_writes_into_nobody_s_file(world, tmp_path):

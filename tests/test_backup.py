@@ -24,7 +24,7 @@ from syncd.installation.backup import checked, checked_target, free, pack, put_b
 from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.api_keys import ApiKeys
 from tests.process import Failed, daemon
 
 NOW = 1_800_000_000_000
@@ -34,7 +34,7 @@ def keyed(state):
     """A state folder with a ledger that holds a key, and more; the key's secret."""
     state.mkdir(mode=0o700)
     ledger = Ledger.open(state / "ledger.db")
-    _, secret = Keys(ledger).create("bot", workspaces=None, now=1)
+    _, secret = ApiKeys(ledger).create("bot", workspaces=None, now=1)
     ledger.close()
     (state / "key").write_text(secret + "\n")
     (state / "hooks").mkdir()
@@ -90,7 +90,7 @@ def test_what_goes_in_comes_back(archive, state, tmp_path):
         "ledger.db",
     }
     ledger = Ledger.open(new / "ledger.db")
-    assert [key.name for key in Keys(ledger).list()] == ["bot"]
+    assert [key.name for key in ApiKeys(ledger).list()] == ["bot"]
     ledger.close()
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in new.rglob("*") if path.is_file())
 
@@ -112,7 +112,7 @@ def test_an_archive_is_private_and_says_what_is_in_it(archive):
 
 def test_a_ledger_is_copied_whole_while_it_is_written(state, tmp_path):
     ledger = Ledger.open(state / "ledger.db")
-    keys, stop = Keys(ledger), threading.Event()
+    keys, stop = ApiKeys(ledger), threading.Event()
 
     def write():
         number = 0
@@ -397,7 +397,7 @@ def test_the_log_of_the_old_ledger_is_not_played_into_the_new_one(archive, tmp_p
     new = tmp_path / "new"
     new.mkdir(mode=0o700)
     ledger = Ledger.open(new / "ledger.db")
-    Keys(ledger).create("other", workspaces=None, now=1)
+    ApiKeys(ledger).create("other", workspaces=None, now=1)
     kept = {name: (new / name).read_bytes() for name in ("ledger.db", "ledger.db-wal")}
     ledger.close()
     for name, raw in kept.items():  # as kill -9 leaves them
@@ -405,7 +405,7 @@ def test_the_log_of_the_old_ledger_is_not_played_into_the_new_one(archive, tmp_p
     (new / "ledger.db").chmod(0o600)
     restored(archive, tmp_path)
     ledger = Ledger.open(new / "ledger.db")
-    assert [key.name for key in Keys(ledger).list()] == ["bot"]
+    assert [key.name for key in ApiKeys(ledger).list()] == ["bot"]
     ledger.close()
 
 

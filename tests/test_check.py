@@ -13,7 +13,7 @@ import pytest
 from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.storage.chunk_rows import Row
-from syncd.indexes.index_builds import Shelf
+from syncd.indexes.index_builds import IndexBuilds
 from syncd.sync import deep_check
 from syncd.sync.deep_check import DAY_S, FIRST_S, Checked, DeepCheck
 from tests.world import World, until
@@ -228,4 +228,4 @@ def test_the_command_takes_it_alone():
 
     told = CliRunner().invoke(memex, ["index", "--check", "--full"], standalone_mode=False)
     assert isinstance(told.exception, InvalidArgument)
-    assert Shelf  # the stores are not opened for that
+    assert IndexBuilds  # the stores are not opened for that

@@ -17,7 +17,7 @@ import pytest
 from index.errors import Conflict
 from syncd.commits import commit_builder, committer
 from syncd.commits.commit_selection import IGNORED, MARKERS, NESTED, REFUSED, SECRET, STAGED
-from syncd.commits.committer import Made
+from syncd.commits.committer import MadeCommit
 from syncd.history.audit_log import Author, taken_back
 from syncd.owner.git import commit_operations
 from tests.committing import CHAT, DAEMON, Rig, git
@@ -735,5 +735,5 @@ def test_what_is_left_to_a_person_is_told_though_a_promotion_is_committed_too(ri
     monkeypatch.setattr("syncd.commits.commit_selection.FRESH_MS", 0)
     rig.agent(A, "one\n")
     rig.person(A, "edited\n")
-    commit = commit_operations(rig.commits, lambda: [Made("c", "Promote B", ("B.md",))], list)["commit"]
+    commit = commit_operations(rig.commits, lambda: [MadeCommit("c", "Promote B", ("B.md",))], list)["commit"]
     assert commit({}, None)["edited"] == [A]

@@ -16,7 +16,7 @@ import pytest
 from index.errors import Unavailable
 from syncd.consolidation.proposal_execution import KINDS
 from syncd.graph.node_request import NewNode
-from syncd.history.change_journal import Journal, Way, written
+from syncd.history.change_journal import ChangeJournal, MovePlan, written
 from tests.inbox import Inbox
 from tests.world import World
 
@@ -163,8 +163,8 @@ def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inb
     raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
     steps = [written(target, None, raw), written(one.path, raw, None)]
     about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
-    journal = Journal(inbox.app.ledger, inbox.app.vault, KINDS)
-    journal.begin(Way("archive", key, "", "", steps, about), by="Ada", at=1)
+    journal = ChangeJournal(inbox.app.ledger, inbox.app.vault, KINDS)
+    journal.begin(MovePlan("archive", key, "", "", steps, about), by="Ada", at=1)
     inbox.app.vault.create(target, raw)
     (inbox.world.vault / one.path).write_bytes(raw + b"and more by hand\n")
     assert "taken back" in inbox.look()[key]
@@ -180,8 +180,8 @@ def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
     raw, target = inbox.read(one.path).encode(), "Captures/Archive/default/nobody reads this.md"
     steps = [written(target, None, raw), written(one.path, raw, None)]
     about = {"said": "moved", "subject": "Archive it", "ids": [one.id]}
-    journal = Journal(inbox.app.ledger, inbox.app.vault, KINDS)
-    journal.begin(Way("archive", "k", "", "", steps, about), by="Ada", at=1)
+    journal = ChangeJournal(inbox.app.ledger, inbox.app.vault, KINDS)
+    journal.begin(MovePlan("archive", "k", "", "", steps, about), by="Ada", at=1)
     inbox.reopen()
     inbox.app.steward.carrying.tend()
     assert not (inbox.world.vault / one.path).exists()

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from syncd.state.process_lock import Lock
+from syncd.state.process_lock import ProcessLock
 from tests.process import Failed, Memex, daemon, tree
 from tests.world import until
 
@@ -160,7 +160,7 @@ def test_a_second_daemon_is_refused_with_a_way_out(memex):
 
 def test_a_daemon_waits_for_a_command_that_works_without_one(memex):
     assert memex.stop()[0] == 0
-    with Lock.acquire(memex.state):  # as `memex index` holds it, for a moment
+    with ProcessLock.acquire(memex.state):  # as `memex index` holds it, for a moment
         process = memex.start("serve", "--port", "0", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         time.sleep(2)
         assert process.poll() is None

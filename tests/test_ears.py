@@ -12,7 +12,7 @@ import warnings
 import pytest
 from watchdog import events
 
-from syncd.watch.folder_events import Ears, hints
+from syncd.watch.folder_events import FolderEvents, hints
 from tests.swift import somebody_else
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
@@ -50,7 +50,7 @@ class Listening:
 
     def __init__(self, root):
         self.paths, self.doubts, self.news = [], [], threading.Condition()
-        self.ears = Ears(str(root), self.on_paths, self.doubts.append, ignored)
+        self.ears = FolderEvents(str(root), self.on_paths, self.doubts.append, ignored)
         (emitter,) = self.ears._observer.emitters
         self.group = emitter.group
 
@@ -194,7 +194,7 @@ def test_a_folder_that_may_not_be_read_is_watched_once_it_may(tmp_path):
 
 def test_no_root_no_ears(tmp_path):
     with pytest.raises(FileNotFoundError):
-        Ears(str(tmp_path / "none"), print, print, ignored)
+        FolderEvents(str(tmp_path / "none"), print, print, ignored)
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
-        Ears(str(tmp_path / "file"), print, print, ignored)
+        FolderEvents(str(tmp_path / "file"), print, print, ignored)

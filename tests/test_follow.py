@@ -10,9 +10,9 @@ import time
 import pytest
 
 from syncd.git import head_follower
-from syncd.git.head_follower import Follow
+from syncd.git.head_follower import HeadFollower
 from syncd.git.hooks import BELLS, HOOKS, MOVED, install
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from tests.test_repo import run
 from tests.world import World, until
 
@@ -52,8 +52,8 @@ def heard():
 @pytest.fixture
 def following(vault, heard, tmp_path):
     """A Follow that is looked through by hand, from where Git stands now."""
-    repo = Repo(vault)
-    one = Follow(repo, tmp_path, heard.hint, heard.list_all)
+    repo = Repository(vault)
+    one = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
     one._marks = repo.marks()
     yield one
     repo.close()
@@ -135,8 +135,8 @@ def test_told_without_a_move_it_lists(vault, following, heard):
 def test_the_first_commit_of_a_vault_is_listed(tmp_path, heard):
     fresh = tmp_path / "fresh"
     fresh.mkdir()
-    repo = Repo(fresh)
-    following = Follow(repo, tmp_path, heard.hint, heard.list_all)
+    repo = Repository(fresh)
+    following = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
     following.look()
     assert heard.listings == 0
     run(fresh, "init", "-q")
@@ -149,8 +149,8 @@ def test_the_first_commit_of_a_vault_is_listed(tmp_path, heard):
 
 def test_its_thread_hears_the_hook_and_needs_no_poll(vault, heard, tmp_path, monkeypatch):
     monkeypatch.setattr(head_follower, "POLL_S", 3600.0)
-    repo = Repo(vault)
-    following = Follow(repo, tmp_path, heard.hint, heard.list_all)
+    repo = Repository(vault)
+    following = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
     following.start()
     try:
         install(repo.hooks_folder(), HOOKS, tmp_path)
@@ -170,7 +170,7 @@ def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, mo
     monkeypatch.setattr(head_follower, "POLL_S", 0.1)
     (vault / "n1.md").write_text("changed\n")
     run(vault, "commit", "-qam", "two")
-    following = Follow(Repo(vault), tmp_path, heard.hint, heard.list_all)
+    following = HeadFollower(Repository(vault), tmp_path, heard.hint, heard.list_all)
     following.start()
     try:
         until(lambda: following._stood > 0)  # past the first look
@@ -182,7 +182,7 @@ def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, mo
 
 def test_an_unwell_repository_is_told_of_and_a_healthy_one_is_not_asked_again(vault, heard, tmp_path, monkeypatch):
     monkeypatch.setattr(head_follower, "STANDING_S", (0.0, 3600.0))
-    following = Follow(Repo(vault), tmp_path, heard.hint, heard.list_all)
+    following = HeadFollower(Repository(vault), tmp_path, heard.hint, heard.list_all)
     following._stand(time.monotonic())
     assert following.unwell == ""
     asked = []

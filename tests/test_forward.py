@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.remote import fast_forward as module
 from syncd.remote.fast_forward import JOURNAL, Step, finish, forward
 from tests.test_repo import run
@@ -61,7 +61,7 @@ class Tree:
         self.commit()
         self.new = run(self.root, "rev-parse", "HEAD")
         run(self.root, "reset", "-q", "--hard", self.old)
-        self.repo = Repo(self.root)
+        self.repo = Repository(self.root)
 
     def write(self, files):
         for path, raw in files.items():

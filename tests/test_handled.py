@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from index.model import Stat
-from syncd.files.imported_files import Handled, documents_of, same
+from syncd.files.imported_files import ImportedFiles, documents_of, same
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Sum
 
@@ -11,11 +11,11 @@ from syncd.vault.vault import Sum
 def test_what_was_read_is_known_again(tmp_path):
     tmp_path.chmod(0o700)
     ledger = Ledger.open(tmp_path / "ledger.db")
-    handled = Handled(ledger)
+    handled = ImportedFiles(ledger)
     handled.put("a.pdf", Sum("d1", Stat(1, 2, 3)), "x")
     handled.put("b.pdf", Sum("d2", Stat(4, 5, 6)), "")
     handled.put("a.pdf", Sum("d3", Stat(7, 8, 9)), "x")
-    again = Handled(ledger)
+    again = ImportedFiles(ledger)
     assert sorted(again.paths()) == sorted(handled.paths()) == ["a.pdf", "b.pdf"]
     assert (documents_of(ledger, "d3"), documents_of(ledger, "d1")) == ([("a.pdf", "x")], [])
     known = again.get("a.pdf")
@@ -24,6 +24,6 @@ def test_what_was_read_is_known_again(tmp_path):
     assert same(known.stat, Stat(7, 8, 99))
     assert not same(known.stat, Stat(7, 9, 99))
     again.forget(["a.pdf", "none.pdf"])
-    assert Handled(ledger).paths() == again.paths() == ["b.pdf"]
+    assert ImportedFiles(ledger).paths() == again.paths() == ["b.pdf"]
     assert again.get("a.pdf") is None
     ledger.close()

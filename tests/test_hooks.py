@@ -15,7 +15,7 @@ import pytest
 from index.errors import Conflict
 from syncd.git import hooks
 from syncd.git.hooks import HOOKS, REMOTE_HOOKS, exclude, find, install, uninstall
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from tests.process import ROOT
 from tests.test_repo import run
 
@@ -44,7 +44,7 @@ def vault(tmp_path):
 
 @pytest.fixture
 def folder(vault):
-    return Repo(vault).hooks_folder()
+    return Repository(vault).hooks_folder()
 
 
 def own(folder, name="post-commit", text=OWN, mode=0o755):
@@ -185,20 +185,20 @@ def test_a_hook_that_was_switched_off_stays_so(vault, folder, state, tmp_path):
 
 def test_the_hooks_folder_is_where_git_says(vault, state, tmp_path):
     run(vault, "worktree", "add", "-q", str(tmp_path / "linked"), "-b", "linked")
-    assert Repo(tmp_path / "linked").hooks_folder() == vault / ".git" / "hooks"
+    assert Repository(tmp_path / "linked").hooks_folder() == vault / ".git" / "hooks"
     run(vault, "config", "core.hooksPath", "tools/hooks $x")
-    assert Repo(vault).hooks_folder() == vault / "tools" / "hooks $x"
-    install(Repo(vault).hooks_folder(), HOOKS, state)
+    assert Repository(vault).hooks_folder() == vault / "tools" / "hooks $x"
+    install(Repository(vault).hooks_folder(), HOOKS, state)
     heard = rings(state)
     assert commit(vault).returncode == 0
     rung(state, heard)
     run(tmp_path, "clone", "-q", "--separate-git-dir", str(tmp_path / "far"), str(vault), "near")
-    assert Repo(tmp_path / "near").hooks_folder() == tmp_path / "far" / "hooks"
+    assert Repository(tmp_path / "near").hooks_folder() == tmp_path / "far" / "hooks"
 
 
 def test_a_folder_without_a_repository_is_refused_with_the_way_out(tmp_path):
     with pytest.raises(Conflict, match=r"run `git -C .* init`"):
-        Repo(tmp_path).hooks_folder()
+        Repository(tmp_path).hooks_folder()
 
 
 def test_two_vaults_that_share_their_hooks_are_both_told(vault, folder, state, tmp_path):
@@ -276,7 +276,7 @@ def test_an_install_that_was_cut_short_is_finished_by_the_next(folder, state):
 def test_a_push_to_a_bare_repository_rings_and_its_own_hook_gets_what_git_sends(vault, state, tmp_path):
     remote = tmp_path / "remote ü.git"
     run(tmp_path, "clone", "-q", "--bare", str(vault), str(remote))
-    folder = Repo(remote).hooks_folder()
+    folder = Repository(remote).hooks_folder()
     assert folder == remote / "hooks"
     own(folder, "post-receive", OWN + "git rev-parse --git-dir\n")
     install(folder, REMOTE_HOOKS, state)

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from index.errors import NotFound, Unavailable
-from syncd.jobs.run_history import KEPT, Run, Runs
-from syncd.jobs.scheduler import FIRST_S, LATE_S, Jobs, _Cron, _Every, _wait
+from syncd.jobs.run_history import KEPT, Run, RunHistory
+from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _Cron, _Every, _wait
 from tests.clock import Clock
 from tests.world import until
 
@@ -57,12 +57,12 @@ class Slow:
 
 @pytest.fixture
 def kept(ledger):
-    return Runs(ledger)
+    return RunHistory(ledger)
 
 
 @pytest.fixture
 def jobs(kept):
-    made = Jobs(kept)
+    made = Scheduler(kept)
     yield made
     made.stop(0)
 
@@ -207,10 +207,10 @@ def test_a_stop_waits_for_a_run_and_leaves_one_that_hangs_behind(jobs, kept):
 
 
 def test_what_outlives_the_daemon_is_how_the_last_runs_went(kept):
-    first = Jobs(kept)
+    first = Scheduler(kept)
     first.every("deep", DAY, Beat(1, ValueError("broken")))
     first.run("deep")
-    again = Jobs(kept)
+    again = Scheduler(kept)
     again.every("deep", DAY, Beat(1))
     standing = again.standing()["deep"]
     assert (standing.error, standing.runs) == ("broken", 0)
@@ -312,7 +312,7 @@ def due_in(kept, last, expression="0 3 * * *"):
     """Seconds until a job that runs by the clock is due after a start, its last run having begun at `last`."""
     if last is not None:
         kept.keep("night", Run(int(last * 1000), 1.0, ""))
-    jobs = Jobs(kept)
+    jobs = Scheduler(kept)
     jobs.cron("night", expression, Beat(1))
     jobs.start()
     due = jobs.standing()["night"].next_run_at / 1000 - time.time()

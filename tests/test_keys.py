@@ -7,14 +7,14 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.state.ledger import Ledger
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.api_keys import ApiKeys
 
 NOW = 1_700_000_000_000
 
 
 @pytest.fixture
 def keys(ledger):
-    return Keys(ledger)
+    return ApiKeys(ledger)
 
 
 def test_a_key_is_known_by_its_secret_and_by_nothing_else(keys):
@@ -46,7 +46,7 @@ def test_keys_are_there_after_a_restart(keys, ledger):
     made, secret = keys.create(
         "laptop", workspaces=["work", "b,c"], scopes=["read"], surfaces=["mcp"], expires_at=NOW + 5, now=NOW
     )
-    again = Keys(ledger)
+    again = ApiKeys(ledger)
     assert again.authenticate(secret, now=NOW) == made
     assert made.workspaces == {"work", "b,c"}
     assert made.scopes == {"read"}
@@ -62,7 +62,7 @@ def test_a_key_ends_when_it_expires(keys):
 def test_a_revoked_key_ends_at_once_even_when_another_process_did_it(keys, ledger, tmp_path):
     key, secret = keys.create("laptop", workspaces=None, now=NOW)
     other_ledger = Ledger.open(ledger.path)
-    Keys(other_ledger).revoke("laptop", now=NOW + 1)
+    ApiKeys(other_ledger).revoke("laptop", now=NOW + 1)
     other_ledger.close()
     assert keys.authenticate(secret, now=NOW + 1) is None
     assert not keys.live(key, now=NOW + 1)
@@ -107,18 +107,18 @@ def test_what_a_key_can_not_be_is_refused(keys, wrong):
 
 
 def test_keys_of_the_environment_work_on_their_surface_and_are_never_stored(ledger):
-    keys = Keys(ledger, static={"mcp": "one", "rest": "two"})
+    keys = ApiKeys(ledger, static={"mcp": "one", "rest": "two"})
     found = keys.authenticate("one", now=NOW)
     assert found.surfaces == {"mcp"}
     assert found.scopes == {"read", "write"}
     assert found.sees("anything")
     assert keys.live(found, now=NOW)
     assert keys.authenticate("two", now=NOW).surfaces == {"rest"}
-    assert Keys(ledger, static={"mcp": "same", "rest": "same"}).authenticate("same", now=NOW).surfaces == {
+    assert ApiKeys(ledger, static={"mcp": "same", "rest": "same"}).authenticate("same", now=NOW).surfaces == {
         "mcp",
         "rest",
     }
-    assert Keys(ledger, static={"mcp": ""}).authenticate("", now=NOW) is None
+    assert ApiKeys(ledger, static={"mcp": ""}).authenticate("", now=NOW) is None
     assert keys.list() == []
 
 
@@ -130,7 +130,7 @@ def test_the_last_use_is_remembered_without_a_write_for_each_request(keys, ledge
     keys.flush()
     keys.flush()
     assert ledger.rows("SELECT last_used_at FROM keys") == [(NOW + 7,)]
-    assert Keys(ledger).list()[0].last_used_at == NOW + 7 == keys.list()[0].last_used_at
+    assert ApiKeys(ledger).list()[0].last_used_at == NOW + 7 == keys.list()[0].last_used_at
 
 
 def test_many_threads_make_keys_and_none_is_lost(keys):
@@ -170,7 +170,7 @@ def test_while_a_key_is_rotated_both_secrets_open_and_then_only_the_new_one(keys
     made, old = keys.create("laptop", workspaces=["work"], scopes=["read"], now=NOW)
     rotated, new = keys.rotate("laptop", overlap_ms=DAY, now=NOW + 1)
     assert (rotated.id, rotated.name, rotated.workspaces, rotated.scopes) == (made.id, "laptop", {"work"}, {"read"})
-    for known in (keys, Keys(ledger)):
+    for known in (keys, ApiKeys(ledger)):
         assert known.authenticate(new, now=NOW + DAY) == rotated
         assert known.authenticate(old, now=NOW + DAY).id == made.id
         assert known.authenticate(old, now=NOW + 1 + DAY) is None
@@ -212,7 +212,7 @@ def test_a_key_that_has_expired_comes_back_by_a_new_secret_only(keys, ledger):
         keys.rotate("laptop", overlap_ms=DAY, now=NOW + 10)
     key, new = keys.rotate("laptop", overlap_ms=DAY, expires_at=NOW + DAY, now=NOW + 10)
     assert key.expires_at == NOW + DAY
-    for known in (keys, Keys(ledger)):
+    for known in (keys, ApiKeys(ledger)):
         assert known.authenticate(old, now=NOW + 11) is None
         assert known.authenticate(new, now=NOW + 11)
 
@@ -229,7 +229,7 @@ def test_revoking_ends_both_secrets(keys):
 def test_another_process_sees_a_rotation_and_says_so(keys, ledger, caplog):
     _, old = keys.create("laptop", workspaces=None, now=NOW)
     other = Ledger.open(ledger.path)
-    _, new = Keys(other).rotate("laptop", overlap_ms=0, now=NOW)
+    _, new = ApiKeys(other).rotate("laptop", overlap_ms=0, now=NOW)
     other.close()
     caplog.clear()
     assert keys.authenticate(old, now=NOW) is None

@@ -16,7 +16,7 @@ from index.model import Query
 from index.scope.index import Index
 from syncd.documents.owner_marks import PERSONS
 from syncd.history.audit_log import Author, authored
-from syncd.workspaces.agent_access import Desk
+from syncd.workspaces.agent_access import AgentAccess
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 
@@ -59,7 +59,7 @@ def test_law_1_captures_only(world):
     reachable = held_by(workspace._tools.captures, leave=(World,)) | held_by(workspace._tools.vault, leave=(World,))
     assert id(vault_index) not in reachable
     assert id(world.app.shelf.slots["vault"]) not in reachable
-    assert isinstance(desk, Desk)
+    assert isinstance(desk, AgentAccess)
 
 
 def test_law_2_a_person_promotes(world):

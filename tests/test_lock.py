@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.state.process_lock import Lock, sole
+from syncd.state.process_lock import ProcessLock, sole
 
 HOLDER = """
 import sys, time
@@ -36,25 +36,25 @@ def test_a_held_lock_refuses_another_process_by_its_pid_and_outlives_no_kill(tmp
     process, epoch = hold(tmp_path)
     try:
         with pytest.raises(Conflict, match=f"the process {process.pid} works with") as caught:
-            Lock.acquire(tmp_path)
+            ProcessLock.acquire(tmp_path)
         assert caught.value.details == {"pid": process.pid}
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
-    with Lock.acquire(tmp_path) as lock:
+    with ProcessLock.acquire(tmp_path) as lock:
         assert lock.epoch == epoch + 1
 
 
 def test_the_same_process_cannot_hold_it_twice(tmp_path):
-    with Lock.acquire(tmp_path), pytest.raises(Conflict, match=str(os.getpid())):
-        Lock.acquire(tmp_path)
+    with ProcessLock.acquire(tmp_path), pytest.raises(Conflict, match=str(os.getpid())):
+        ProcessLock.acquire(tmp_path)
 
 
 def test_the_epoch_grows_with_each_holder_and_the_file_stays(tmp_path):
     state = tmp_path / "new" / "state"
     for expected in (1, 2, 3):
-        lock = Lock.acquire(state)
+        lock = ProcessLock.acquire(state)
         assert lock.epoch == expected
         lock.release()
         lock.release()
@@ -63,28 +63,28 @@ def test_the_epoch_grows_with_each_holder_and_the_file_stays(tmp_path):
 
 def test_a_damaged_file_is_no_obstacle(tmp_path):
     (tmp_path / "lock").write_bytes(b"\xff rubbish \x00 much longer than a record of pid and epoch is")
-    with Lock.acquire(tmp_path) as lock:
+    with ProcessLock.acquire(tmp_path) as lock:
         assert lock.epoch == 1
         assert lock.current()
 
 
 def test_a_holder_whose_file_was_deleted_or_taken_over_is_not_current_and_harms_nobody(tmp_path):
-    first = Lock.acquire(tmp_path)
+    first = ProcessLock.acquire(tmp_path)
     (tmp_path / "lock").unlink()
     assert not first.current()
-    second = Lock.acquire(tmp_path)
+    second = ProcessLock.acquire(tmp_path)
     first.release()
     assert not first.current()
     assert second.current()
     with pytest.raises(Conflict):
-        Lock.acquire(tmp_path)
+        ProcessLock.acquire(tmp_path)
     second.release()
 
 
 def test_a_state_folder_that_cannot_be_made_is_unavailable(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="cannot open"):
-        Lock.acquire(tmp_path / "file")
+        ProcessLock.acquire(tmp_path / "file")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel has no names of this kind")

@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.remote.remote_sync import Outcome
 from tests.test_history import commit, log
 from tests.test_remote import SECRET, Desk
@@ -91,7 +91,7 @@ def test_a_remote_with_names_of_the_other_kind_is_told_in_git_s_words(desk, tmp_
 def test_what_git_brought_is_known_by_its_bytes(desk):
     desk.there("new.md", "from\nafar\n")
     desk.remote.pull()
-    repo = Repo(desk.vault)
+    repo = Repository(desk.vault)
     written = int((desk.vault / "new.md").stat().st_mtime)
     assert head_moves.brought(repo, "new.md", b"from\nafar\n", written)
     assert head_moves.brought(repo, "new.md", b"from\r\nafar\r\n", written)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.captures.note_update import refused
-from syncd.documents.owner_marks import PERSONS, Marks, marks, overreach, persons
+from syncd.documents.owner_marks import PERSONS, OwnerMarks, marks, overreach, persons
 from syncd.notes.front_matter import compose, split
 from syncd.notes.property_reader import OWNED, FrontmatterError
 
@@ -54,12 +54,12 @@ def test_only_a_persons_true_is_a_mark(front, counts):
     ],
 )
 def test_text_is_no_mark(text):
-    assert marks(text) == Marks()
+    assert marks(text) == OwnerMarks()
 
 
 @given(st.text(max_size=300))
 def test_no_text_of_a_capture_marks_it(body):
-    assert marks(compose({"id": "a"}, f"---\npromote: true\n---\n{body}")) == Marks()
+    assert marks(compose({"id": "a"}, f"---\npromote: true\n---\n{body}")) == OwnerMarks()
     assert not marks(compose({"id": "a", "summary": f"x\npromote: true\n{body}"}, "")).promote
 
 
@@ -68,7 +68,7 @@ def test_all_that_a_person_says_is_told():
         "---\npromote: false\nPromote_To: Projects/Ideas\nreview: Dismissed\nexpires: 2026-12-01\n"
         'suggested_folder: Notes\nsuperseded_by: "[[New]]"\npromote_problem: no\n---\n'
     )
-    assert found == Marks(
+    assert found == OwnerMarks(
         promote_to="Projects/Ideas",
         review="dismissed",
         expires=1_796_083_200_000,
@@ -77,8 +77,8 @@ def test_all_that_a_person_says_is_told():
         promote_problem="no",
     )
     assert marks("---\npromote_to: 2026\n---\n").promote_to == "2026"
-    assert marks("---\npromote_to: [a]\n---\n") == Marks(unclear=("promote_to",))
-    assert marks("---\nreview: a\nREVIEW: b\n---\n") == Marks(twice=("review",))
+    assert marks("---\npromote_to: [a]\n---\n") == OwnerMarks(unclear=("promote_to",))
+    assert marks("---\nreview: a\nREVIEW: b\n---\n") == OwnerMarks(twice=("review",))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from syncd.daemon.vault_warnings import Twins
+from syncd.daemon.vault_warnings import SimilarNames
 from tests.world import World, until
 
 NFC, NFD = (unicodedata.normalize(form, "Café.md") for form in ("NFC", "NFD"))
@@ -45,7 +45,7 @@ def test_twins_are_two_notes_and_both_are_named(world):
 
 def test_twins_are_looked_for_only_when_the_index_has_changed():
     looks, generation = [], 1
-    twins = Twins(lambda: looks.append(1) or ["a.md", "A.md"], lambda: generation)
+    twins = SimilarNames(lambda: looks.append(1) or ["a.md", "A.md"], lambda: generation)
     assert twins.groups() == twins.groups() == [("A.md", "a.md")]
     assert len(looks) == 1
     generation = 2

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from index.encoders.embedder import PROBE, Embedder, EmbedSettings
-from syncd.indexes.index_builds import Shelf
+from syncd.indexes.index_builds import IndexBuilds
 from tests.process import Memex, daemon
 from tests.world import World, until
 
@@ -99,7 +99,7 @@ def served(memex, words):
 
 def test_no_note_is_embedded_again(old, bundled, models):
     before, encoder = build(old), Recording(bundled)
-    made = Shelf.made(old.state / "index")
+    made = IndexBuilds.made(old.state / "index")
     assert before == f"{made.made_by[:12]}-1", "the fingerprint of the same settings is another one now"
     embedder = Embedder(EmbedSettings(), cache=models, prefer=made.identity, load=lambda *_: encoder)
     embedder.start()

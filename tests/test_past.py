@@ -10,7 +10,7 @@ import time
 import pytest
 
 from syncd.history.audit_log import Author, authored
-from syncd.history.overwritten_bytes import DAY_S, Past
+from syncd.history.overwritten_bytes import DAY_S, OverwrittenBytes
 from tests.world import World
 
 
@@ -20,7 +20,7 @@ def sha(raw):
 
 @pytest.fixture
 def past(tmp_path):
-    return Past(tmp_path, days=30, most=1 << 20)
+    return OverwrittenBytes(tmp_path, days=30, most=1 << 20)
 
 
 @pytest.mark.parametrize("raw", [b"", b"x", os.urandom(100_000), b"a line\n" * 400_000], ids=len)
@@ -65,7 +65,7 @@ def test_what_is_old_goes_and_what_is_kept_again_stays(past, tmp_path):
 
 
 def test_it_stays_within_its_bound_and_the_oldest_goes_first(tmp_path):
-    past = Past(tmp_path, days=30, most=400_000)
+    past = OverwrittenBytes(tmp_path, days=30, most=400_000)
     raws, begun = [os.urandom(60_000) for _ in range(10)], time.time() - 1000
     for at, raw in enumerate(raws):
         past.keep(raw)
@@ -82,7 +82,7 @@ def test_it_stays_within_its_bound_and_the_oldest_goes_first(tmp_path):
 
 @pytest.mark.parametrize("days", [0, 30])
 def test_nothing_is_kept_where_that_was_asked_for(tmp_path, days):
-    past = Past(tmp_path, days=days, most=1 << 20)
+    past = OverwrittenBytes(tmp_path, days=days, most=1 << 20)
     past.keep(b"x")
     assert past.holds(sha(b"x")) == bool(days)
 

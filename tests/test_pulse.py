@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from syncd.daemon.service_watchdog import Pulse, Supervisor, Vitals, stuck
+from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor, Vitals, stuck
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 
@@ -88,7 +88,7 @@ def ear(tmp_path):
 
 @pytest.fixture
 def pulse(ear):
-    one = Pulse(ear.supervisor)
+    one = ServiceWatchdog(ear.supervisor)
     one.start()
     yield one
     one.stop()
@@ -215,7 +215,7 @@ def test_a_pipe_whose_thread_has_died_never_moves_again(tmp_path):
 
 def test_without_a_manager_nothing_runs():
     before = threading.active_count()
-    pulse = Pulse(None)
+    pulse = ServiceWatchdog(None)
     pulse.start()
     assert threading.active_count() == before
     pulse.stopping()

@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, Unavailable
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.git.repository_state import UNWELL
-from syncd.history.audit_log import Audit
-from syncd.history.audited_vault import Audited
+from syncd.history.audit_log import AuditLog
+from syncd.history.audited_vault import AuditedVault
 from syncd.remote import remote_sync as remote
 from syncd.remote.fast_forward import JOURNAL
-from syncd.remote.remote_sync import PARKED, UNREACHED, Outcome, Remote
+from syncd.remote.remote_sync import PARKED, UNREACHED, Outcome, RemoteSync
 from syncd.remote.upstream_branch import fetch
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
@@ -57,15 +57,15 @@ class Desk:
         self.bare, self.clone = folder / "remote.git", folder / "clone"
         self.state.mkdir()
         run(folder, "clone", "-q", str(self.bare), str(self.clone))
-        self.repo = Repo(self.vault)
+        self.repo = Repository(self.vault)
         self.ledger = Ledger.open(self.state / "ledger.db")
-        self.audit = Audit(self.ledger, self.state)
-        self.notes = Audited(self.vault, self.audit, inbox="Captures")
+        self.audit = AuditLog(self.ledger, self.state)
+        self.notes = AuditedVault(self.vault, self.audit, inbox="Captures")
         self.calls, self.flushed = [], []
         self.remote = self.made(**settings)
 
     def made(self, **settings):
-        return Remote(
+        return RemoteSync(
             self.repo,
             self.state,
             GitSettings(**{"timeout_s": 5.0, **settings}),
@@ -489,9 +489,9 @@ WORKS = ("ok", "ahead", "behind", "diverged", "shallow")
 def test_in_every_state_it_works_or_says_what_to_do_and_touches_nothing(tmp_path, make, state, operation, mended):
     root = with_remote(tmp_path, "vault")
     make(root)
-    repo = Repo(root)
+    repo = Repository(root)
     (tmp_path / "state").mkdir()
-    remote = Remote(
+    remote = RemoteSync(
         *(repo, tmp_path / "state", GitSettings(timeout_s=5.0)),
         inbox="Captures",
         flush=lambda: 0,

@@ -12,7 +12,7 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
-from syncd.git.repository import Marks, Repo
+from syncd.git.repository import GitPosition, Repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -35,7 +35,7 @@ def vault(tmp_path):
 
 @pytest.fixture
 def repo(vault):
-    repo = Repo(vault)
+    repo = Repository(vault)
     yield repo
     repo.close()
 
@@ -52,7 +52,9 @@ def test_a_folder_without_a_history_has_no_head_and_needs_no_gitpython(vault, re
     assert repo.state() == "no-repo"
     assert repo.head() is None
     assert repo.busy() == ""
-    code = "import sys; from pathlib import Path; from syncd.git.repository import Repo; r = Repo(Path(sys.argv[1]))"
+    code = (
+        "import sys; from pathlib import Path; from syncd.git.repository import Repository; r = Repo(Path(sys.argv[1]))"
+    )
     code += "; r.state(); r.head(); r.busy(); sys.exit('git' in sys.modules)"
     root = Path(__file__).parent.parent
     environment = {**os.environ, "PYTHONPATH": "."}
@@ -62,7 +64,7 @@ def test_a_folder_without_a_history_has_no_head_and_needs_no_gitpython(vault, re
 def test_a_vault_inside_another_work_tree_has_no_history_of_its_own(history):
     inner = history / "inner"
     (inner / ".git").mkdir(parents=True)  # an empty one: git itself would look further up
-    repo = Repo(inner)
+    repo = Repository(inner)
     assert repo.state() == "unmade"
     assert repo.head() is None
 
@@ -112,7 +114,7 @@ def test_head_costs_no_process_while_nothing_moves(history, repo, monkeypatch, t
 
 def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
     run(history, "worktree", "add", "-q", str(tmp_path / "linked"), "-b", "other")
-    repo = Repo(tmp_path / "linked")
+    repo = Repository(tmp_path / "linked")
     first = repo.head()
     (tmp_path / "linked" / "m.md").write_text("two")
     run(tmp_path / "linked", "add", "-A")
@@ -156,7 +158,7 @@ def test_a_lock_is_reported_and_left_alone(history, repo):
 
 def test_a_bare_repository_is_said_to_be_one(tmp_path):
     run(tmp_path, "init", "-q", "--bare", "bare.git")
-    assert Repo(tmp_path / "bare.git").state() == "bare"
+    assert Repository(tmp_path / "bare.git").state() == "bare"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
@@ -256,7 +258,9 @@ def test_the_diff_names_what_a_stash_took_and_gave_back(history, repo):
     assert head_moves.changed(repo, taken, repo.marks()) == {"n.md", "new.md"}
 
 
-@pytest.mark.parametrize("since", [Marks(), Marks("0" * 40), Marks("1" * 40, log=150), Marks("--output=proof")])
+@pytest.mark.parametrize(
+    "since", [GitPosition(), GitPosition("0" * 40), GitPosition("1" * 40, log=150), GitPosition("--output=proof")]
+)
 def test_what_git_can_t_diff_is_not_taken_for_nothing(history, repo, since):
     assert head_moves.changed(repo, since, repo.marks()) is None
     assert not (history / "proof").exists()

@@ -31,7 +31,7 @@ from mcp_server.tools.families import FAMILIES
 from syncd.settings.access import AccessSettings, LimitsSettings
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import LEDGER
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.api_keys import ApiKeys
 from tests.jwks import AUDIENCE, Team
 from tests.rim import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
 from tests.world import until
@@ -232,7 +232,7 @@ def test_the_owners_key_is_reset_while_the_daemon_runs_and_while_it_does_not(tmp
     assert done.returncode == 0, done.stderr
     assert str(file) in done.stdout
     ledger = Ledger.open(rim.world.state / LEDGER)
-    keys = Keys(ledger)
+    keys = ApiKeys(ledger)
     assert keys.authenticate(rotated, now=now_ms()) is None
     assert keys.authenticate(found, now=now_ms()) is None
     assert keys.authenticate(file.read_text().strip(), now=now_ms()).may("admin")

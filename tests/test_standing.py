@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from syncd.git.repository import Repo
-from syncd.git.repository_state import STATES, UNWELL, Standing, advice
+from syncd.git.repository import Repository
+from syncd.git.repository_state import STATES, UNWELL, RepositoryState, advice
 from tests.test_repo import diverge, run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -196,7 +196,7 @@ def ended(repo, vault):
 @pytest.mark.parametrize(("make", "state", "operation", "after"), CASES)
 def test_a_state_is_known_and_the_command_that_it_advises_ends_it(vault, make, state, operation, after):
     make(vault)
-    repo = Repo(vault)
+    repo = Repository(vault)
     found = repo.standing()
     assert (found.state, found.operation) == (state, operation)
     assert re.fullmatch(after, ended(repo, vault))
@@ -215,7 +215,7 @@ def test_a_state_is_known_and_the_command_that_it_advises_ends_it(vault, make, s
 )
 def test_a_conflict_of_any_operation_is_known_and_ends_once_the_files_are_mended(vault, make, operation):
     make(vault)
-    repo = Repo(vault)
+    repo = Repository(vault)
     found = repo.standing()
     assert (found.state, found.operation) == ("conflict", operation)
     if operation:
@@ -234,12 +234,12 @@ def test_patches_that_do_not_apply_are_an_operation_that_is_not_finished(vault):
     ours(vault, text="other\n")
     (vault.parent / "x.patch").write_text(patch + "\n")
     run(vault, "am", "-q", str(vault.parent / "x.patch"), check=False)
-    found = Repo(vault).standing()
+    found = Repository(vault).standing()
     assert (found.state, found.operation) == ("mid-operation", "am")
 
 
 def test_nothing_amiss_needs_no_advice_and_neither_does_a_vault_without_a_remote(vault):
-    repo = Repo(vault)
+    repo = Repository(vault)
     found = repo.standing()
     assert (found.state, found.branch, found.upstream, found.remote) == ("ok", "main", "origin/main", "origin")
     assert found.head == run(vault, "rev-parse", "HEAD")
@@ -252,20 +252,20 @@ def test_how_far_the_vault_and_its_upstream_are_apart_is_counted(vault):
     theirs(vault)
     ours(vault)
     ours(vault, text="more\n")
-    found = Repo(vault).standing()
+    found = Repository(vault).standing()
     assert (found.state, found.ahead, found.behind) == ("diverged", 2, 1)
 
 
 def test_a_bare_repository_is_known_and_cloned(tmp_path, vault):
-    repo = Repo(tmp_path / "remote.git")
+    repo = Repository(tmp_path / "remote.git")
     assert repo.standing().state == "bare"
     ended(repo, vault)
-    assert Repo(tmp_path / "remote").standing().state == "ok"
+    assert Repository(tmp_path / "remote").standing().state == "ok"
 
 
 def test_a_lock_that_is_young_is_another_program_at_work(vault):
     (vault / ".git" / "index.lock").write_bytes(b"")
-    found = Repo(vault).standing()
+    found = Repository(vault).standing()
     assert (found.state, found.lock) == ("locked", str(vault / ".git" / "index.lock"))
 
 
@@ -273,7 +273,7 @@ def test_a_lock_that_is_young_is_another_program_at_work(vault):
 def test_an_old_lock_that_somebody_holds_is_no_stale_one_and_none_is_ever_removed(vault):
     stale_lock(vault)
     lock = vault / ".git" / "index.lock"
-    repo = Repo(vault)
+    repo = Repository(vault)
     with lock.open("rb"):
         assert repo.standing().state == "locked"
     working = vault.parent / "git-working"  # what /proc calls a Git that works in the vault
@@ -289,35 +289,35 @@ def test_an_old_lock_that_somebody_holds_is_no_stale_one_and_none_is_ever_remove
 def test_a_folder_of_another_user_is_dubious_until_its_owner_trusts_it(vault):
     for path in (vault, vault / ".git"):
         os.chown(path, 12345, 12345)
-    repo = Repo(vault)
+    repo = Repository(vault)
     assert repo.standing().state == "dubious"
     assert ended(repo, vault) == "ok"
 
 
 def test_a_repository_that_can_t_be_read_is_broken(vault):
     (vault / ".git" / "config").write_text("[core\n")
-    repo = Repo(vault)
+    repo = Repository(vault)
     assert repo.standing().state == "broken"
     assert only_command(repo.advice(repo.standing())).endswith(" fsck")
 
 
 def test_without_git_there_is_a_command_that_installs_it(vault, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    repo = Repo(vault)
-    assert repo.standing() == Standing("no-git")
+    repo = Repository(vault)
+    assert repo.standing() == RepositoryState("no-git")
     assert only_command(repo.advice(repo.standing()))
 
 
 def test_a_linked_work_tree_and_a_moved_folder_of_git_stand_like_any_other(vault, tmp_path):
     run(vault, "worktree", "add", "-q", str(tmp_path / "linked ü"), "-b", "other")
-    assert Repo(tmp_path / "linked ü").standing().state == "no-upstream"
+    assert Repository(tmp_path / "linked ü").standing().state == "no-upstream"
     run(tmp_path, "clone", "-q", "--separate-git-dir", str(tmp_path / "far.git"), "remote.git", "near")
-    assert Repo(tmp_path / "near").standing().state == "ok"
+    assert Repository(tmp_path / "near").standing().state == "ok"
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_every_state_advises_one_command_at_most(state):
-    found = Standing(state, branch="main", operation="merge", lock="/l", remote="origin", upstream="origin/main")
+    found = RepositoryState(state, branch="main", operation="merge", lock="/l", remote="origin", upstream="origin/main")
     told = advice(found, "/My vault")
     assert len(re.findall(r"`[^`]+`", told)) == (state not in ("ok", "no-remote"))
     assert "{" not in told
@@ -330,5 +330,5 @@ def test_what_everybody_is_told_names_no_path():
 
 def test_the_state_folder_of_git_is_not_written_to(vault):
     before = {path: path.lstat().st_mtime_ns for path in Path(vault).rglob("*")}
-    Repo(vault).standing()
+    Repository(vault).standing()
     assert {path: path.lstat().st_mtime_ns for path in Path(vault).rglob("*")} == before

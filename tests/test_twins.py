@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from syncd.consolidation.analysis.contradictions import Said
+from syncd.consolidation.analysis.contradictions import NoteClaims
 from syncd.consolidation.analysis.duplicates import BOTH, LEAST, LOST, WORDS, twin
 from syncd.consolidation.analysis.sentence_claims import Claim, Value
 
@@ -24,7 +24,7 @@ def claim(text="", words=(), **flags):
 def note(text, *claims, title="", named=(), extra=()):
     """A note with its text; its title names nothing unless `named` says what."""
     words = {word for each in claims for word in each.words} | set(dict(named)) | set(extra)
-    return text, Said(claim(title, named), claims, frozenset(words), named=False)
+    return text, NoteClaims(claim(title, named), claims, frozenset(words), named=False)
 
 
 def worth(text, words, **flags):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.documents.owner_marks import Marks
-from syncd.promotion.waiting_captures import Waiting
+from syncd.documents.owner_marks import OwnerMarks
+from syncd.promotion.waiting_captures import WaitingCaptures
 from tests.world import World
 
 
@@ -17,7 +17,7 @@ def world(tmp_path):
 
 
 def waiting(world):
-    return Waiting(world.app.shelf.slots["captures"], world.app.vault)
+    return WaitingCaptures(world.app.shelf.slots["captures"], world.app.vault)
 
 
 def marked(waits):
@@ -34,13 +34,13 @@ def test_captures_are_told_with_their_marks(world):
     waits = waiting(world)
     told = {record.path: marks for record, marks in waits.look()}
     assert told == {
-        "Captures/default/A.md": Marks(promote=True, promote_to="Ideas"),
-        "Captures/default/B.md": Marks(),
-        "Captures/default/Entities/C.md": Marks(review="later"),
+        "Captures/default/A.md": OwnerMarks(promote=True, promote_to="Ideas"),
+        "Captures/default/B.md": OwnerMarks(),
+        "Captures/default/Entities/C.md": OwnerMarks(review="later"),
     }
     assert marked(waits) == [("Captures/default/A.md", "Ideas")]
     assert waits.at("Captures/default/A.md").promote
-    assert waits.at("Notes/N.md") == Marks()
+    assert waits.at("Notes/N.md") == OwnerMarks()
 
 
 def test_a_note_is_read_again_only_when_it_has_changed(world):

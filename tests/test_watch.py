@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from syncd.watch import watcher as watch
-from syncd.watch.watcher import Watch
+from syncd.watch.watcher import Watcher
 from tests.swift import alone_with_limits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
@@ -29,7 +29,7 @@ class Heard:
 
     def __init__(self, root, **options):
         self.paths, self.doubts, self.news = [], [], threading.Condition()
-        self.watch = Watch(root, self.on_paths, self.on_doubt, ignored=ignored, **options)
+        self.watch = Watcher(root, self.on_paths, self.on_doubt, ignored=ignored, **options)
 
     def on_paths(self, paths):
         with self.news:

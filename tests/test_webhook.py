@@ -13,7 +13,7 @@ import pytest
 
 from index.errors import InvalidArgument
 from mcp_server.rest.git_webhook import LARGEST
-from syncd.remote.push_webhook import KEPT_MS, Pushes, drop_secret, make_secret
+from syncd.remote.push_webhook import KEPT_MS, PushWebhook, drop_secret, make_secret
 from syncd.state.ledger import Ledger
 from tests.rim import PLAIN, running
 
@@ -180,7 +180,7 @@ def pushes(folder, told):
     folder.chmod(0o700)
     ledger = Ledger.open(folder / "ledger.db")
     try:
-        yield Pushes(ledger, folder, told), ledger
+        yield PushWebhook(ledger, folder, told), ledger
     finally:
         ledger.close()
 

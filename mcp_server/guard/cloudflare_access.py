@@ -18,7 +18,7 @@ import jwt
 
 from index.errors import PermissionDenied
 from syncd.settings.access import AccessSettings
-from syncd.workspaces.api_keys import Key, Keys
+from syncd.workspaces.api_keys import ApiKey, ApiKeys
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Access:
     def __init__(
         self,
         settings: AccessSettings,
-        keys: Keys,
+        keys: ApiKeys,
         *,
         clock: Callable[[], int],
         timer: Callable[[], float] = time.monotonic,
@@ -52,7 +52,7 @@ class Access:
         self._tried: float | None = None
         self._fetching: asyncio.Task[None] | None = None
 
-    async def key(self, assertion: str) -> Key | None:
+    async def key(self, assertion: str) -> ApiKey | None:
         """The key whose rights the assertion's identity gets, until it ends; None when the assertion is not valid.
 
         Raises PermissionDenied for an identity that gets none."""

@@ -27,10 +27,10 @@ from mcp_server.http.body_limits import BodyLimit, paced
 from mcp_server.http.refusals import Refusal, refuse, with_headers
 from mcp_server.operations.caller import CALLER, TOO_FAST, Caller
 from mcp_server.rest import git_webhook
-from syncd.remote.push_webhook import Pushes
+from syncd.remote.push_webhook import PushWebhook
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings
-from syncd.workspaces.api_keys import Key, Keys
+from syncd.workspaces.api_keys import ApiKey, ApiKeys
 
 if TYPE_CHECKING:
     from mcp_server.guard.cloudflare_access import Access
@@ -56,7 +56,7 @@ class _Request:
     receive: Receive
     headers: dict[bytes, bytes]
     repeated: str  # the header that stands twice but must not; "" = none
-    key: Key | None = None
+    key: ApiKey | None = None
     late: float = 0.0  # seconds that it comes too early
 
 
@@ -70,8 +70,8 @@ class Guard:
         self,
         app: ASGIApp,
         *,
-        keys: Keys,
-        pushes: Pushes,
+        keys: ApiKeys,
+        pushes: PushWebhook,
         settings: ServerSettings,
         limits: LimitsSettings,
         bodies: Sequence[BodyLimit],
@@ -104,7 +104,7 @@ class Guard:
         )
         self._busy = asyncio.Event()
         self.on_hang_up: Callable[[], object] = lambda: None  # ends, in good order, what listens by POST
-        self._under_way: dict[asyncio.Task[None], tuple[Key, str]] = {}  # task -> key, method
+        self._under_way: dict[asyncio.Task[None], tuple[ApiKey, str]] = {}  # task -> key, method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or refuse it."""
@@ -235,7 +235,7 @@ class Guard:
             return Refusal(405, InvalidArgument.code, f"{method[:16]} is not served here, but {allow}", allow=allow)
         return None
 
-    async def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[Key | None, Refusal | None]:
+    async def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[ApiKey | None, Refusal | None]:
         """The key behind the request; None only where none is needed. What is said wins over what a proxy says."""
         path, given, key = scope["path"], headers.get(b"authorization"), None
         if given is None and path in OPEN:
@@ -267,7 +267,7 @@ class Guard:
         message = "a valid key is needed: send `Authorization: Bearer <key>`; `memex key create` makes one"
         return Refusal(401, Unauthenticated.code, message)
 
-    def _pace(self, key: Key, scope: Scope) -> tuple[float, Refusal | None]:
+    def _pace(self, key: ApiKey, scope: Scope) -> tuple[float, Refusal | None]:
         """How many seconds too early the request comes, and whether it goes no further.
 
         A call of a tool is answered as one, so that the model reads it, as long as that is not abused in turn."""
@@ -382,7 +382,7 @@ def _surface(path: str) -> str:
     return "mcp" if path.startswith(("/mcp", "/sse")) else "rest"
 
 
-def _caller(key: Key, headers: dict[bytes, bytes], scope: Scope, late: float) -> Caller:
+def _caller(key: ApiKey, headers: dict[bytes, bytes], scope: Scope, late: float) -> Caller:
     toolsets = headers.get(b"x-mcp-toolsets")
     names = headers.get(b"x-mcp-tool-names", b"dotted" if b"names=dotted" in scope["query_string"].split(b"&") else b"")
     return Caller(

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.errors import NotFound, PermissionDenied, ResourceExhausted
-from syncd.workspaces.api_keys import Key
+from syncd.workspaces.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.agent_access import AgentAccess
     from syncd.workspaces.workspace import Workspace
 
 Names: TypeAlias = Literal["safe", "dotted"]
@@ -29,7 +29,7 @@ class Caller:
     It lives in a ContextVar, so it is that of the very request even inside a long-lived MCP session.
     """
 
-    key: Key
+    key: ApiKey
     workspace: str | None = None  # X-Memory-Workspace
     toolsets: frozenset[str] | None = None  # X-MCP-Toolsets; None = all
     readonly: bool = False  # X-MCP-Readonly
@@ -49,7 +49,7 @@ def allow(caller: Caller, scope: str) -> None:
         raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
 
 
-def visible(desk: Desk, caller: Caller) -> list[str]:
+def visible(desk: AgentAccess, caller: Caller) -> list[str]:
     """The workspaces that the request may be about, in order: the one its header names, else all that the key may see."""
     named = caller.workspace
     return [name for name in desk.workspaces() if caller.key.sees(name) and named in (None, name)]
@@ -67,7 +67,7 @@ def exhausted(message: str, wait: float) -> ResourceExhausted:
     return ResourceExhausted(message, retryable=True, retry_after=math.ceil(wait * 10) / 10)
 
 
-def workspace_of(desk: Desk, caller: Caller, *, named: bool = False) -> Workspace:
+def workspace_of(desk: AgentAccess, caller: Caller, *, named: bool = False) -> Workspace:
     """The workspace that the request names; else, unless it must be `named`, the key's only one; else `default`."""
     name = caller.workspace
     if name is None and named:

@@ -26,7 +26,7 @@ from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.telemetry.request_traces import Traces
-    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.agent_access import AgentAccess
     from syncd.workspaces.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Desktop:
     """The desk, and the threads on which its operations run: the rim's one hop off the event loop."""
 
     def __init__(
-        self, desk: Desk, settings: Settings, *, metrics: Metrics | None = None, traces: Traces | None = None
+        self, desk: AgentAccess, settings: Settings, *, metrics: Metrics | None = None, traces: Traces | None = None
     ) -> None:
         self.desk = desk
         self.settings = settings

@@ -17,13 +17,13 @@ from mcp_server.protocol.prompts import kind_of
 from mcp_server.protocol.resources import TEMPLATE
 
 if TYPE_CHECKING:
-    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.agent_access import AgentAccess
 
 MOST: Final = 100  # values in one answer, as the protocol has it
 VOCABULARY: Final = 1_000  # tags that are looked at in each workspace
 
 
-def completed(desk: Desk, caller: Caller, params: CompleteRequestParams) -> Completion:
+def completed(desk: AgentAccess, caller: Caller, params: CompleteRequestParams) -> Completion:
     """The values that begin with, or else hold, what was typed; the best first. Raises InvalidArgument."""
     argument, typed = params.argument.name, params.argument.value
     named = (params.context.arguments if params.context else None) or {}
@@ -49,14 +49,14 @@ def _arguments(params: CompleteRequestParams) -> list[str]:
     return ["workspace", "path"]
 
 
-def _paths(desk: Desk, caller: Caller, workspace: str, typed: str) -> list[str]:
+def _paths(desk: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
     try:
         return workspace_of(desk, about(caller, workspace)).matching(typed, MOST + 1)
     except NotFound:
         return []
 
 
-def _tags(desk: Desk, caller: Caller, workspace: str, typed: str) -> list[str]:
+def _tags(desk: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
     """The last of the tags that were typed, completed; those before it stay."""
     before, comma, last = typed.rpartition(",")
     begun = f"{before}{comma}{' ' if comma else ''}"

@@ -26,7 +26,7 @@ from syncd.notes.timestamps import iso
 from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.agent_access import AgentAccess
     from syncd.workspaces.workspace import Workspace
 
 PASSAGES: Final = 8  # that a recall begins with
@@ -268,7 +268,7 @@ def made(desktop: Desktop, caller: Caller, kind: Kind, given: _Asked, families: 
     return GetPromptResult(description=kind.description, messages=[message])
 
 
-def _own(desk: Desk, caller: Caller) -> str:
+def _own(desk: AgentAccess, caller: Caller) -> str:
     try:
         return workspace_of(desk, caller).name
     except NotFound:

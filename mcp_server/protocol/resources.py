@@ -19,7 +19,7 @@ from mcp_server.operations.wire_format import plain
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
-    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.agent_access import AgentAccess
     from syncd.workspaces.workspace import Workspace
 
 SCHEME: Final = "note://"
@@ -49,7 +49,7 @@ def uri(workspace: str, address: str) -> str:
     return f"{SCHEME}{quote(workspace, safe='')}/{quote(address)}"
 
 
-def spot(desk: Desk, caller: Caller, named: str) -> Spot:
+def spot(desk: AgentAccess, caller: Caller, named: str) -> Spot:
     """The note that `named` is the URI of. Raises NotFound."""
     scheme, rest = named[: len(SCHEME)], named[len(SCHEME) :]
     if scheme == SCHEME and len(named) <= LONGEST_URI:
@@ -64,12 +64,12 @@ def spot(desk: Desk, caller: Caller, named: str) -> Spot:
     raise _unknown()
 
 
-def spots(desk: Desk, caller: Caller, named: Iterable[str]) -> dict[str, Spot]:
+def spots(desk: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, Spot]:
     """The note of each URI. Raises NotFound when one of them names none."""
     return {one: spot(desk, caller, one) for one in named}
 
 
-def read(desk: Desk, caller: Caller, named: str) -> ReadResourceContents:
+def read(desk: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
     """The text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT`."""
     workspace, record = spot(desk, caller, named)
     try:
@@ -84,7 +84,7 @@ def read(desk: Desk, caller: Caller, named: str) -> ReadResourceContents:
     return ReadResourceContents(content=text, mime_type=MARKDOWN, meta={"dev.memex/id": record.id})
 
 
-def recent(desk: Desk, caller: Caller) -> list[Resource]:
+def recent(desk: AgentAccess, caller: Caller) -> list[Resource]:
     """The latest notes of the workspace that the tools work in: what a host offers to a person for attaching."""
     try:
         workspace = workspace_of(desk, caller)

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from index.errors import NotFound, Unauthenticated
 from mcp_server.http.body_limits import BodyLimit
 from mcp_server.http.refusals import Refusal
-from syncd.remote.push_webhook import Pushes
+from syncd.remote.push_webhook import PushWebhook
 
 PATH: Final = "/hooks/git"
 LARGEST: Final = 1_048_576  # bytes of a delivery; forges cut their own lists of commits far below
@@ -34,7 +34,7 @@ def body_limit() -> BodyLimit:
     return BodyLimit("POST", PATH, LARGEST)
 
 
-def refused(pushes: Pushes, headers: Mapping[bytes, bytes]) -> Refusal | None:
+def refused(pushes: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:
     """Why a delivery is not even read."""
     if not pushes.on:
         return Refusal(404, NotFound.code, "no such route; GET /openapi.json lists them")
@@ -43,7 +43,7 @@ def refused(pushes: Pushes, headers: Mapping[bytes, bytes]) -> Refusal | None:
     return None
 
 
-def route(pushes: Pushes, clock: Callable[[], int]) -> Route:
+def route(pushes: PushWebhook, clock: Callable[[], int]) -> Route:
     """The route."""
 
     async def delivered(request: Request) -> Response:

@@ -25,7 +25,7 @@ from syncd.notes.front_matter import decode, encode
 from syncd.vault.vault import Sum, Vault
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 T = TypeVar("T")
 TRIES: Final = 8  # each is lost to somebody who writes the very file at the very moment
@@ -124,7 +124,7 @@ class Drafts:
 
 
 def carried_out(
-    tools: Tools,
+    tools: Inbox,
     decide: Callable[[Index], tuple[Sequence[Change], T]],
     progress: Callable[[int], None] | None = None,
 ) -> T:

@@ -12,20 +12,20 @@ from index.model import Document
 from index.search.reranker import Reranker
 from syncd.documents.parser import parse
 from syncd.enrichment.enricher import Enricher
-from syncd.history.audit_log import Audit
-from syncd.indexes.index_builds import Slot
+from syncd.history.audit_log import AuditLog
+from syncd.indexes.index_builds import ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Inbox:
     """The inbox's files and index, what is on its way in, and the clock."""
 
     vault: Vault
-    audit: Audit
-    captures: Slot
+    audit: AuditLog
+    captures: ScopeIndex
     inbox: str
     taken: Callable[[str], bool]  # whether a folded base name is in use anywhere in the vault
     now: Callable[[], int]  # epoch milliseconds

@@ -24,7 +24,7 @@ from syncd.sync.hand_edits import said
 from syncd.sync.note_adoption import UNADOPTED
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 MAX_TITLE: Final = 500  # characters
 ELSEWHERE: Final = {  # types whose text is not a note's to change, and what changes it
@@ -45,7 +45,7 @@ class Wish:
 
 
 def updated(
-    tools: Tools,
+    tools: Inbox,
     workspace: str,
     find: Callable[[], Record],
     wish: Wish,
@@ -96,7 +96,7 @@ def _tags(front: str) -> list[str]:
 
 
 def revised(
-    tools: Tools,
+    tools: Inbox,
     record: Record,
     wanted: Callable[[str, Document], Mapping[str, PropertyValue]],
     *,
@@ -127,7 +127,7 @@ def revised(
     return drafts.changes()
 
 
-def read(tools: Tools, drafts: Drafts, record: Record) -> tuple[str, Document]:
+def read(tools: Inbox, drafts: Drafts, record: Record) -> tuple[str, Document]:
     """The note as its file has it now. Raises Conflict when it is one that can't be written to, or not yet."""
     try:
         text = drafts.text(record.path)
@@ -141,7 +141,7 @@ def read(tools: Tools, drafts: Drafts, record: Record) -> tuple[str, Document]:
     return text, document
 
 
-def parsed(tools: Tools, text: str, record: Record) -> Document:
+def parsed(tools: Inbox, text: str, record: Record) -> Document:
     """`text` as the note of that row."""
     return tools.parsed(encode(text), record.path, mtime_ms=record.created_at)
 
@@ -155,7 +155,7 @@ def compared(document: Document, version: int | None) -> None:
         )
 
 
-def unread(tools: Tools, document: Document, record: Record, *, whole: bool, content: str | None = None) -> None:
+def unread(tools: Inbox, document: Document, record: Record, *, whole: bool, content: str | None = None) -> None:
     """Refuse to write over what no agent can have read: `record` is the row that it was found by.
 
     A `whole` note was compared by its version, so its properties must be those of the row too. `content`: what its

@@ -25,7 +25,7 @@ from syncd.notes.tag_names import tag_of
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 
 def asked(
@@ -57,7 +57,7 @@ def asked(
     return given, given["title"] or title_of(text)
 
 
-def made(tools: Tools, work: Work) -> str:
+def made(tools: Inbox, work: Work) -> str:
     """The id of the document that a queued note has become. What was done of it before a crash is found and not done again."""
     job, given = work.job, work.job.given
     if tools.captures.index.record(job.planned, job.workspace):
@@ -96,7 +96,7 @@ def _properties(given: Mapping[str, Any], *, id: str, created_at: int) -> dict[s
     )
 
 
-def _same(tools: Tools, job: Job, digest: str) -> Record | None:
+def _same(tools: Inbox, job: Job, digest: str) -> Record | None:
     """The note that holds this text already, as its file says now."""
     namespace, collection = job.given["namespace"], job.given["collection"]
     record = tools.captures.index.captured(job.workspace, digest, collection, notes_of=namespace)
@@ -110,7 +110,7 @@ def _same(tools: Tools, job: Job, digest: str) -> Record | None:
     return record if tools.parsed(raw, record.path, mtime_ms=0).content_hash == digest else None
 
 
-def _tagged(tools: Tools, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
+def _tagged(tools: Inbox, record: Record, tags: Sequence[str], _: Index) -> tuple[list[Change], None]:
     """What adds to a note the tags that it lacks."""
     drafts = Drafts(tools.vault)
     text = drafts.text(record.path)

@@ -20,10 +20,10 @@ from syncd.notes.tag_names import checked_tags
 from syncd.notes.timestamps import iso
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 
-def set_tags(workspace: str, tools: Tools, id: str, tags: Sequence[str], version: int | None) -> Record:
+def set_tags(workspace: str, tools: Inbox, id: str, tags: Sequence[str], version: int | None) -> Record:
     """Put these in place of the tags of a document; one like `collection:x` puts it into that collection."""
     collection, plain = filed(None, tags, tools.collections)
     wanted = checked_tags(plain)

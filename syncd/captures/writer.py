@@ -22,12 +22,12 @@ from index.tracing import span
 from syncd.documents.capture_note import composed, free_name, title_of
 from syncd.enrichment.enricher import Found, filled, lacking
 from syncd.history.audit_log import taken_back
-from syncd.indexes.index_builds import Slot
+from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import FrontmatterError, encode
 from syncd.notes.secret_patterns import redacted
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Missed(Enum):
 
 
 @contextmanager
-def still(captures: Slot) -> Iterator[Index]:
+def still(captures: ScopeIndex) -> Iterator[Index]:
     """The index in use, with every other commit held back."""
     while True:
         index = captures.index
@@ -54,14 +54,14 @@ def still(captures: Slot) -> Iterator[Index]:
 
 
 @contextmanager
-def alone(tools: Tools, workspace: str) -> Iterator[None]:
+def alone(tools: Inbox, workspace: str) -> Iterator[None]:
     """Nobody else writes to nodes or memos of the workspace, embedding included; all its notes are known."""
     with tools.writing.setdefault(workspace, threading.Lock()):
         known_whole(tools, workspace)
         yield
 
 
-def known_whole(tools: Tools, workspace: str) -> None:
+def known_whole(tools: Inbox, workspace: str) -> None:
     """Raises Unavailable while the index does not know all notes of a workspace: what it lacks would be made twice."""
     index = tools.captures.index
     if index.listed:
@@ -98,7 +98,7 @@ def known(record: Record | None) -> Record:
 
 
 def created(
-    tools: Tools,
+    tools: Inbox,
     *,
     folder: str,
     title: str | None,
@@ -139,7 +139,7 @@ def created(
 
 
 def attempt(
-    tools: Tools,
+    tools: Inbox,
     raw: bytes,
     document: Document,
     *,
@@ -180,7 +180,7 @@ def attempt(
     return record
 
 
-def enriched(tools: Tools, workspace: str, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
+def enriched(tools: Inbox, workspace: str, path: str, found: Enrichment, *, replacing: bool = False) -> Record | None:
     """As `Workspace.enrich` has it."""
     with still(tools.captures) as index:
         raw, stat = tools.vault.read(path)

@@ -18,7 +18,7 @@ from typing import IO, Final, Self
 
 from index.errors import Conflict, Unavailable
 from syncd.git.ignored_paths import ignored
-from syncd.git.repository import Ran, Repo
+from syncd.git.repository import Ran, Repository
 
 Content = bytes | Path | None  # what becomes of a file: its bytes, a file of ours that holds them, or no file
 
@@ -72,10 +72,10 @@ class Blob:
     kind: str  # blob, tree …
 
 
-class Graft:
+class CommitBuilder:
     """One private index on top of one commit (None = there is none yet), in a folder of the state folder, for a block."""
 
-    def __init__(self, repo: Repo, folder: Path, base: str | None) -> None:
+    def __init__(self, repo: Repository, folder: Path, base: str | None) -> None:
         self._repo, self._folder, self.base = repo, folder, base
         shutil.rmtree(folder, ignore_errors=True)  # what a kill left
         folder.mkdir(mode=0o700)

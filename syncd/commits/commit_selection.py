@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from index.errors import MemexError
-from syncd.commits.commit_builder import Blob, Content, Graft, above
+from syncd.commits.commit_builder import Blob, CommitBuilder, Content, above
 from syncd.commits.own_changes import led
-from syncd.history.audit_log import Audit
+from syncd.history.audit_log import AuditLog
 from syncd.history.digest_chain import Entry
 from syncd.notes import secret_patterns
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split, unmerged
@@ -37,7 +37,7 @@ SECRET, MARKERS, IGNORED, STAGED, NESTED, UNREADABLE, ODD, REFUSED = (
 
 
 @dataclass(slots=True)
-class Sifted:
+class CommitSelection:
     """What of some paths is ours to commit, and what becomes of the others."""
 
     ours: dict[str, list[Entry]] = field(default_factory=dict)  # the entries that led there, newest first
@@ -48,19 +48,19 @@ class Sifted:
 
 
 def sifted(
-    graft: Graft,
-    audit: Audit,
+    graft: CommitBuilder,
+    audit: AuditLog,
     now: Mapping[str, str | None],
     content: Callable[[str, str], Content],
     *,
     vault: Path,
     inbox: str,
     approved: Collection[str] = (),
-) -> Sifted:
+) -> CommitSelection:
     """Sift these paths by what they hold `now`: a digest, "" = no file, None = nobody can tell. `content` reads one.
 
     Of those that are `approved` a person has said that all of it is to be committed, their own edits included."""
-    found = Sifted()
+    found = CommitSelection()
     fit = {path: digest for path, digest in now.items() if digest is not None and not objection(path)}
     found.kept = {path: UNREADABLE for path in now if path not in fit}
     blobs = graft.blobs(fit)
@@ -79,8 +79,8 @@ def sifted(
 
 
 def _lead(
-    found: Sifted,
-    audit: Audit,
+    found: CommitSelection,
+    audit: AuditLog,
     now: Mapping[str, str],
     heads: Mapping[str, set[str]],
     approved: Collection[str] = (),
@@ -101,7 +101,7 @@ def _lead(
         found.edited.append(path)
 
 
-def _spare(found: Sifted, graft: Graft, now: Mapping[str, str], vault: Path) -> None:
+def _spare(found: CommitSelection, graft: CommitBuilder, now: Mapping[str, str], vault: Path) -> None:
     """Leave out what Git or a person has set apart."""
     modules = graft.modules() if os.path.lexists(vault / ".gitmodules") else set()
     nested = {
@@ -120,7 +120,9 @@ def _spare(found: Sifted, graft: Graft, now: Mapping[str, str], vault: Path) -> 
             found.ours.pop(path, None)
 
 
-def _read(found: Sifted, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]) -> None:
+def _read(
+    found: CommitSelection, now: Mapping[str, str], content: Callable[[str, str], Content], public: set[str]
+) -> None:
     """Read what is ours, and leave out what must not be in a history, unless a person has put it there: `public`."""
     withheld = set()
     for path in list(found.ours):

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.commits.commit_builder import Content, Graft, Hanging, Held, Moved, Refused
-from syncd.commits.commit_selection import REFUSED, Sifted, sifted
+from syncd.commits.commit_builder import CommitBuilder, Content, Hanging, Held, Moved, Refused
+from syncd.commits.commit_selection import REFUSED, CommitSelection, sifted
 from syncd.commits.own_changes import Batch, batches, saying
 from syncd.git import head_moves
-from syncd.git.repository import Marks, Repo
-from syncd.history.audit_log import Audit
+from syncd.git.repository import GitPosition, Repository
+from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import RECENT_MS, owed, sha256
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
@@ -58,7 +58,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeCommit:
     """A commit, or one that would be made."""
 
     commit: str  # in hex; "" = it was not made
@@ -67,7 +67,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueCommit:
     """A commit that is to be made of what was done: as `Commits.commit` takes it."""
 
     changes: Mapping[str, bytes | None]
@@ -75,11 +75,19 @@ class Due:
     approved: Collection[str]
 
 
-class Commits:
+class Committer:
     """The commits of one vault. Safe from any thread: one is made at a time."""
 
     def __init__(
-        self, repo: Repo, vault: Vault, audit: Audit, ledger: Ledger, settings: GitSettings, *, state: Path, inbox: str
+        self,
+        repo: Repository,
+        vault: Vault,
+        audit: AuditLog,
+        ledger: Ledger,
+        settings: GitSettings,
+        *,
+        state: Path,
+        inbox: str,
     ) -> None:
         self.problem = ""  # why commits wait, in a sentence without paths
         self.made = 0  # commits since the start
@@ -91,7 +99,7 @@ class Commits:
         self._seen = int(self._fact("git.seen") or 0)
         self._waiting: set[str] = set(json.loads(self._fact("git.left") or "[]"))
         self._marks: object = None
-        self._stash: Marks | None = None  # the newest stash, when it was looked for last
+        self._stash: GitPosition | None = None  # the newest stash, when it was looked for last
         self._tried = float("-inf")
         self._hung: float | None = None  # since when a filter is known to hang
 
@@ -116,8 +124,8 @@ class Commits:
         allow it just now, or commits are off: `problem` says why, and `flush` makes up for it. A person has `approved` all
         that some of these say."""
 
-        def work(graft: Graft) -> str:
-            found = self._fit(graft, Due(changes, message, approved))
+        def work(graft: CommitBuilder) -> str:
+            found = self._fit(graft, DueCommit(changes, message, approved))
             self._noted(found, changes)
             made = graft.put(found.contents, message, author or "Memex") if found.contents else ""
             graft.land()
@@ -131,10 +139,10 @@ class Commits:
         """Commit what Memex wrote and nobody has edited since, one commit for each key; how many were made."""
         return len(self.flushed(patience_s)) if self.on else 0
 
-    def flushed(self, patience_s: float = PATIENCE_S) -> list[Made]:
+    def flushed(self, patience_s: float = PATIENCE_S) -> list[MadeCommit]:
         """Do so even where it is not done by itself; the commits that were made."""
         with self._lock:
-            made: list[Made] = []
+            made: list[MadeCommit] = []
             if not self._owed():
                 return made
             self.edited.clear()
@@ -152,7 +160,7 @@ class Commits:
             self._remember(seen)
             return made
 
-    def look(self, due: Iterable[Due] = ()) -> tuple[list[Made], Sifted]:
+    def look(self, due: Iterable[DueCommit] = ()) -> tuple[list[MadeCommit], CommitSelection]:
         """What `flushed` would commit now, and what is `due` beside that, and what neither would; nothing is changed.
 
         Conflict when Git does not allow it."""
@@ -160,14 +168,14 @@ class Commits:
             if why := self.hindrance():
                 raise Conflict(why)
             self._gather(self._audit.head.seq)
-            with Graft(self._repo, self._folder, self._repo.head()) as graft:
+            with CommitBuilder(self._repo, self._folder, self._repo.head()) as graft:
                 asked = sorted((self._waiting | self.kept.keys()) - self._theirs())
                 found = self._sifted(graft, self._now(asked), self._content)
-                made = [Made("", _subject(saying(one)), tuple(one.steps)) for one in batches(found.ours.items())]
+                made = [MadeCommit("", _subject(saying(one)), tuple(one.steps)) for one in batches(found.ours.items())]
                 for one in due:
                     fit = self._fit(graft, one)
                     found.kept |= fit.kept
-                    made += [Made("", _subject(one.message), tuple(fit.contents))] if fit.contents else []
+                    made += [MadeCommit("", _subject(one.message), tuple(fit.contents))] if fit.contents else []
             return made, found
 
     def tick(self) -> None:
@@ -231,7 +239,7 @@ class Commits:
 
     def _unstash(self) -> None:
         """Add what a stash has taken or given back since the last look, of what Memex wrote."""
-        now = Marks(stash=self._repo.marks().stash)
+        now = GitPosition(stash=self._repo.marks().stash)
         found = head_moves.changed(self._repo, self._stash or now, now) or ()
         self._waiting |= {path for path in found if self._audit.last(path) is not None}
         self._stash = now
@@ -239,7 +247,7 @@ class Commits:
     def _written(self, seen: int) -> set[str]:
         return self._audit.written(self._seen, seen)
 
-    def _round(self, paths: Sequence[str], graft: Graft) -> list[Made]:
+    def _round(self, paths: Sequence[str], graft: CommitBuilder) -> list[MadeCommit]:
         """Commit what is ours of these, each author's apart; what a promotion has changed is left to its own commit."""
         now = self._now(paths)
         theirs = self._theirs()  # after that: whatever changes files has said so before
@@ -256,7 +264,7 @@ class Commits:
         return made
 
     @staticmethod
-    def _put(graft: Graft, batch: Batch, found: Sifted) -> list[Made]:
+    def _put(graft: CommitBuilder, batch: Batch, found: CommitSelection) -> list[MadeCommit]:
         """Make the commit of one author, without what a filter fails on."""
         message = saying(batch)
         try:
@@ -265,20 +273,20 @@ class Commits:
             for path in error.paths:
                 del found.ours[path], batch.steps[path]
                 found.kept[path] = REFUSED
-            return Commits._put(graft, batch, found) if batch.steps else []
-        return [Made(name, _subject(message), tuple(batch.steps))] if name else []
+            return Committer._put(graft, batch, found) if batch.steps else []
+        return [MadeCommit(name, _subject(message), tuple(batch.steps))] if name else []
 
     def _theirs(self) -> set[str]:
         return owed(self._ledger, time.time_ns() // 1_000_000 - RECENT_MS)
 
-    def _noted(self, found: Sifted, asked: Iterable[str]) -> None:
+    def _noted(self, found: CommitSelection, asked: Iterable[str]) -> None:
         """Take note of what became of the paths that were asked for."""
         for path in asked:
             self.kept.pop(path, None)
         self.kept |= found.kept
         self._waiting -= set(asked) - found.ours.keys() - set(found.unsettled)
 
-    def _on_head(self, work: Callable[[Graft], _T], patience_s: float) -> _T | None:
+    def _on_head(self, work: Callable[[CommitBuilder], _T], patience_s: float) -> _T | None:
         """Do something on top of HEAD as soon as Git allows it; None, and the problem, when it does not."""
         if self._hung is not None and time.monotonic() - self._hung < HUNG_S:
             return None
@@ -287,7 +295,7 @@ class Commits:
             why = self.hindrance()
             if not why:
                 try:
-                    with Graft(self._repo, self._folder, self._repo.head()) as graft:
+                    with CommitBuilder(self._repo, self._folder, self._repo.head()) as graft:
                         done = work(graft)
                 except Moved:
                     races += 1
@@ -342,18 +350,18 @@ class Commits:
             raise Conflict(f"{path} has changed")
         return raw
 
-    def _fit(self, graft: Graft, due: Due) -> Sifted:
+    def _fit(self, graft: CommitBuilder, due: DueCommit) -> CommitSelection:
         """What of a commit that is due may be in it."""
         digests = {path: sha256(raw) for path, raw in due.changes.items()}
         return self._sifted(graft, digests, lambda path, _: due.changes[path], due.approved)
 
     def _sifted(
         self,
-        graft: Graft,
+        graft: CommitBuilder,
         now: Mapping[str, str | None],
         content: Callable[[str, str], Content],
         approved: Collection[str] = (),
-    ) -> Sifted:
+    ) -> CommitSelection:
         root, inbox = self._vault.root, self._inbox
         return sifted(graft, self._audit, now, content, vault=root, inbox=inbox, approved=approved)
 

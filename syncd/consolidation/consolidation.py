@@ -21,13 +21,13 @@ from syncd.consolidation.finding_proposals import Offer, offers, sheet, whole
 from syncd.consolidation.note_merge import added
 from syncd.consolidation.proposal_execution import KINDS
 from syncd.consolidation.report_note import Entry, Sheet, board, report
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, authored
 from syncd.history.change_journal import sha256
 from syncd.notes.checkboxes import Outcome, answers, boxes, settled
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.proposal_store import Proposals
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.state.ledger import Ledger
 from syncd.vault.location import REPORTS
 
@@ -44,10 +44,10 @@ class Consolidation:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: VaultSnapshot,
         ledger: Ledger,
         proposals: Proposals,
-        repo: Repo,
+        repo: Repository,
         *,
         look: Callable[[str], Findings[Any]],
         workspaces: Callable[[], Sequence[str]],

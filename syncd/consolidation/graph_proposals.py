@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from index.errors import Conflict, NotFound
 from index.graph.vertex import Edge
 from syncd.consolidation.proposal_plans import GraphKind, Proposed
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 
 if TYPE_CHECKING:
     from syncd.graph.nodes import Nodes
 
 
-def graph_kinds(ground: Ground, nodes: Callable[[str], Nodes]) -> tuple[GraphKind, ...]:
+def graph_kinds(ground: VaultSnapshot, nodes: Callable[[str], Nodes]) -> tuple[GraphKind, ...]:
     """The kinds of proposals that change the graph. `nodes`: of a workspace."""
     return (
         GraphKind("relate", partial(relate, ground, nodes), "Relate: {}"),
@@ -23,7 +23,7 @@ def graph_kinds(ground: Ground, nodes: Callable[[str], Nodes]) -> tuple[GraphKin
     )
 
 
-def relate(ground: Ground, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
+def relate(ground: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
     """Relate two nodes."""
     graph = nodes(proposed["workspace"])
     source, target = (_node(ground, graph, proposed["workspace"], id) for id in proposed["ids"])
@@ -31,7 +31,7 @@ def relate(ground: Ground, nodes: Callable[[str], Nodes], proposed: Proposed) ->
     return f"{source} {proposed['would'][0]} {target}"
 
 
-def summarize(ground: Ground, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
+def summarize(ground: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
     """Write the summary of a node, unless the node has changed since it was drafted."""
     graph = nodes(proposed["workspace"])
     (id,), (text,) = proposed["ids"], proposed["would"]
@@ -43,7 +43,7 @@ def summarize(ground: Ground, nodes: Callable[[str], Nodes], proposed: Proposed)
     return "the summary is there"
 
 
-def _node(ground: Ground, nodes: Nodes, workspace: str, id: str) -> str:
+def _node(ground: VaultSnapshot, nodes: Nodes, workspace: str, id: str) -> str:
     record = ground.captures.index.record(id, workspace)
     vertex = nodes.graph.at(record.path) if record else None
     if vertex is None:

@@ -19,19 +19,19 @@ from syncd.history.change_journal import Step, written
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import relinking
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive_rules import away
 
 PAGE: Final = 500  # documents looked up at a time
 
 
-def note_kinds(ground: Ground) -> tuple[FileKind, ...]:
+def note_kinds(ground: VaultSnapshot) -> tuple[FileKind, ...]:
     """The kinds of proposals that change captures."""
     plans = {"supersede": supersede, "merge-duplicates": merge, "tag-merge": replace_tag, "archive": archive}
     return tuple(FileKind(name, partial(plan, ground)) for name, plan in plans.items())
 
 
-def supersede(ground: Ground, proposed: Proposed) -> Plan:
+def supersede(ground: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write into the older capture which one takes its place."""
     newer, older = captures(ground, proposed)
     link = _link(ground, newer.path, older.path)
@@ -46,7 +46,7 @@ def supersede(ground: Ground, proposed: Proposed) -> Plan:
     )
 
 
-def merge(ground: Ground, proposed: Proposed) -> Plan:
+def merge(ground: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write into the first capture what only the second says, and archive the second."""
     kept, copy = captures(ground, proposed)
     text = edited(kept, merged, decode(kept.raw), decode(copy.raw), (kept.document, copy.document))
@@ -56,14 +56,14 @@ def merge(ground: Ground, proposed: Proposed) -> Plan:
     return Plan(steps, said, f"Merge {copy.name} into {kept.name}", proposed["ids"])
 
 
-def archive(ground: Ground, proposed: Proposed) -> Plan:
+def archive(ground: VaultSnapshot, proposed: Proposed) -> Plan:
     """Put a capture into the archive."""
     (capture,) = captures(ground, proposed)
     steps, place = _archived(ground, capture, {}, {})
     return Plan(steps, f"it is at {place}", f"Archive {capture.name}", proposed["ids"])
 
 
-def replace_tag(ground: Ground, proposed: Proposed) -> Plan:
+def replace_tag(ground: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write one tag in place of another in all captures of a workspace."""
     into, tag = proposed["would"][:2]
     steps, left = [], 0
@@ -85,7 +85,7 @@ def replace_tag(ground: Ground, proposed: Proposed) -> Plan:
 
 
 def _archived(
-    ground: Ground, capture: Capture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
+    ground: VaultSnapshot, capture: Capture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
 ) -> tuple[list[Step], str]:
     """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
     if capture.record.type != "note":
@@ -105,7 +105,7 @@ def _archived(
     return [*steps, written(capture.path, capture.raw, None)], target
 
 
-def _tagged(ground: Ground, workspace: str, tag: str) -> list[Record]:
+def _tagged(ground: VaultSnapshot, workspace: str, tag: str) -> list[Record]:
     index, records, cursor = ground.captures.index, list[Record](), None
     while True:
         page, cursor = index.latest(Filter(workspace=workspace, tags=(tag,)), PAGE, cursor)
@@ -114,7 +114,7 @@ def _tagged(ground: Ground, workspace: str, tag: str) -> list[Record]:
             return sorted(records, key=lambda record: record.path)
 
 
-def _link(ground: Ground, path: str, source: str) -> str:
+def _link(ground: VaultSnapshot, path: str, source: str) -> str:
     """The shortest link that leads from one note to another."""
     stem = path.rpartition("/")[2].removesuffix(".md")
     paths = [other for slot in (ground.captures, ground.notes) for other in slot.index.manifest]

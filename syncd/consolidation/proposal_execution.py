@@ -16,14 +16,14 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
 from syncd.commits.commit_message import message
-from syncd.commits.committer import Commits, Due, Made
+from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.proposal_plans import FileKind, GraphKind, Proposed
-from syncd.git.repository import Repo
-from syncd.history.audit_log import Audit, Author, authored
-from syncd.history.change_journal import RECENT_MS, Entry, Journal, Step, Way, sha256
+from syncd.git.repository import Repository
+from syncd.history.audit_log import AuditLog, Author, authored
+from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, MovePlan, Step, sha256
 from syncd.promotion.promotions import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.promotion.proposal_store import Proposals
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.location import REPORTS
 
 KINDS: Final = ("supersede", "merge-duplicates", "tag-merge", "relate", "summary", "archive")
@@ -33,21 +33,21 @@ MOST: Final = 1_000  # writes of one such change
 log = logging.getLogger(__name__)
 
 
-class Carrying:
+class ProposalExecution:
     """Carries out the proposals of consolidation. Safe from any thread: one at a time."""
 
     def __init__(
         self,
-        ground: Ground,
-        journal: Journal,
-        repo: Repo,
-        commits: Commits,
+        ground: VaultSnapshot,
+        journal: ChangeJournal,
+        repo: Repository,
+        commits: Committer,
         *,
         kinds: Sequence[FileKind | GraphKind],
         indexed: Callable[[Collection[str]], object],
         owner: Callable[[], str],
         lock: threading.RLock,
-        audit: Audit,
+        audit: AuditLog,
     ) -> None:
         """`lock`: whoever else moves captures holds it meanwhile."""
         self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
@@ -64,9 +64,9 @@ class Carrying:
             else:
                 proposals.on(kind.name, partial(self._graph, kind))
 
-    def tend(self, *, at_once: bool = False) -> list[Made]:
+    def tend(self, *, at_once: bool = False) -> list[MadeCommit]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
-        made: list[Made] = []
+        made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
             return made
         with self._lock:
@@ -80,7 +80,7 @@ class Carrying:
                 made += self._commit(entry, self._journal.steps(entry.seq))
         return made
 
-    def due(self) -> Iterator[Due]:
+    def due(self) -> Iterator[DueCommit]:
         """The commits that Git did not allow yet."""
         for entry in self._journal.uncommitted(_now() - RECENT_MS):
             with suppress(MemexError):  # nobody can tell
@@ -122,7 +122,7 @@ class Carrying:
             if steps := self._written(key, before):
                 about = {"said": answer, "subject": kind.subject.format(answer), "ids": list(proposed["ids"])}
                 self._owed = True  # until it is in a commit
-                entry = self._journal.begin(Way(kind.name, key, "", "", steps, about), by=self._owner(), at=_now())
+                entry = self._journal.begin(MovePlan(kind.name, key, "", "", steps, about), by=self._owner(), at=_now())
                 self._ended(entry, steps)
             return answer
 
@@ -153,7 +153,7 @@ class Carrying:
                     return str(json.loads(entry.about)["said"])
             plan = kind.plan(proposed)
             about = {"said": plan.said, "subject": plan.subject, "ids": list(plan.ids)}
-            way = Way(kind.name, key, "", "", plan.steps, about)
+            way = MovePlan(kind.name, key, "", "", plan.steps, about)
             self._owed = True  # until it has ended well
             entry = self._journal.begin(way, by=self._owner(), at=_now())
             try:
@@ -187,7 +187,7 @@ class Carrying:
         self._indexed([step.path for step in steps])
         self._commit(entry, steps)
 
-    def _commit(self, entry: Entry, steps: Sequence[Step]) -> list[Made]:
+    def _commit(self, entry: Entry, steps: Sequence[Step]) -> list[MadeCommit]:
         """Commit it as far as it is still so; the commit."""
         try:
             due = self._due(entry, steps)
@@ -201,9 +201,9 @@ class Carrying:
             self._later()
             return []
         self._journal.note(entry.seq, "done", commit_id=made or NOTHING)
-        return [Made(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []
+        return [MadeCommit(made, due.message.partition("\n")[0], tuple(due.changes))] if made else []
 
-    def _due(self, entry: Entry, steps: Sequence[Step]) -> Due:
+    def _due(self, entry: Entry, steps: Sequence[Step]) -> DueCommit:
         """The commit of what still is as it was done. Raises Unavailable when nobody can tell."""
         about = json.loads(entry.about)
         trailers = [
@@ -215,7 +215,7 @@ class Carrying:
         done = [step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now]
         text = message(about["subject"], [step.path for step in done if step.now], trailers)
         moved = [step.path for step in done if not step.was or not step.now]  # as they are; else edits stay out
-        return Due({step.path: step.after for step in done}, text, moved)
+        return DueCommit({step.path: step.after for step in done}, text, moved)
 
 
 def _now() -> int:

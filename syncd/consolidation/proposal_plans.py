@@ -12,7 +12,7 @@ from index.errors import Conflict, NotFound
 from index.model import Document, Record
 from syncd.history.change_journal import Step
 from syncd.notes.front_matter import FrontmatterError, encode
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 
 Proposed: TypeAlias = Mapping[str, Any]  # what a proposal is about, and its key
 
@@ -63,13 +63,13 @@ class Capture:
         return self.path.rpartition("/")[2].removesuffix(".md")
 
 
-def read(ground: Ground, record: Record) -> Capture:
+def read(ground: VaultSnapshot, record: Record) -> Capture:
     """The capture of a record."""
     raw, stat = ground.vault.read(record.path)
     return Capture(record, raw, ground.parsed(raw, record.path, stat))
 
 
-def captures(ground: Ground, proposed: Proposed) -> list[Capture]:
+def captures(ground: VaultSnapshot, proposed: Proposed) -> list[Capture]:
     """The captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
     known = []
     for id, content in zip(proposed["ids"], proposed["hashes"], strict=True):

@@ -10,23 +10,23 @@ from contextlib import suppress
 from functools import partial
 
 from syncd.captures import queued_note
-from syncd.captures.inbox import Tools
+from syncd.captures.inbox import Inbox
 from syncd.daemon.opened import Opened
-from syncd.daemon.vault_services import Steward
-from syncd.enrichment.backfill import Labels
-from syncd.files.inbox_file_scanner import EVERY_S, Dropped
+from syncd.daemon.vault_services import VaultServices
+from syncd.enrichment.backfill import Backfill
+from syncd.files.inbox_file_scanner import EVERY_S, InboxFileScanner
 from syncd.history.audit_log import Author, authored
-from syncd.history.audited_vault import Audited
+from syncd.history.audited_vault import AuditedVault
 from syncd.jobs.queued_job import Kind
-from syncd.jobs.run_history import Runs
-from syncd.jobs.scheduler import Jobs
+from syncd.jobs.run_history import RunHistory
+from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Handler, Work, Worker
 from syncd.remote.remote_sync import TICK_S
 from syncd.state.state_folder import collect
 from syncd.sync.deep_check import DAY_S
 from syncd.uploads.chunk_files import spare
 from syncd.uploads.upload_sessions import Uploads
-from syncd.workspaces.agent_access import Desk
+from syncd.workspaces.agent_access import AgentAccess
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +40,15 @@ LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is trie
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
-def background_jobs(opened: Opened, steward: Steward, *, uploads: Uploads, dropped: Dropped, labels: Labels) -> Jobs:
+def background_jobs(
+    opened: Opened, steward: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, labels: Backfill
+) -> Scheduler:
     """The jobs of this vault, not started.
 
     Jobs count their first runs from when they are made, and can't be started again once stopped. So an App makes them
     twice: for a command, which runs one by hand, and when it begins to serve."""
     settings = opened.settings
-    planned = Jobs(Runs(opened.ledger))
+    planned = Scheduler(RunHistory(opened.ledger))
     planned.every("listing", settings.sync.listing_s, opened.sync.list_now)
     planned.every("root", 10.0, partial(_check_root, opened))
     planned.every("maintenance", 30.0, partial(_maintain, opened))
@@ -74,7 +76,7 @@ def background_jobs(opened: Opened, steward: Steward, *, uploads: Uploads, dropp
     return planned
 
 
-def worker(opened: Opened, desk: Desk, tools: Tools, files: Handler) -> Worker:
+def worker(opened: Opened, desk: AgentAccess, tools: Inbox, files: Handler) -> Worker:
     """What carries out the queue, not started. `files` makes documents of files."""
 
     def hindered(kind: Kind) -> str:
@@ -95,7 +97,7 @@ def worker(opened: Opened, desk: Desk, tools: Tools, files: Handler) -> Worker:
     return carried
 
 
-def _promote(vault: Audited, steward: Steward) -> None:
+def _promote(vault: AuditedVault, steward: VaultServices) -> None:
     if vault.present():
         steward.carrying.tend()
         steward.marked.run()

@@ -14,23 +14,23 @@ from typing import Any
 from index.errors import Conflict, MemexError, Unavailable
 from index.model import Document, Record, Scope, Stat
 from syncd.daemon.opened import Opened
-from syncd.daemon.vault_services import Steward
-from syncd.daemon.vault_warnings import Twins, oddities, tally
+from syncd.daemon.vault_services import VaultServices
+from syncd.daemon.vault_warnings import SimilarNames, oddities, tally
 from syncd.documents.parser import parse
-from syncd.enrichment.backfill import Labels
-from syncd.files.inbox_file_scanner import MISSING, Dropped
-from syncd.git.head_follower import Follow
+from syncd.enrichment.backfill import Backfill
+from syncd.files.inbox_file_scanner import MISSING, InboxFileScanner
+from syncd.git.head_follower import HeadFollower
 from syncd.git.hooks import HOOKS, find
 from syncd.indexes.coverage import coverage
 from syncd.indexes.index_builds import SCOPES
-from syncd.jobs.scheduler import Jobs
+from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.notes.secret_patterns import flagged, redacted
 from syncd.sync.hand_edits import said
 from syncd.vault.location import place
 from syncd.version import installed
-from syncd.watch.watcher import Hearing
-from syncd.workspaces.agent_access import Desk
+from syncd.watch.watcher import WatcherState
+from syncd.workspaces.agent_access import AgentAccess
 
 COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
 
@@ -43,21 +43,23 @@ class Health:
     def __init__(
         self,
         opened: Opened,
-        desk: Desk,
-        steward: Steward,
+        desk: AgentAccess,
+        steward: VaultServices,
         *,
-        follow: Follow,
-        dropped: Dropped,
-        labels: Labels,
+        follow: HeadFollower,
+        dropped: InboxFileScanner,
+        labels: Backfill,
         worker: Worker,
-        jobs: Callable[[], Jobs],
-        hearing: Callable[[], Hearing | None],  # None: nobody watches the vault
+        jobs: Callable[[], Scheduler],
+        hearing: Callable[[], WatcherState | None],  # None: nobody watches the vault
         alone: Callable[[], bool],  # whether no other daemon serves it
     ) -> None:
         self._opened, self._desk, self._steward, self._follow = opened, desk, steward, follow
         self._dropped, self._labels, self._worker = dropped, labels, worker
         self._jobs, self._hearing, self._alone = jobs, hearing, alone
-        self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in opened.shelf.slots.values()))
+        self._twins = SimilarNames(
+            self._paths, lambda: sum(slot.index.generation for slot in opened.shelf.slots.values())
+        )
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
         """The state in numbers: of the whole vault for the owner (None); else of captures, with these workspaces' defects."""
@@ -146,7 +148,7 @@ class Health:
     def background(self) -> dict[str, Any]:
         """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
         return {
-            "watch": asdict(self._hearing() or Hearing("off")),
+            "watch": asdict(self._hearing() or WatcherState("off")),
             "jobs": {name: asdict(one) for name, one in self._jobs().standing().items()},
             "queue": self._worker.facts(),
         }

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from index.encoders.embedder import Embedder
-from syncd.commits.committer import Commits
+from syncd.commits.committer import Committer
 from syncd.daemon.health import Health
 from syncd.sync.pipeline import Sync
 from syncd.telemetry.metrics import Sample
@@ -18,7 +18,7 @@ ENCODER: Final = ("loading", "ready", "broken")
 WATCH: Final = ("ok", "degraded", "poll", "off")
 
 
-def samples(health: Health, sync: Sync, embedder: Embedder, commits: Commits) -> list[Sample]:
+def samples(health: Health, sync: Sync, embedder: Embedder, commits: Committer) -> list[Sample]:
     """The numbers, each under its name."""
     state = health.status(None)
     found = [
@@ -41,7 +41,7 @@ def samples(health: Health, sync: Sync, embedder: Embedder, commits: Commits) ->
     return [*found, *_jobs(background["jobs"]), *_queue(background["queue"], now), *_watch(background["watch"])]
 
 
-def _commits(commits: Commits) -> Iterator[Sample]:
+def _commits(commits: Committer) -> Iterator[Sample]:
     facts = commits.facts()
     yield Sample("memex_commits", "Commits made of what Memex wrote.", commits.made, "counter")
     yield Sample("memex_commit_waiting_files", "Files that wait to be committed.", facts["waiting"])

@@ -15,27 +15,27 @@ from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.scope.reader import Looks
 from index.search.reranker import Reranker
-from syncd.captures.inbox import Tools
+from syncd.captures.inbox import Inbox
 from syncd.enrichment.enricher import Enricher
 from syncd.files.file_import import wanted
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.graph.perspectives import Perspectives
-from syncd.history.audit_log import Audit
-from syncd.history.audited_vault import Audited
-from syncd.history.overwritten_bytes import Past
-from syncd.history.unlogged_changes import Witness
-from syncd.indexes.index_builds import Shelf, ShelfSettings, Slot
+from syncd.history.audit_log import AuditLog
+from syncd.history.audited_vault import AuditedVault
+from syncd.history.overwritten_bytes import OverwrittenBytes
+from syncd.history.unlogged_changes import UnloggedChanges
+from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings, ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.settings.settings import Settings
 from syncd.state.ledger import Ledger
-from syncd.state.process_lock import Lock
+from syncd.state.process_lock import ProcessLock
 from syncd.state.state_folder import LEDGER, claim
 from syncd.sync.deep_check import DeepCheck
-from syncd.sync.hand_edits import Edits
+from syncd.sync.hand_edits import HandEdits
 from syncd.sync.pipeline import Sync
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.vault import Vault
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.api_keys import ApiKeys
 
 log = logging.getLogger(__name__)
 
@@ -46,30 +46,30 @@ class Opened:
 
     settings: Settings
     since: int  # when it was opened, in epoch milliseconds
-    lock: Lock
+    lock: ProcessLock
     ledger: Ledger
-    audit: Audit
-    past: Past
-    vault: Audited
-    keys: Keys
+    audit: AuditLog
+    past: OverwrittenBytes
+    vault: AuditedVault
+    keys: ApiKeys
     embedder: Embedder
-    repo: Repo
+    repo: Repository
     perspectives: Perspectives
-    shelf: Shelf
+    shelf: IndexBuilds
     sync: Sync
-    witness: Witness
+    witness: UnloggedChanges
     enricher: Enricher
     reranker: Reranker | None
     queue: Queue
     check: DeepCheck
 
     @property
-    def captures(self) -> Slot:
+    def captures(self) -> ScopeIndex:
         """The slot that holds the index of the captures."""
         return self.shelf.slots["captures"]
 
     @property
-    def notes(self) -> Slot:
+    def notes(self) -> ScopeIndex:
         """The slot that holds the index of the vault proper."""
         return self.shelf.slots["vault"]
 
@@ -78,21 +78,23 @@ def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = 
     """Open everything, alone: Conflict while another process has the vault open. `stack` closes it again."""
     state, since = settings.state, _now()
     claim(state, settings.vault.path)
-    lock = Lock.acquire(state)
+    lock = ProcessLock.acquire(state)
     stack.callback(lock.release)
     ledger = stack.enter_context(closing(Ledger.open(state / LEDGER)))
-    audit = stack.enter_context(closing(Audit(ledger, state)))
-    past = Past(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
+    audit = stack.enter_context(closing(AuditLog(ledger, state)))
+    past = OverwrittenBytes(state, days=settings.git.past_days, most=settings.git.past_mb << 20)
     vault = stack.enter_context(closing(_vault(settings, audit, past)))
     vault.sweep()
-    keys = Keys(ledger, static=_static_keys())
+    keys = ApiKeys(ledger, static=_static_keys())
     stack.callback(keys.flush)
     embedder = stack.enter_context(closing(embedder or _embedder(settings)))
-    repo = stack.enter_context(closing(Repo(settings.vault.path)))
+    repo = stack.enter_context(closing(Repository(settings.vault.path)))
     perspectives = Perspectives(ledger)
-    shelf = stack.enter_context(closing(Shelf(state / "index", embedder, _shelf_settings(settings, perspectives.of))))
+    shelf = stack.enter_context(
+        closing(IndexBuilds(state / "index", embedder, _shelf_settings(settings, perspectives.of)))
+    )
     captures = shelf.slots["captures"]
-    edits = Edits(ledger, audit, repo, vault)
+    edits = HandEdits(ledger, audit, repo, vault)
     sync = _sync(settings, vault, shelf, repo, edits)
     witness = _witness(settings, audit, vault, captures, stack)
     enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger)
@@ -106,10 +108,10 @@ def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = 
     )  # fmt: skip
 
 
-def agents_tools(opened: Opened, degraded: Callable[[], list[str]]) -> Tools:
+def agents_tools(opened: Opened, degraded: Callable[[], list[str]]) -> Inbox:
     """What the workspaces of agents work with. `degraded` says what does not work as it should just now."""
     settings = opened.settings
-    return Tools(
+    return Inbox(
         vault=opened.vault,
         audit=opened.audit,
         captures=opened.captures,
@@ -131,8 +133,8 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _vault(settings: Settings, audit: Audit, past: Past) -> Audited:
-    return Audited(
+def _vault(settings: Settings, audit: AuditLog, past: OverwrittenBytes) -> AuditedVault:
+    return AuditedVault(
         settings.vault.path,
         audit,
         inbox=settings.vault.inbox,
@@ -143,7 +145,7 @@ def _vault(settings: Settings, audit: Audit, past: Past) -> Audited:
     )
 
 
-def _sync(settings: Settings, vault: Vault, shelf: Shelf, repo: Repo, edits: Edits) -> Sync:
+def _sync(settings: Settings, vault: Vault, shelf: IndexBuilds, repo: Repository, edits: HandEdits) -> Sync:
     return Sync(
         vault,
         shelf,
@@ -156,16 +158,18 @@ def _sync(settings: Settings, vault: Vault, shelf: Shelf, repo: Repo, edits: Edi
     )
 
 
-def _witness(settings: Settings, audit: Audit, vault: Audited, captures: Slot, stack: ExitStack) -> Witness:
+def _witness(
+    settings: Settings, audit: AuditLog, vault: AuditedVault, captures: ScopeIndex, stack: ExitStack
+) -> UnloggedChanges:
     """The witness, who logs what others did to captures, until the vault is closed."""
-    witness = Witness(audit, vault, captures, inbox=settings.vault.inbox)
+    witness = UnloggedChanges(audit, vault, captures, inbox=settings.vault.inbox)
     stack.callback(witness.look)
     audit.look = witness.look
     witness.settle()
     return witness
 
 
-def _queue(settings: Settings, ledger: Ledger, audit: Audit) -> Queue:
+def _queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:
     """The queue, in which nothing is under way any more."""
     queue = Queue(ledger, settings.state, settings.kb)
     try:
@@ -175,20 +179,20 @@ def _queue(settings: Settings, ledger: Ledger, audit: Audit) -> Queue:
     return queue
 
 
-def _shelf_settings(settings: Settings, perspectives: Looks) -> ShelfSettings:
+def _shelf_settings(settings: Settings, perspectives: Looks) -> IndexBuildSettings:
     index = settings.index
-    return ShelfSettings(index.uri, index.storage_options, index.chunk_tokens, index.chunk_overlap, perspectives)
+    return IndexBuildSettings(index.uri, index.storage_options, index.chunk_tokens, index.chunk_overlap, perspectives)
 
 
 def _embedder(settings: Settings) -> Embedder:
     root = settings.state / "index"
-    made = Shelf.made(root)
+    made = IndexBuilds.made(root)
     embedder = Embedder(
         settings.embed,
         cache=settings.state / "models",
         prefer=made.identity if made else None,
         made_with=made.encoder if made else None,
-        begun=Shelf.begun(root),
+        begun=IndexBuilds.begun(root),
     )
     embedder.start()
     return embedder

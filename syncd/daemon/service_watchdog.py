@@ -38,7 +38,7 @@ class Vitals:
     busy: Callable[[], bool]
 
 
-class Pulse:
+class ServiceWatchdog:
     """Tells `manager`, on a thread of its own from `start` to `stop`; without one it does nothing at all."""
 
     def __init__(self, manager: Supervisor | None) -> None:

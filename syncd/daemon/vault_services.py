@@ -13,61 +13,61 @@ from functools import partial
 from typing import Any
 
 from index.errors import MemexError, Unavailable
-from syncd.commits.committer import Commits, Due, Made
+from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation import workspace_scan
 from syncd.consolidation.analysis.capture_attention import LIMIT
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
 from syncd.consolidation.graph_proposals import graph_kinds
 from syncd.consolidation.note_proposals import note_kinds
-from syncd.consolidation.proposal_execution import KINDS, Carrying
+from syncd.consolidation.proposal_execution import KINDS, ProposalExecution
 from syncd.daemon.opened import Opened
-from syncd.git.head_follower import Follow
+from syncd.git.head_follower import HeadFollower
 from syncd.history.audit_log import Events
-from syncd.history.change_journal import Journal
-from syncd.history.note_history import History
+from syncd.history.change_journal import ChangeJournal
+from syncd.history.note_history import NoteHistory
 from syncd.history.undo import Undo
-from syncd.promotion.destination_conflicts import Merging
-from syncd.promotion.manual_moves import Dragged
-from syncd.promotion.marked_captures import Marked
-from syncd.promotion.moved_note_detection import Strays
+from syncd.promotion.destination_conflicts import DestinationConflicts
+from syncd.promotion.manual_moves import ManualMoves
+from syncd.promotion.marked_captures import MarkedCaptures
+from syncd.promotion.moved_note_detection import MovedNotes
 from syncd.promotion.promotions import WAYS as PROMOTIONS
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.proposal_store import Proposals
-from syncd.promotion.vault_snapshot import Ground
-from syncd.promotion.waiting_captures import Waiting
-from syncd.remote.remote_sync import Remote
+from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.promotion.waiting_captures import WaitingCaptures
+from syncd.remote.remote_sync import RemoteSync
 from syncd.review.archive import WAYS, Archive
 from syncd.review.review import Review
 from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, REPORTS
-from syncd.workspaces.agent_access import Desk
+from syncd.workspaces.agent_access import AgentAccess
 
 
 @dataclass(frozen=True, slots=True)
-class Steward:
+class VaultServices:
     """The parts, each with its own law."""
 
-    commits: Commits
-    remote: Remote
-    history: History
+    commits: Committer
+    remote: RemoteSync
+    history: NoteHistory
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
-    waiting: Waiting  # the captures that wait for a decision
-    ground: Ground  # the vault, as a promotion meets it
+    waiting: WaitingCaptures  # the captures that wait for a decision
+    ground: VaultSnapshot  # the vault, as a promotion meets it
     promotions: Promotions
-    carrying: Carrying  # carries out what consolidation proposed
-    marked: Marked  # the job that does what people have marked
+    carrying: ProposalExecution  # carries out what consolidation proposed
+    marked: MarkedCaptures  # the job that does what people have marked
     consolidation: Consolidation  # what looks for what needs attention, and reports
     review: Review  # the table of those, and suggestions for them
     archive: Archive  # captures that were set aside
-    dragged: Dragged  # the job that finishes what people have dragged
+    dragged: ManualMoves  # the job that finishes what people have dragged
 
-    def settle(self) -> list[Made]:
+    def settle(self) -> list[MadeCommit]:
         """Make the commits that Git did not allow when they were due; which those are."""
         return self.promotions.tend(at_once=True) + self.carrying.tend(at_once=True)
 
-    def due(self) -> Iterator[Due]:
+    def due(self) -> Iterator[DueCommit]:
         """Those commits, before they are made."""
         yield from self.promotions.due()
         yield from self.carrying.due()
@@ -89,21 +89,23 @@ class Steward:
         return {"exchange": self.remote.facts(), "commits": self.commits.facts()}
 
 
-def vault_services(opened: Opened, desk: Desk, follow: Follow, stopping: Callable[[], threading.Event]) -> Steward:
+def vault_services(
+    opened: Opened, desk: AgentAccess, follow: HeadFollower, stopping: Callable[[], threading.Event]
+) -> VaultServices:
     """The steward of what is open. `stopping` returns the event that ends the jobs of just now."""
     captures, vault, repo, ledger = opened.captures, opened.vault, opened.repo, opened.ledger
-    ground = Ground(vault, opened.sync, captures, opened.notes, opened.settings)
-    journal = Journal(ledger, vault, (*PROMOTIONS, *WAYS))
+    ground = VaultSnapshot(vault, opened.sync, captures, opened.notes, opened.settings)
+    journal = ChangeJournal(ledger, vault, (*PROMOTIONS, *WAYS))
     history, undo = history_services(opened, desk, journal)
     commits = _commits(opened)
     promotions, carrying = promotion_services(opened, desk, ground, journal, commits)
     proposals = Proposals(ledger, lambda: time.time_ns() // 1_000_000)
-    waiting = Waiting(captures, vault)
-    merging = Merging(ground, promotions, proposals)
+    waiting = WaitingCaptures(captures, vault)
+    merging = DestinationConflicts(ground, promotions, proposals)
     review = Review(ground, waiting, repo, ledger)
     carrying.register(proposals)
-    united = Journal(ledger, vault, ("merge-duplicates",))
-    return Steward(
+    united = ChangeJournal(ledger, vault, ("merge-duplicates",))
+    return VaultServices(
         commits=commits,
         remote=_remote(opened, follow, promotions, carrying, commits),
         history=history,
@@ -113,17 +115,17 @@ def vault_services(opened: Opened, desk: Desk, follow: Follow, stopping: Callabl
         ground=ground,
         promotions=promotions,
         carrying=carrying,
-        dragged=Dragged(ground, promotions, Strays(ground, ledger, opened.audit), repo),
-        marked=Marked(ground, promotions, waiting, merging, repo=repo, stopping=stopping),
+        dragged=ManualMoves(ground, promotions, MovedNotes(ground, ledger, opened.audit), repo),
+        marked=MarkedCaptures(ground, promotions, waiting, merging, repo=repo, stopping=stopping),
         consolidation=consolidation_services(opened, desk, ground, proposals, review, stopping=stopping),
         review=review,
         archive=Archive(ground, promotions, waiting, opened.audit, repo, united=united),
     )
 
 
-def history_services(opened: Opened, desk: Desk, journal: Journal) -> tuple[History, Undo]:
+def history_services(opened: Opened, desk: AgentAccess, journal: ChangeJournal) -> tuple[NoteHistory, Undo]:
     """What tells a note's history, and what takes back what agents wrote."""
-    history = History(
+    history = NoteHistory(
         opened.audit,
         opened.vault,
         opened.past,
@@ -143,13 +145,13 @@ def history_services(opened: Opened, desk: Desk, journal: Journal) -> tuple[Hist
 
 
 def promotion_services(
-    opened: Opened, desk: Desk, ground: Ground, journal: Journal, commits: Commits
-) -> tuple[Promotions, Carrying]:
+    opened: Opened, desk: AgentAccess, ground: VaultSnapshot, journal: ChangeJournal, commits: Committer
+) -> tuple[Promotions, ProposalExecution]:
     """What moves captures into the vault proper, and what carries out what consolidation proposed."""
     promotions = Promotions(ground, journal, opened.repo, commits)
-    carrying = Carrying(
+    carrying = ProposalExecution(
         ground,
-        Journal(opened.ledger, opened.vault, KINDS),
+        ChangeJournal(opened.ledger, opened.vault, KINDS),
         opened.repo,
         commits,
         kinds=(*note_kinds(ground), *graph_kinds(ground, lambda name: desk.workspace(name).nodes)),
@@ -163,8 +165,8 @@ def promotion_services(
 
 def consolidation_services(
     opened: Opened,
-    desk: Desk,
-    ground: Ground,
+    desk: AgentAccess,
+    ground: VaultSnapshot,
     proposals: Proposals,
     review: Review,
     *,
@@ -196,9 +198,9 @@ def consolidation_services(
     )
 
 
-def _commits(opened: Opened) -> Commits:
+def _commits(opened: Opened) -> Committer:
     settings = opened.settings
-    return Commits(
+    return Committer(
         opened.repo,
         opened.vault,
         opened.audit,
@@ -209,14 +211,16 @@ def _commits(opened: Opened) -> Commits:
     )
 
 
-def _remote(opened: Opened, follow: Follow, promotions: Promotions, carrying: Carrying, commits: Commits) -> Remote:
+def _remote(
+    opened: Opened, follow: HeadFollower, promotions: Promotions, carrying: ProposalExecution, commits: Committer
+) -> RemoteSync:
     """The exchange with the remote; what is written is committed before."""
     settings = opened.settings
 
     def flush() -> int:
         return len(promotions.tend(at_once=True) + carrying.tend(at_once=True)) + commits.flush()
 
-    return Remote(
+    return RemoteSync(
         opened.repo,
         settings.state,
         settings.git,

@@ -11,7 +11,7 @@ from syncd.vault.listing import AWAY
 from syncd.vault.path_rules import twins
 
 
-class Twins:
+class SimilarNames:
     """The groups of names that differ in letter case or Unicode form only, found anew when the index has changed."""
 
     def __init__(self, paths: Callable[[], Iterable[str]], generation: Callable[[], int]) -> None:
@@ -36,7 +36,7 @@ class Twins:
         ]
 
 
-def oddities(indexes: Iterable[Index], twins: Twins) -> dict[str, Any]:
+def oddities(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:
     """The names of the whole vault, for its owner."""
     told = [one for index in indexes for one in index.defects()]
     return {

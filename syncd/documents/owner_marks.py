@@ -22,7 +22,7 @@ _WORDS: Final = ("promote", "review", "expires", "suggested_", "superseded_by")
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class OwnerMarks:
     """The person's keys as they stand in one note; None = not there, or no value of its kind."""
 
     promote: bool = False  # YAML's true, and nothing else
@@ -42,24 +42,24 @@ class Marks:
         return self.promote or "promote" in self.unclear
 
 
-def marks(text: str) -> Marks:
+def marks(text: str) -> OwnerMarks:
     """The marks of a note with this text."""
     front = split(text)[0]
     lower = front.casefold()
     if not any(word in lower for word in _WORDS) or unclosed(text):
-        return Marks()
+        return OwnerMarks()
     try:
         found = read(front)
     except FrontmatterError:
-        return Marks()
+        return OwnerMarks()
     said = of(found.values)
     if not found.repeated:
         return said
     wished = said.promote or said.unclear or any(key.casefold() == "promote" for key in found.repeated)
-    return Marks(unclear=("promote",) if wished else ())
+    return OwnerMarks(unclear=("promote",) if wished else ())
 
 
-def of(values: Mapping[str, Any]) -> Marks:
+def of(values: Mapping[str, Any]) -> OwnerMarks:
     """The marks among these properties. Obsidian takes keys that differ by letter case for one, so both can't count."""
     named: dict[str, list[Any]] = {}
     for key, value in values.items():
@@ -72,7 +72,7 @@ def of(values: Mapping[str, Any]) -> Marks:
         return (as_text(one(name)) or "").strip() or None
 
     review = words("review")
-    return Marks(
+    return OwnerMarks(
         promote=one("promote") is True,
         promote_to=words("promote_to"),
         review=fold(review) if review else None,

@@ -23,7 +23,7 @@ from index.text.tags import key_of
 from syncd.documents.parser import parse
 from syncd.enrichment.enricher import Enricher, lacking
 from syncd.indexes import note_lookup
-from syncd.indexes.index_builds import Slot
+from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -34,7 +34,7 @@ SHOWN: Final = 30  # tags of the vocabulary that an answer tells
 log = logging.getLogger(__name__)
 
 
-class Labels:
+class Backfill:
     """The owner's work on summaries and tags. One backfill at a time; captures go on beside it.
 
     `exists` raises NotFound for a workspace that does not."""
@@ -43,7 +43,7 @@ class Labels:
         self,
         enrich: Enrich,
         exists: Callable[[str], object],
-        captures: Slot,
+        captures: ScopeIndex,
         vault: Vault,
         enricher: Enricher,
         *,
@@ -73,7 +73,7 @@ class Labels:
         """Fill what one note lacks; with `replace`, find both anew."""
         self._able()
         replace, dry = bool(given.get("replace")), bool(given.get("dry_run"))
-        record = note_lookup.found([self._captures.index], given["id"], workspace=given.get("workspace") or None)
+        record = note_lookup.found_note([self._captures.index], given["id"], workspace=given.get("workspace") or None)
         if record is None:
             raise NotFound(f"no capture {given['id'][:64]!r}; memex recent lists them")
         if record.type == "entity":

@@ -25,7 +25,7 @@ from index.text.summary_and_tags import NOTHING, SUMMARY, Enrichment, checked, e
 from index.text.tags import MOST
 from syncd.documents.collection_membership import retagged
 from syncd.enrichment.chat_endpoint import Chat
-from syncd.indexes.index_builds import Slot
+from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode, edit, encode, split
 from syncd.notes.secret_patterns import redacted
 from syncd.settings.settings import EnrichSettings
@@ -61,7 +61,7 @@ class _Vocabulary:
 class Enricher:
     """Holds the threads, the endpoint and the list of what is owed; safe to use from any thread."""
 
-    def __init__(self, settings: EnrichSettings, *, captures: Slot, embedder: Embedder, ledger: Ledger) -> None:
+    def __init__(self, settings: EnrichSettings, *, captures: ScopeIndex, embedder: Embedder, ledger: Ledger) -> None:
         self.by = settings.by
         self.problem = ""
         self.most = settings.vocabulary

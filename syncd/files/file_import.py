@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 from syncd.documents.file_names import droppable
 from syncd.documents.file_types import KNOWN
 from syncd.files.conversion.converter import Limits, converted, kind_of
-from syncd.files.imported_files import Handled
-from syncd.files.inbox_file_scanner import Dropped
-from syncd.files.inbox_files import InPlace
+from syncd.files.imported_files import ImportedFiles
+from syncd.files.inbox_file_scanner import InboxFileScanner
+from syncd.files.inbox_files import InboxFiles
 from syncd.files.text_note import Converter, Order
-from syncd.files.uploaded_files import Files
+from syncd.files.uploaded_files import UploadedFiles
 from syncd.jobs.queue import Queue
 from syncd.jobs.worker import Handler, Work
 from syncd.vault.listing import Wanted
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
     from syncd.settings.knowledge_base import KbSettings
     from syncd.settings.settings import Settings
     from syncd.sync.pipeline import Sync
@@ -32,11 +32,11 @@ OWNER: Final = ""  # in place of a key
 
 
 @dataclass(frozen=True, slots=True)
-class Filing:
+class FileImport:
     """The handler of the queue's jobs of kind `file`, and who queues those of the inbox."""
 
     handler: Handler
-    dropped: Dropped
+    dropped: InboxFileScanner
 
 
 def wanted(settings: Settings) -> Wanted:
@@ -44,15 +44,15 @@ def wanted(settings: Settings) -> Wanted:
     return partial(droppable, known=KNOWN, most=settings.kb.max_file, inbox=settings.vault.inbox)
 
 
-def filing(tools: Tools, sync: Sync, queue: Queue, handled: Handled, settings: Settings) -> Filing:
+def filing(tools: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
     """All of it, for one vault."""
     limits, staged = _limits(settings.kb), queue.staged.folder
     converter = Converter(KNOWN, kind_of, lambda path, kind, stopping: converted(path, kind, limits, stopping))
     staged.mkdir(mode=0o700, exist_ok=True)
     parts = tools, handled, sync.beside, converter, sync.noted
-    files = Files(*parts, free=settings.kb.free)
-    inplace = InPlace(*parts, scratch=staged, free=settings.kb.free)
-    dropped = Dropped(
+    files = UploadedFiles(*parts, free=settings.kb.free)
+    inplace = InboxFiles(*parts, scratch=staged, free=settings.kb.free)
+    dropped = InboxFileScanner(
         tools.vault,
         tools.captures,
         handled,
@@ -69,7 +69,7 @@ def filing(tools: Tools, sync: Sync, queue: Queue, handled: Handled, settings: S
         lies = job.key == OWNER and work.staged is None and "path" in job.given
         return inplace.read(order) if lies else files.store(order)
 
-    return Filing(handler, dropped)
+    return FileImport(handler, dropped)
 
 
 def _calm(sync: Sync) -> Callable[[], bool]:

@@ -18,10 +18,10 @@ from syncd.files.inbox_file_scanner import SOURCE
 from syncd.vault.vault import Sum
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 
-def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
+def stored_file(tools: Inbox, note: str, raw: bytes) -> tuple[str, Sum] | None:
     """The file that goes with the note of these bytes, as it is now; None when there is none to go with it.
 
     Raises Unavailable when that can't be told just now."""
@@ -43,7 +43,7 @@ def stored_file(tools: Tools, note: str, raw: bytes) -> tuple[str, Sum] | None:
     return (path, found) if found.digest == digest_of(raw) else None
 
 
-def deleted(tools: Tools, find: Callable[[], Record]) -> Record:
+def deleted(tools: Inbox, find: Callable[[], Record]) -> Record:
     """Delete the document that `find` finds, which is no node, and with it the file that it was stored for; its last row."""
     before = find()
     with unnamed(before.path):
@@ -62,7 +62,7 @@ def deleted(tools: Tools, find: Callable[[], Record]) -> Record:
 
 
 @contextmanager
-def without(tools: Tools, stored: tuple[str, Sum] | None) -> Iterator[None]:
+def without(tools: Inbox, stored: tuple[str, Sum] | None) -> Iterator[None]:
     """Have the file gone, if there is one; it is back when the block fails."""
     if stored is None:
         yield

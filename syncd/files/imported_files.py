@@ -12,7 +12,7 @@ from syncd.state.ledger import Ledger
 from syncd.vault.vault import Sum
 
 
-class Handled:
+class ImportedFiles:
     """The table of the ledger, and the same in memory. Safe from any thread."""
 
     def __init__(self, ledger: Ledger) -> None:

@@ -16,8 +16,8 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Stat
 from syncd.documents.file_note import digest_of
-from syncd.files.imported_files import Handled, same
-from syncd.indexes.index_builds import Slot
+from syncd.files.imported_files import ImportedFiles, same
+from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.listing import Listing
 from syncd.vault.location import place
 from syncd.vault.path_rules import below
@@ -30,7 +30,7 @@ MISSING: Final = "file-missing: the file that it holds the text of is gone"
 log = logging.getLogger(__name__)
 
 
-class Dropped:
+class InboxFileScanner:
     """The files of known types in all workspaces. `add` queues one: the workspace, and what the job is given.
 
     `calm` says whether the notes of all that has been heard of are known: a note may be on its way with its file."""
@@ -38,8 +38,8 @@ class Dropped:
     def __init__(
         self,
         vault: Vault,
-        captures: Slot,
-        handled: Handled,
+        captures: ScopeIndex,
+        handled: ImportedFiles,
         add: Callable[[str, Mapping[str, Any]], object],
         calm: Callable[[], bool],
         *,

@@ -18,7 +18,7 @@ from syncd.captures.batch_writer import Change, Drafts, carried_out
 from syncd.captures.writer import alone, unnamed
 from syncd.documents.file_names import ending, home, linked, numbered
 from syncd.documents.file_note import Facts, digest_of, revised, untouched
-from syncd.files.imported_files import Handled
+from syncd.files.imported_files import ImportedFiles
 from syncd.files.text_note import Converter, Noted, Order, Wish, done, facts, noted
 from syncd.notes.front_matter import FrontmatterError, edit, encode
 from syncd.notes.timestamps import iso
@@ -28,16 +28,16 @@ from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Sum
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 
-class InPlace:
+class InboxFiles:
     """Reads files where they lie. `scratch` is a folder of our own, and `free` the bytes of disk that stay free there."""
 
     def __init__(
         self,
-        tools: Tools,
-        handled: Handled,
+        tools: Inbox,
+        handled: ImportedFiles,
         beside: Beside,
         converter: Converter,
         taken: Noted,

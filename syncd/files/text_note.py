@@ -28,7 +28,7 @@ from syncd.vault.location import FILES
 from syncd.vault.vault import Sum
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 SAMPLE: Final = 100_000  # characters from which summary and tags are found
 PASSAGE: Final = 800  # characters of a passage, more or less: how many are left to embed is only guessed
@@ -74,14 +74,14 @@ class Wish:
 Noted: TypeAlias = Callable[[str], bool]  # whether a note of the vault has this folded base name
 
 
-def folder_of(tools: Tools, workspace: str, namespace: str) -> str:
+def folder_of(tools: Inbox, workspace: str, namespace: str) -> str:
     """Where the files of a namespace lie. NotFound without the workspace."""
     if workspace not in tools.vault.folders(tools.inbox):
         raise NotFound(f"no workspace {workspace!r}")
     return "/".join(filter(None, (tools.inbox, workspace, namespace_path(namespace), FILES)))
 
 
-def done(tools: Tools, order: Order, folder: str) -> bool:
+def done(tools: Inbox, order: Order, folder: str) -> bool:
     """Whether a run before this one made the document. Unavailable while its note is there and not indexed yet."""
     index, vault = tools.captures.index, tools.vault
     if index.record(order.planned, order.workspace) is not None:
@@ -107,7 +107,7 @@ def facts(converter: Converter, order: Order, source: Path, name: str, found: Su
     return Facts(read.media_type, size, found.digest, text, read.pages, read.cut, read.warnings)
 
 
-def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -> Record | None:
+def noted(tools: Inbox, taken: Noted, wish: Wish, path: str | None, note: str) -> Record | None:
     """Write the note of the file at `path` (None: the note is all of it) and make it findable.
 
     None when its name went to another note meanwhile."""
@@ -137,7 +137,7 @@ def noted(tools: Tools, taken: Noted, wish: Wish, path: str | None, note: str) -
     raise Unavailable("the index was being switched all the while; the file is gone on with later", retryable=True)
 
 
-def _composed(tools: Tools, wish: Wish, path: str | None, note: str, now: int) -> tuple[str, Document]:
+def _composed(tools: Inbox, wish: Wish, path: str | None, note: str, now: int) -> tuple[str, Document]:
     """The note's text, and the document that it is."""
     order, given = wish.order, wish.order.given
     collection, tags = filed(given.get("collection"), given.get("tags") or (), tools.collections)

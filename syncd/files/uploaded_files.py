@@ -17,7 +17,7 @@ from index.names import fold
 from syncd.captures.writer import unnamed
 from syncd.documents.file_names import ending, note_name, numbered, stored_name
 from syncd.documents.file_types import MARKDOWN
-from syncd.files.imported_files import Handled
+from syncd.files.imported_files import ImportedFiles
 from syncd.files.text_note import Converter, Noted, Order, Wish, done, facts, folder_of, noted
 from syncd.uploads.chunk_files import spare
 from syncd.vault.atomic_write import seen
@@ -25,17 +25,17 @@ from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Sum
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 _PIECE: Final = 1 << 20
 UNPUT: Final = 0  # nanoseconds: in place of the time of a file that is still to be written
 
 
-class Files:
+class UploadedFiles:
     """Takes uploaded files in, for all workspaces. Safe from any thread. `free` bytes of the vault's disk stay free."""
 
     def __init__(
-        self, tools: Tools, handled: Handled, beside: Beside, converter: Converter, taken: Noted, *, free: int
+        self, tools: Inbox, handled: ImportedFiles, beside: Beside, converter: Converter, taken: Noted, *, free: int
     ) -> None:
         self._tools, self._handled, self._beside, self._converter = tools, handled, beside, converter
         self._taken, self._free = taken, free

@@ -15,7 +15,7 @@ from pathlib import Path
 from index.errors import MemexError
 from syncd.git import head_moves
 from syncd.git.hooks import BELLS, MOVED, PUSHED
-from syncd.git.repository import Marks, Repo
+from syncd.git.repository import GitPosition, Repository
 from syncd.git.repository_state import UNWELL
 from syncd.vault.path_rules import note
 
@@ -27,12 +27,12 @@ STANDING_S = 60.0, 3600.0  # least and most seconds between two looks at the sta
 PATIENCE_S = 30.0  # seconds for which a lock or an unfinished operation is waited for
 
 
-class Follow:
+class HeadFollower:
     """Calls `hint` with the paths that Git names, or `list_all` when it can't name them, on a thread of its own."""
 
     def __init__(
         self,
-        repo: Repo,
+        repo: Repository,
         state: Path,
         hint: Callable[[Iterable[str]], None],
         list_all: Callable[[], None],
@@ -45,7 +45,7 @@ class Follow:
         self._pushed = pushed or self.told
         self._bells = [state / BELLS / name for name in (MOVED, PUSHED)]
         self._rung: list[int] = []
-        self._marks = Marks()
+        self._marks = GitPosition()
         self._told = False  # somebody said that Git has moved
         self._soon = False  # the next look is due
         self._busy_since: float | None = None

@@ -9,7 +9,7 @@ import hashlib
 import re
 from typing import Final
 
-from syncd.git.repository import Marks, Repo
+from syncd.git.repository import GitPosition, Repository
 
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: from where, to where
 _STEP = re.compile(
@@ -22,7 +22,7 @@ _GONE: Final = "--diff-filter=D"
 _NAMES = ("-r", "-z", "--name-only")
 
 
-def changed(repo: Repo, since: Marks, now: Marks) -> set[str] | None:
+def changed(repo: Repository, since: GitPosition, now: GitPosition) -> set[str] | None:
     """The files that Git touched on the way from one to the other; None when it can't tell."""
     found: set[str] = set()
     if (since.head, since.log) != (now.head, now.log):
@@ -38,7 +38,7 @@ def changed(repo: Repo, since: Marks, now: Marks) -> set[str] | None:
     return found
 
 
-def removed(repo: Repo, since: Marks, now: Marks) -> set[str]:
+def removed(repo: Repository, since: GitPosition, now: GitPosition) -> set[str]:
     """The files that Git took away at any step from one to the other, and has not brought back.
 
     When no log tells the way, those that the one has and the other has not."""
@@ -50,13 +50,13 @@ def removed(repo: Repo, since: Marks, now: Marks) -> set[str]:
     return (gone or set()) | (set() if there is None else (way or set()) - _split(there))
 
 
-def names(repo: Repo, old: str, new: str, *options: str) -> set[str] | None:
+def names(repo: Repository, old: str, new: str, *options: str) -> set[str] | None:
     """The paths in which two commits differ."""
     told = repo.answer("diff-tree", *_NAMES, "--no-renames", *options, "--end-of-options", old, new)
     return None if told is None else _split(told)
 
 
-def brought(repo: Repo, path: str, raw: bytes, written: int) -> bool:
+def brought(repo: Repository, path: str, raw: bytes, written: int) -> bool:
     """Whether Git put these bytes at `path`: HEAD has lately come to a commit that has them there.
 
     A commit that was made here took them from the file instead, unless the file was `written` (epoch seconds) after it."""
@@ -80,7 +80,7 @@ def _blob(raw: bytes, digits: int) -> str:
     return made.hexdigest()
 
 
-def _on_the_way(repo: Repo, since: Marks, now: Marks, *, gone: bool = False) -> set[str] | None:
+def _on_the_way(repo: Repository, since: GitPosition, now: GitPosition, *, gone: bool = False) -> set[str] | None:
     """The files that were touched, or are `gone`, at any of the steps that HEAD's log tells."""
     lines = repo.log(since.log)
     if not lines or since.head is None or now.head is None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from index.errors import Unavailable
 
 if TYPE_CHECKING:
-    from syncd.git.repository import Repo
+    from syncd.git.repository import Repository
 
 _FEW: Final = 5  # names in a sentence
 
 
-def ignored(repo: Repo, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:
+def ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, str] | None = None) -> set[str]:
     """Those that a `.gitignore` or the like leaves out, and that the index has not."""
     given = "".join(f"./{path}\0" for path in paths)  # "./": a ":" at the beginning is part of the name
     plain = {**(environ or {}), "GIT_LITERAL_PATHSPECS": "0"}  # it knows no others
@@ -27,13 +27,13 @@ def ignored(repo: Repo, paths: Iterable[str], environ: Mapping[str, str] | None 
     return {path.removeprefix("./") for path in told if path}
 
 
-def unseen(repo: Repo) -> set[str]:
+def unseen(repo: Repository) -> set[str]:
     """The files of the index that are assumed unchanged or left out of the work tree."""
     told = repo.run("ls-files", "-v", "-z").out.decode("utf-8", "surrogateescape").split("\0")
     return {line[2:] for line in told if line[:1] == "S" or line[:1].islower()}
 
 
-def freed(repo: Repo, paths: Sequence[str]) -> str:
+def freed(repo: Repository, paths: Sequence[str]) -> str:
     """What of these is in the way of a pull, and how a person gets it out of there."""
     git = f"git -C {shlex.quote(repo.vault)}"
     if left := _among(paths, ignored(repo, paths)):

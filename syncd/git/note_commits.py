@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from syncd.git.repository import Repo
+    from syncd.git.repository import Repository
 
 MOST: Final = 1_000  # commits that are looked at for one note
 # A commit, and behind it the files that it touched, each told by `--raw`; a NUL ends everything.
@@ -27,7 +27,7 @@ _ASKED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class NoteCommit:
     """What one commit did to a note."""
 
     commit: str
@@ -40,7 +40,7 @@ class Touch:
     after: str
 
 
-def touches(repo: Repo, path: str) -> list[Touch]:
+def touches(repo: Repository, path: str) -> list[NoteCommit]:
     """The commits that touched the note which is at `path`, or was there last, the newest first; none without Git."""
     if "\n" in path or repo.head() is None:
         return []
@@ -48,7 +48,7 @@ def touches(repo: Repo, path: str) -> list[Touch]:
     return list(_read((told or "").split("\0")))
 
 
-def origin(repo: Repo, path: str) -> Touch | None:
+def origin(repo: Repository, path: str) -> NoteCommit | None:
     """The commit that made the note which is at `path`; None when HEAD has none there."""
     first = None
     for touch in touches(repo, path):
@@ -60,7 +60,7 @@ def origin(repo: Repo, path: str) -> Touch | None:
     return first
 
 
-def _read(words: list[str]) -> Iterator[Touch]:
+def _read(words: list[str]) -> Iterator[NoteCommit]:
     at, commit = 0, ("", 0, "", "")
     while at < len(words):
         word = words[at].lstrip("\n")
@@ -71,7 +71,7 @@ def _read(words: list[str]) -> Iterator[Touch]:
             _, _, *blobs, how = word.split(" ")
             before, after = (blob if blob.strip("0") else "" for blob in blobs)
             names = words[at + 1 : at + (3 if how[0] in "RC" else 2)]
-            yield Touch(*commit, path=names[-1], source=names[0], before=before, after=after)
+            yield NoteCommit(*commit, path=names[-1], source=names[0], before=before, after=after)
             at += 1 + len(names)
         else:
             at += 1

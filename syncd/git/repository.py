@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from index.errors import Conflict, Unavailable
 from syncd.git.child_process import Done, apart
 from syncd.git.git_folder import common, looks, own, stat
-from syncd.git.repository_state import REWRITTEN, Standing, advice, tied
+from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, tied
 from syncd.git.stale_locks import stale
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _LOG = "logs/HEAD"
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class GitPosition:
     """Where Git stands: the commit that is checked out and the newest stash, in hex, and how long HEAD's log is."""
 
     head: str | None = None
@@ -74,18 +74,18 @@ class Ran:
         return self.out.decode("utf-8", "surrogateescape").strip()
 
 
-class Repo:
+class Repository:
     """The Git side of a vault. Every method may be called whatever state it is in."""
 
     def __init__(self, vault: Path) -> None:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
         self._repo: git.Repo | None = None
         self._opening = threading.Lock()
-        self._marks: tuple[object, Marks] = (None, Marks())  # what was looked at, and what it was
+        self._marks: tuple[object, GitPosition] = (None, GitPosition())  # what was looked at, and what it was
 
     # How it stands
 
-    def standing(self) -> Standing:
+    def standing(self) -> RepositoryState:
         """Which of the known states the repository is in: the first that applies, the worst first."""
         found = self._whole()
         return tied(self._tie(found)) if found.state == "ok" else found
@@ -94,19 +94,19 @@ class Repo:
         """The state of the repository itself, whatever it is tied to."""
         return self._whole().state
 
-    def advice(self, found: Standing) -> str:
+    def advice(self, found: RepositoryState) -> str:
         """What its owner does about it."""
         install = "xcode-select --install" if sys.platform == "darwin" else "apt install git"
         return advice(found, self.vault, install=install)
 
-    def _whole(self) -> Standing:
+    def _whole(self) -> RepositoryState:
         if shutil.which("git") is None:
-            return Standing("no-git")
+            return RepositoryState("no-git")
         folder = self._folder()
         if folder is None:
-            return Standing("bare" if self._bare() else "no-repo")
+            return RepositoryState("bare" if self._bare() else "no-repo")
         error = _git().exc.GitError
-        found = Standing("ok", head=None, operation=self._operation(folder))
+        found = RepositoryState("ok", head=None, operation=self._operation(folder))
         try:
             ask = self._open().git
             ask.rev_parse("--show-toplevel", kill_after_timeout=_PATIENCE_S)
@@ -119,7 +119,7 @@ class Repo:
         found = replace(found, head=self.head(), branch=self.answer("symbolic-ref", "--short", "--quiet", "HEAD"))
         return self._tree(found, folder, unmerged=bool(unmerged))
 
-    def _tree(self, found: Standing, folder: Path, *, unmerged: bool) -> Standing:
+    def _tree(self, found: RepositoryState, folder: Path, *, unmerged: bool) -> RepositoryState:
         """The state of a work tree that Git can read."""
         if lock := next((folder / name for name in _LOCKS if os.path.lexists(folder / name)), None):
             gone = stale(lock, Path(self.vault))
@@ -135,7 +135,7 @@ class Repo:
             return replace(found, state="detached", branch=self.answer("for-each-ref", *contains) or None)
         return found
 
-    def _tie(self, found: Standing) -> Standing:
+    def _tie(self, found: RepositoryState) -> RepositoryState:
         upstream = self.answer("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
         counts = self.answer("rev-list", "--left-right", "--count", "HEAD...@{upstream}") if upstream else None
         ahead, behind = map(int, (counts or "0 0").split())
@@ -156,17 +156,17 @@ class Repo:
         """The commit that is checked out, in hex; None without one. Costs a few stats while nothing has moved."""
         return self.marks().head
 
-    def marks(self) -> Marks:
+    def marks(self) -> GitPosition:
         """Where Git stands. Costs a few stats while nothing has moved."""
         folder = self._folder()
         if folder is None or shutil.which("git") is None:
-            return Marks()
+            return GitPosition()
         seen = looks(folder)
         if seen is None or self._marks[0] != seen:
             verify = ("--verify", "--quiet", "--end-of-options")
             length = stat(folder / _LOG)  # first: a move that comes in between is then seen twice, not missed
             head, stash = (self.answer("rev-parse", *verify, name) for name in ("HEAD^{commit}", "refs/stash"))
-            marks = Marks(head, stash, length[1] if length else 0)
+            marks = GitPosition(head, stash, length[1] if length else 0)
             self._marks = (seen, marks)
         return self._marks[1]
 

@@ -58,7 +58,7 @@ _FINISH = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RepositoryState:
     """What is known of the repository; what does not apply stays empty."""
 
     state: str
@@ -74,7 +74,7 @@ class Standing:
     rewritten: bool = False  # the upstream's history, so that a merge would bring back what was purged
 
 
-def tied(found: Standing) -> Standing:
+def tied(found: RepositoryState) -> RepositoryState:
     """`found`, in which nothing is amiss, with its state by how it is tied to others."""
     for state, true in (
         ("no-remote", not found.remote),
@@ -90,7 +90,7 @@ def tied(found: Standing) -> Standing:
     return found
 
 
-def advice(found: Standing, vault: str, *, install: str = "apt install git") -> str:
+def advice(found: RepositoryState, vault: str, *, install: str = "apt install git") -> str:
     """What to do about it, for the owner: it names paths. "" when there is nothing to do."""
     git = f"git -C {shlex.quote(vault)}"
     branch = shlex.quote(found.branch or "")

@@ -17,7 +17,7 @@ from syncd.history.audit_log import Events
 
 if TYPE_CHECKING:
     from index.scope.index import Index
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 WEEK_MS: Final = 7 * 86_400_000  # over which a report counts events
 
@@ -67,7 +67,7 @@ def pending(index: Index, workspace: str) -> list[graph_attention.Pending]:
     return graph_attention.pending(index.graph(workspace).vertices())
 
 
-def report(index: Index, workspace: str, tools: Tools) -> graph_attention.Report[Events]:
+def report(index: Index, workspace: str, tools: Inbox) -> graph_attention.Report[Events]:
     """All that wants attention, and what was written in the last week."""
     graph = index.graph(workspace)
     vertices = graph.vertices()

@@ -34,7 +34,7 @@ from syncd.notes.timestamps import iso
 from syncd.vault.location import ENTITIES
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -53,7 +53,7 @@ class Opened:
 class Nodes:
     """The nodes of one workspace, by their names."""
 
-    def __init__(self, workspace: str, tools: Tools, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(self, workspace: str, tools: Inbox, progress: Callable[[int], None] | None = None) -> None:
         self.workspace, self._tools, self._progress = workspace, tools, progress
 
     @property

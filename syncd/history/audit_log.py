@@ -111,7 +111,7 @@ def taken_back(undo: Callable[[], object]) -> None:
         TAKING_BACK.reset(token)
 
 
-class Audit:
+class AuditLog:
     """The log of one ledger. Safe from any thread; one process writes it, the one that holds the state folder's lock."""
 
     def __init__(self, ledger: Ledger, state: Path) -> None:

@@ -15,27 +15,29 @@ from index.errors import Conflict, MemexError, Unavailable
 from index.model import Stat
 from syncd.documents.owner_marks import overreach
 from syncd.documents.parser import TYPES
-from syncd.history.audit_log import AUTHOR, TAKING_BACK, Audit, Change
+from syncd.history.audit_log import AUTHOR, TAKING_BACK, AuditLog, Change
 from syncd.history.change_journal import sha256
-from syncd.history.overwritten_bytes import Past
+from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.vault.location import place
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import note
 from syncd.vault.vault import Sum, Vault
-from syncd.vault.write_reservations import Turns
+from syncd.vault.write_reservations import WriteReservations
 
 KEPT: Final = AGENTS | {"cli"}  # what the daemon changes by itself follows from what is there
 
 
-class Audited(Vault):
+class AuditedVault(Vault):
     """A vault whose writes are logged."""
 
-    def __init__(self, root: Path, audit: Audit, *, inbox: str, past: Past | None = None, **options: Any) -> None:
+    def __init__(
+        self, root: Path, audit: AuditLog, *, inbox: str, past: OverwrittenBytes | None = None, **options: Any
+    ) -> None:
         super().__init__(root, **options)
         self._audit, self._inbox, self._past = audit, inbox, past
-        self.turns = Turns()
+        self.turns = WriteReservations()
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
         """As a vault does, once it is logged."""
@@ -85,7 +87,7 @@ class Audited(Vault):
             yield
 
     @property
-    def _keeper(self) -> Past | None:
+    def _keeper(self) -> OverwrittenBytes | None:
         """Who keeps what is about to be overwritten; None when it need not be kept."""
         return self._past if AUTHOR.get().surface in KEPT and not TAKING_BACK.get() else None
 

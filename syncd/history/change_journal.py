@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class MovePlan:
     """What is to become of several files, as the way of one note."""
 
     kind: str  # promote, unpromote
@@ -95,7 +95,7 @@ def documents(ledger: Ledger) -> set[str]:
     return {id for (id,) in ledger.rows("SELECT DISTINCT document_id FROM promotions")}
 
 
-class Journal:
+class ChangeJournal:
     """The changes of some kinds in the journal of a ledger, and the vault that it is about. One change at a time is carried out, by its caller."""
 
     def __init__(self, ledger: Ledger, vault: Vault, kinds: Collection[str]) -> None:
@@ -103,7 +103,7 @@ class Journal:
 
     # What is noted
 
-    def begin(self, way: Way, *, by: str, at: int) -> Entry:
+    def begin(self, way: MovePlan, *, by: str, at: int) -> Entry:
         """Note what is about to be done; on disk when it returns."""
         about = json.dumps(dict(way.about))
         with self._ledger.writing():

@@ -17,13 +17,13 @@ from typing import Any, Final
 from index.errors import MemexError, NotFound
 from index.model import Record
 from index.scope.index import Index
-from syncd.git.note_commits import Touch, touches
-from syncd.git.repository import Repo
-from syncd.history.audit_log import Audit
+from syncd.git.note_commits import NoteCommit, touches
+from syncd.git.repository import Repository
+from syncd.history.audit_log import AuditLog
+from syncd.history.change_journal import ChangeJournal
 from syncd.history.change_journal import Entry as Passage
-from syncd.history.change_journal import Journal
 from syncd.history.digest_chain import Entry
-from syncd.history.overwritten_bytes import Past
+from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import WRITES, Strand, in_force, strands
 from syncd.indexes.note_lookup import LEAST, Candidate, candidates, chosen
 from syncd.vault.vault import Vault
@@ -55,18 +55,18 @@ class Event:
     after: str | None = None
 
 
-class History:
+class NoteHistory:
     """What is known of the past of a vault's notes. `indexes` hold what there is now."""
 
     def __init__(
         self,
-        audit: Audit,
+        audit: AuditLog,
         vault: Vault,
-        past: Past,
-        repo: Repo,
+        past: OverwrittenBytes,
+        repo: Repository,
         indexes: Callable[[], Sequence[Index]],
         *,
-        journal: Journal,
+        journal: ChangeJournal,
     ) -> None:
         self.past = past
         self._audit, self._vault, self._repo, self._indexes, self._journal = audit, vault, repo, indexes, journal
@@ -132,7 +132,7 @@ class History:
                 one["diff"] = _diff(before, after, one["source"] or one["path"], one["path"])
         return {"path": path or (commits[0].path if commits else name), "events": shown, "more": more}
 
-    def was(self, digest: str, path: str, commits: Sequence[Touch] | None = None) -> bytes | None:
+    def was(self, digest: str, path: str, commits: Sequence[NoteCommit] | None = None) -> bytes | None:
         """What had this sha256, of the note that is at `path` or was there last; None when nobody has it any more."""
         if (raw := self.past.bytes(digest)) is not None:
             return raw
@@ -144,9 +144,9 @@ class History:
                 return raw
         return None
 
-    def _commits(self, paths: Iterable[str]) -> list[Touch]:
+    def _commits(self, paths: Iterable[str]) -> list[NoteCommit]:
         """The commits that touched a note, which has had these paths, the newest of them first."""
-        found: dict[tuple[str, str], Touch] = {}
+        found: dict[tuple[str, str], NoteCommit] = {}
         known: set[str] = set()
         for path in islice(paths, NAMES):
             if path not in known:
@@ -225,7 +225,7 @@ def ordered(told: Sequence[Event], commits: Sequence[Event], held: Callable[[str
 class _Texts:
     """The texts of one note, each found once."""
 
-    def __init__(self, history: History, path: str, commits: Sequence[Touch]) -> None:
+    def __init__(self, history: NoteHistory, path: str, commits: Sequence[NoteCommit]) -> None:
         self._history, self._path, self._commits = history, path, commits
         self._known: dict[str, str | None] = {"": ""}
         if (raw := history.current(path)) is not None:
@@ -294,7 +294,7 @@ def _by_hand(at: int, last: Entry | Event, after: str, path: str) -> Event:
     return Event(max(at, last.at), "edit", path, surface="file", before=last.after, after=after)
 
 
-def _committed(touch: Touch) -> Event:
+def _committed(touch: NoteCommit) -> Event:
     return Event(
         at=touch.at,
         what="commit",

@@ -28,7 +28,7 @@ _PIECE: Final = 1 << 20
 log = logging.getLogger(__name__)
 
 
-class Past:
+class OverwrittenBytes:
     """The folder of what was. Safe from any thread. `most`: bytes, as they lie there."""
 
     def __init__(self, state: Path, *, days: float, most: int) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from syncd.history.audit_log import AUTHOR, Audit, authored
+from syncd.history.audit_log import AUTHOR, AuditLog, authored
 from syncd.history.digest_chain import Entry
-from syncd.history.note_history import History
-from syncd.history.write_lineage import AGENTS, MOVED, WRITES, Way, in_force, last_call, way_back
+from syncd.history.note_history import NoteHistory
+from syncd.history.write_lineage import AGENTS, MOVED, WRITES, WayBack, in_force, last_call, way_back
 from syncd.vault.location import place
 from syncd.vault.path_rules import note
 from syncd.vault.vault import Vault
@@ -34,7 +34,7 @@ class Step:
 
     path: str
     id: str
-    way: Way
+    way: WayBack
     now: str = ""  # sha256; "" = there is no file
     raw: bytes | None = None  # of a note that is to be there
     reason: str = ""
@@ -68,9 +68,9 @@ class Undo:
 
     def __init__(
         self,
-        audit: Audit,
+        audit: AuditLog,
         vault: Vault,
-        history: History,
+        history: NoteHistory,
         *,
         inbox: str,
         workspaces: Callable[[], Collection[str]],
@@ -200,7 +200,7 @@ class Undo:
         except NotFound:
             now = ""
         except MemexError:
-            yield Step(home, id, Way(None, left=_only(chain, wanted)), reason=UNREADABLE)
+            yield Step(home, id, WayBack(None, left=_only(chain, wanted)), reason=UNREADABLE)
             return
         way = way_back(chain, now, wanted)
         if way.left:

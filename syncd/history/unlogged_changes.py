@@ -14,10 +14,10 @@ from typing import Final
 
 from index.errors import MemexError, NotFound
 from index.scope.index import Index
-from syncd.history.audit_log import ADOPTION, LATELY, Audit, Author, Change, authored
+from syncd.history.audit_log import ADOPTION, LATELY, AuditLog, Author, Change, authored
 from syncd.history.audited_vault import changed
 from syncd.history.digest_chain import Entry
-from syncd.indexes.index_builds import Slot
+from syncd.indexes.index_builds import ScopeIndex
 from syncd.vault.vault import Vault
 
 UNDER_WAY_MS: Final = 60_000  # a note that a pass gives its id is waited for so long
@@ -25,10 +25,10 @@ UNDER_WAY_MS: Final = 60_000  # a note that a pass gives its id is waited for so
 log = logging.getLogger(__name__)
 
 
-class Witness:
+class UnloggedChanges:
     """Told of each commit by the captures' index; looks at it when somebody has the time."""
 
-    def __init__(self, audit: Audit, vault: Vault, captures: Slot, *, inbox: str) -> None:
+    def __init__(self, audit: AuditLog, vault: Vault, captures: ScopeIndex, *, inbox: str) -> None:
         self._audit, self._vault, self._captures, self._inbox = audit, vault, captures, inbox
         self._lock = threading.Lock()
         self._paths: set[str] = set()

@@ -32,7 +32,7 @@ THERE: Final = "another file has its name now"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class WayBack:
     """How far back a file can go: to what it was before `first`, which takes back `taken` and leaves `left`, and why."""
 
     first: Entry | None
@@ -128,14 +128,14 @@ def follows(entry: Entry) -> bool:
     return entry.surface == "daemon" and entry.tool in FOLLOWING and entry.kind == "update"
 
 
-def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> Way:
+def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> WayBack:
     """How far the writes `wanted`, by their numbers, of a file can be taken back; `now` is its sha256, "" = it is gone."""
     chain = in_force(entries, wanted)
     asked = [entry for entry in chain if entry.seq in wanted]
     if not asked:
-        return Way(None)
+        return WayBack(None)
     if chain[-1].after != now:
-        return Way(None, (), tuple(asked), _since(chain[-1], now))
+        return WayBack(None, (), tuple(asked), _since(chain[-1], now))
     first, reason = None, ""
     for entry, before in _backwards(chain):
         if entry.seq in wanted:
@@ -147,7 +147,7 @@ def way_back(entries: Sequence[Entry], now: str, wanted: Collection[int]) -> Way
             reason = EDITED
             break
     reached = [entry for entry in asked if first and entry.seq >= first.seq]
-    return Way(first, tuple(reached), tuple(entry for entry in asked if entry not in reached), reason)
+    return WayBack(first, tuple(reached), tuple(entry for entry in asked if entry not in reached), reason)
 
 
 def last_call(entries: Sequence[Entry]) -> Entry | None:

@@ -36,7 +36,7 @@ NO_ENCODER = 384, 256  # dimensions and window of an index that is made while no
 
 
 @dataclass(slots=True)
-class Slot:
+class ScopeIndex:
     """Where the index of one scope is found, whichever build is in use, and who is told of its changes."""
 
     index: Index
@@ -95,7 +95,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class ShelfSettings:
+class IndexBuildSettings:
     """Where chunks are kept, and how notes are cut."""
 
     uri: str = ""  # "" = in the state folder
@@ -105,10 +105,10 @@ class ShelfSettings:
     perspectives: Looks = lambda _: DEFAULTS
 
 
-class Shelf:
+class IndexBuilds:
     """Holds the build in use. `slots` stay the same for life; what they hold changes with `switch`."""
 
-    def __init__(self, root: Path, embedder: Embedder, settings: ShelfSettings) -> None:
+    def __init__(self, root: Path, embedder: Embedder, settings: IndexBuildSettings) -> None:
         self._root, self._embedder, self._settings = root, embedder, settings
         self._switching = threading.Lock()
         self._retired: list[tuple[float, Build | Embedder]] = []
@@ -118,7 +118,7 @@ class Shelf:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
         self.live = self._open_current() or self._resumed() or self._make()
-        self.slots: dict[Scope, Slot] = {scope: Slot(self.live.indexes[scope]) for scope in SCOPES}
+        self.slots: dict[Scope, ScopeIndex] = {scope: ScopeIndex(self.live.indexes[scope]) for scope in SCOPES}
         self._name_current(self.live)
 
     @staticmethod

@@ -34,7 +34,7 @@ class Candidate:
     record: Record | None = None  # None = it is gone
 
 
-def found(
+def found_note(
     indexes: Iterable[Index],
     given: str,
     fits: Callable[[Record], bool] = lambda _: True,

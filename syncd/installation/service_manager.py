@@ -35,7 +35,7 @@ class Wish:
     state: Path
 
 
-class Keeper(Protocol):
+class SystemServices(Protocol):
     """A service manager, and the one service in it."""
 
     @property
@@ -267,7 +267,7 @@ def keeper(name: str, platform: str, environ: Mapping[str, str]) -> Systemd | La
     return Systemd(full, Path(config).expanduser() / "systemd/user")
 
 
-def settle(keeper: Keeper, within_s: float) -> dict[str, Any]:
+def settle(keeper: SystemServices, within_s: float) -> dict[str, Any]:
     """How it is once it has started, or has not in time."""
     end = time.monotonic() + within_s
     while not (state := keeper.state())["active"] and time.monotonic() < end:

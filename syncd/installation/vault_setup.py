@@ -14,7 +14,7 @@ from syncd.settings.settings import Settings, config_file, load
 from syncd.state.ledger import Ledger
 from syncd.state.state_folder import KEY_FILE, LEDGER, claim, default_state, digest, private
 from syncd.vault.vault import Vault
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.api_keys import ApiKeys
 
 OWNER = "owner"
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
@@ -36,12 +36,12 @@ def adopt(settings: Settings, *, now: int, again: bool = False) -> Path:
         vault.close()
     ledger = Ledger.open(settings.state / LEDGER)
     try:
-        return owner_key(settings.state, Keys(ledger), now=now, again=again)
+        return owner_key(settings.state, ApiKeys(ledger), now=now, again=again)
     finally:
         ledger.close()
 
 
-def owner_key(state: Path, keys: Keys, *, now: int, again: bool = False) -> Path:
+def owner_key(state: Path, keys: ApiKeys, *, now: int, again: bool = False) -> Path:
     """The file with a key for everything; made, with its key, when there is none.
 
     A key that a person revoked stays revoked unless they ask `again`; one whose file they moved away stays good."""
@@ -65,7 +65,7 @@ def reset(state: Path, *, now: int) -> Path:
     path = state / KEY_FILE
     ledger = Ledger.open(state / LEDGER)
     try:
-        keys = Keys(ledger)
+        keys = ApiKeys(ledger)
         secret = path.read_text().strip() if path.is_file() else ""
         held = [key.id for key in keys.list() if secret.startswith(f"mx_{key.id}_")]
         _, secret = keys.reset(OWNER, instead_of=held, now=now)

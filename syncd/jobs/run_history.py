@@ -20,7 +20,7 @@ class Run:
     error: str
 
 
-class Runs:
+class RunHistory:
     """The runs that are kept."""
 
     def __init__(self, ledger: Ledger) -> None:

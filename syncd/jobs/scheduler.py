@@ -22,7 +22,7 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
 
 from index.errors import MemexError, NotFound, Unavailable
-from syncd.jobs.run_history import Run, Runs
+from syncd.jobs.run_history import Run, RunHistory
 from syncd.settings.cron_schedule import times
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ LOOK_S = 60.0  # the longest the scheduler sleeps: a clock set forward, or a sle
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobState:
     """How a job stands. `started_at` and `seconds` are of the run under way, else of the last one."""
 
     every_s: float
@@ -67,12 +67,12 @@ class _Job:
     cron: str = ""
 
 
-class Jobs:
+class Scheduler:
     """The jobs of one process; scheduled from `start` to `stop`, each run on a thread of its own.
 
     Work that takes long looks at `stopping` now and then, and ends when it is set."""
 
-    def __init__(self, kept: Runs | None = None) -> None:
+    def __init__(self, kept: RunHistory | None = None) -> None:
         self.stopping = threading.Event()
         self._kept = kept
         self._jobs: dict[str, _Job] = {}
@@ -190,7 +190,7 @@ class Jobs:
             job.last = run
         self._keep(job, run)
 
-    def standing(self) -> dict[str, Standing]:
+    def standing(self) -> dict[str, JobState]:
         """How each job stands, by name."""
         due = {one.id: getattr(one, "next_run_time", None) for one in self._scheduler.get_jobs()}
         with self._changed:
@@ -275,12 +275,12 @@ def _moment(at: int, now: datetime) -> datetime:
     return datetime.fromtimestamp(min(max(0, at / 1000), now.timestamp()), UTC)
 
 
-def _standing(job: _Job, due: datetime | None) -> Standing:
+def _standing(job: _Job, due: datetime | None) -> JobState:
     so_far = None if job.began is None else time.monotonic() - job.began
     began, took = (job.last.started_at, job.last.seconds) if job.last else (None, None)
     if so_far is not None:
         began, took = job.started_at, so_far
-    return Standing(
+    return JobState(
         every_s=job.every_s,
         running=so_far is not None,
         started_at=began,

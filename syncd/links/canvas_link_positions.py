@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from index.model import Link
-from syncd.links.note_link_positions import Spot, Spots, in_body
+from syncd.links.note_link_positions import LinkPosition, LinkPositions, in_body
 
 _TOKEN: Final = re.compile(r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*+")|[^\s{}\[\],:"]++)')
 _UNIT: Final = re.compile(
@@ -21,10 +21,10 @@ _TEXT: Final = "text"
 _NODE: Final = ("nodes", "")  # the containers below the root in which the keys of a node are
 
 
-def in_canvas(text: str) -> Spots | None:
+def in_canvas(text: str) -> LinkPositions | None:
     """The spots of a canvas; None when it is none."""
     if not text.strip():
-        return Spots()  # as Obsidian makes them
+        return LinkPositions()  # as Obsidian makes them
     try:
         board = json.loads(text)
     except (ValueError, RecursionError):
@@ -33,13 +33,13 @@ def in_canvas(text: str) -> Spots | None:
     if not isinstance(nodes, list):
         return None
     nodes = [node for node in nodes if isinstance(node, dict)]
-    spots = Spots()
+    spots = LinkPositions()
     for at, key, start, end in _strings(text):
         kind, raw = nodes[at].get("type"), text[start:end]
         if _PATHS.get(key) == kind:
             path = json.loads(raw)
             link = Link("wikilink", path, "", None, -1)
-            spots.found.append(Spot(link, start + 1, end - 1, _escaping(raw), whole=True))
+            spots.found.append(LinkPosition(link, start + 1, end - 1, _escaping(raw), whole=True))
         elif key == kind == _TEXT and "[" in raw:
             inner = in_body(json.loads(raw))
             offsets = [*(start + unit.start() for unit in _UNIT.finditer(raw, 1, len(raw) - 1)), end - 1]

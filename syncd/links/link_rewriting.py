@@ -14,7 +14,7 @@ from typing import Final
 from index.model import Link
 from index.names import fold
 from syncd.links.link_resolution import Paths
-from syncd.links.note_link_positions import Spot, Spots, in_note
+from syncd.links.note_link_positions import LinkPosition, LinkPositions, in_note
 from syncd.notes.property_reader import fences, shape
 
 _STRANGE: Final = re.compile(r"[\[\]\\|<>`*$%!]")  # in a name: it would say something else as the text of a link
@@ -66,7 +66,7 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
     return "".join(pieces) + text[done:] if pieces else text
 
 
-def edited(spots: Spots, old: str, new: str, move: Move, text: str = "") -> tuple[list[Edit], list[str]]:
+def edited(spots: LinkPositions, old: str, new: str, move: Move, text: str = "") -> tuple[list[Edit], list[str]]:
     """What to change at these spots of a file that was at `old` and is at `new` now, and what could not be kept."""
     edits: list[Edit] = []
     known: dict[tuple[str, bool], tuple[str, str] | None] = {}
@@ -110,7 +110,7 @@ def _wanted(link: Link, old: str, new: str, move: Move, *, whole: bool) -> tuple
     return led, wanted
 
 
-def _said(spot: Spot, led: str, wanted: str, source: tuple[str, str], move: Move) -> str | None:
+def _said(spot: LinkPosition, led: str, wanted: str, source: tuple[str, str], move: Move) -> str | None:
     """What the spot is to say: the first spelling that leads there and can be written there."""
     if spot.whole:
         return spot.says(wanted)
@@ -157,7 +157,7 @@ def _relative(path: str, source: str) -> str:
     return "/".join(("..",) * len(here) + tuple(there))
 
 
-def _label(spot: Spot, led: str, wanted: str, text: str) -> Edit | None:
+def _label(spot: LinkPosition, led: str, wanted: str, text: str) -> Edit | None:
     """The text of a Markdown link that is the old name becomes the new one."""
     if spot.label is None:
         return None

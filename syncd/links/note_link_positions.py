@@ -32,7 +32,7 @@ _SINGLE: Final = re.compile(r"''|[^'\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class LinkPosition:
     """A link, where its path stands, and what says another path there (None: nothing can)."""
 
     link: Link
@@ -42,52 +42,52 @@ class Spot:
     label: tuple[int, int] | None = None  # where the text of a Markdown link stands
     whole: bool = False  # the path counts from the root, and is not looked for
 
-    def within(self, offsets: Sequence[int], escaped: Callable[[str], str]) -> Spot:
+    def within(self, offsets: Sequence[int], escaped: Callable[[str], str]) -> LinkPosition:
         """The same spot where its text is written with escapes: `offsets` say where each character is."""
 
         def says(target: str) -> str | None:
             said = self.says(target)
             return None if said is None else escaped(said)
 
-        return Spot(self.link, offsets[self.start], offsets[self.end], says, whole=self.whole)
+        return LinkPosition(self.link, offsets[self.start], offsets[self.end], says, whole=self.whole)
 
 
 @dataclass(slots=True)
-class Spots:
+class LinkPositions:
     """The spots of a text, in order, and the links for which none was found."""
 
-    found: list[Spot] = field(default_factory=list)
+    found: list[LinkPosition] = field(default_factory=list)
     unclear: list[Link] = field(default_factory=list)
 
 
-def in_note(text: str) -> Spots:
+def in_note(text: str) -> LinkPositions:
     """The spots of a note: of its properties, then of its body."""
     start, end, cut = fences(text)
-    spots = in_properties(text, start, end) if "[" in text[start:end] else Spots()
+    spots = in_properties(text, start, end) if "[" in text[start:end] else LinkPositions()
     body = in_body(text[cut:])
     spots.found += (_moved(spot, cut) for spot in body.found)
     spots.unclear += body.unclear
     return spots
 
 
-def _moved(spot: Spot, by: int) -> Spot:
+def _moved(spot: LinkPosition, by: int) -> LinkPosition:
     label = spot.label and (spot.label[0] + by, spot.label[1] + by)
-    return Spot(spot.link, spot.start + by, spot.end + by, spot.says, label)
+    return LinkPosition(spot.link, spot.start + by, spot.end + by, spot.says, label)
 
 
 # The body
 
 
-def in_body(body: str) -> Spots:
+def in_body(body: str) -> LinkPositions:
     """The spots of Markdown without properties."""
-    spots = Spots()
+    spots = LinkPositions()
     if "[" in body:
         found = outline(body)
         _collect(body, zip(found.places, found.links, strict=True), spots)
     return spots
 
 
-def _collect(text: str, links: Iterable[tuple[int, Link]], spots: Spots) -> None:
+def _collect(text: str, links: Iterable[tuple[int, Link]], spots: LinkPositions) -> None:
     for at, link in links:
         if not link.target:
             continue
@@ -99,7 +99,7 @@ def _collect(text: str, links: Iterable[tuple[int, Link]], spots: Spots) -> None
     spots.found.sort(key=lambda spot: spot.start)
 
 
-def _wiki(text: str, at: int, link: Link) -> Spot | None:
+def _wiki(text: str, at: int, link: Link) -> LinkPosition | None:
     at += text.startswith("!", at)
     if link.kind == "markdown" or not WIKI.match(text, at):
         return None
@@ -108,7 +108,7 @@ def _wiki(text: str, at: int, link: Link) -> Spot | None:
     start = blanks.end()
     if not text.startswith(link.target, start):
         return None
-    return Spot(link, start, start + len(link.target), _said_wiki)
+    return LinkPosition(link, start, start + len(link.target), _said_wiki)
 
 
 def _said_wiki(target: str) -> str | None:
@@ -117,7 +117,7 @@ def _said_wiki(target: str) -> str | None:
     return target if link and (link.target, link.subpath, link.display) == (target, "", None) else None
 
 
-def _markdown(text: str, at: int, link: Link) -> Spot | None:
+def _markdown(text: str, at: int, link: Link) -> LinkPosition | None:
     opened = text.find("[", at) + 1
     closed = opened + len(link.display or "")
     match = _OPENING.match(text, closed)
@@ -133,7 +133,7 @@ def _markdown(text: str, at: int, link: Link) -> Spot | None:
     if written != written.strip() or written != link.target:
         return None
     label = (opened, closed) if inline and link.kind == "markdown" else None
-    return Spot(link, match.end(), end, _said_pointed if pointed else _said_bare, label)
+    return LinkPosition(link, match.end(), end, _said_pointed if pointed else _said_bare, label)
 
 
 def _end(ending: re.Pattern[str], text: str, at: int) -> int:
@@ -175,9 +175,9 @@ def _destination(target: str, plain: re.Pattern[str]) -> str | None:
 # The properties
 
 
-def in_properties(text: str, start: int, end: int) -> Spots:
+def in_properties(text: str, start: int, end: int) -> LinkPositions:
     """The spots of the properties that stand between two offsets; of those that are not valid YAML there are none."""
-    spots = Spots()
+    spots = LinkPositions()
     inner = text[start:end]
     values = scalars(inner)
     for first, last, style, said in values or ():
@@ -191,7 +191,7 @@ def in_properties(text: str, start: int, end: int) -> Spots:
     return spots
 
 
-def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, spots: Spots) -> None:
+def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, spots: LinkPositions) -> None:
     """The spots of one value, within its quotes; what is not quoted stands there as it is read, line for line."""
     (first, last), offsets = span, None
     value = inner[first:last]
@@ -200,11 +200,11 @@ def _in_scalar(inner: str, span: tuple[int, int], style: str | None, read: str, 
         ends = [1, *(unit.end() for unit in units.finditer(value, 1, len(value) - 1))]
         if len(ends) == len(read) + 1 and ends[-1] == len(value) - 1:
             value, offsets = read, ends
-    said = Spots()
+    said = LinkPositions()
     wiki = ((found.start(), wikilink(found[1], "wikilink")) for found in WIKI.finditer(value))
     _collect(value, [(at, link) for at, link in wiki if link], said)
     taken = {spot.start for spot in said.found}
-    others = Spots()
+    others = LinkPositions()
     _collect(value, [pair for pair in scan(value).links if pair[1].kind == "markdown"], others)
     said.found += (spot for spot in others.found if spot.start not in taken)
     at = range(first, last + 1) if offsets is None else [first + offset for offset in offsets]

@@ -23,7 +23,7 @@ from syncd.memos.memos import Memos, leads
 from syncd.notes.front_matter import FrontmatterError
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 Way: TypeAlias = Literal["forward", "backward", "both"]
 LISTED: Final = 500  # relations of one list
@@ -69,7 +69,7 @@ class _Wanted:
 class MemoGraph:
     """The relations of one workspace's memos."""
 
-    def __init__(self, memos: Memos, tools: Tools) -> None:
+    def __init__(self, memos: Memos, tools: Inbox) -> None:
         self._memos, self._tools = memos, tools
 
     def save(

@@ -28,7 +28,7 @@ from syncd.files.file_removal import stored_file
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode
 
 if TYPE_CHECKING:
-    from syncd.captures.inbox import Tools
+    from syncd.captures.inbox import Inbox
 
 Metric: TypeAlias = Literal["cosine", "l2"]
 MOST: Final = 100  # memos of one search
@@ -79,7 +79,7 @@ class _Wish:
 class Memos:
     """The memos of one workspace. What changes them goes one by one; nothing else waits for it."""
 
-    def __init__(self, workspace: str, tools: Tools, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(self, workspace: str, tools: Inbox, progress: Callable[[int], None] | None = None) -> None:
         self.workspace, self._tools, self._progress = workspace, tools, progress
 
     def save(

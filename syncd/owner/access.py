@@ -9,19 +9,19 @@ from typing import Any, TypeAlias
 
 from syncd.graph.perspectives import Perspectives
 from syncd.state.state_folder import KEY_FILE, private
-from syncd.workspaces.agent_access import Desk
-from syncd.workspaces.api_keys import Key, Keys
+from syncd.workspaces.agent_access import AgentAccess
+from syncd.workspaces.api_keys import ApiKey, ApiKeys
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
-def operations(desk: Desk, keys: Keys, perspectives: Perspectives, *, state: Path) -> dict[str, Operation]:
+def operations(desk: AgentAccess, keys: ApiKeys, perspectives: Perspectives, *, state: Path) -> dict[str, Operation]:
     """What the owner may ask of both, by name."""
     return of_workspaces(desk, perspectives) | of_keys(desk, keys, state)
 
 
-def of_workspaces(desk: Desk, perspectives: Perspectives) -> dict[str, Operation]:
+def of_workspaces(desk: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
     """Create, list and delete workspaces."""
 
     def create(given: Arguments, _: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def of_workspaces(desk: Desk, perspectives: Perspectives) -> dict[str, Operation
     return {"workspace.create": create, "workspace.list": listed, "workspace.delete": delete}
 
 
-def of_keys(desk: Desk, keys: Keys, state: Path) -> dict[str, Operation]:
+def of_keys(desk: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:
     """Create, list, revoke and rotate keys, and what became of them."""
 
     def create(given: Arguments, _: Any) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def of_keys(desk: Desk, keys: Keys, state: Path) -> dict[str, Operation]:
     }
 
 
-def _rotated(keys: Keys, state: Path, given: Arguments) -> dict[str, Any]:
+def _rotated(keys: ApiKeys, state: Path, given: Arguments) -> dict[str, Any]:
     """A new secret for a key. If the owner's key file holds that key, the secret is written there too."""
     key, secret = keys.rotate(
         given["name"],
@@ -86,7 +86,7 @@ def _rotated(keys: Keys, state: Path, given: Arguments) -> dict[str, Any]:
     return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
 
 
-def _key(key: Key) -> dict[str, Any]:
+def _key(key: ApiKey) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,

@@ -12,7 +12,7 @@ from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from syncd.history import digest_chain
-from syncd.history.audit_log import WANTED, Audit
+from syncd.history.audit_log import WANTED, AuditLog
 from syncd.history.digest_chain import Checked, Entry, Head
 from syncd.state.state_folder import synced
 from syncd.vault.location import place
@@ -22,7 +22,7 @@ MOST = 10_000  # entries in one answer
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
-def operations(audit: Audit, vault: Vault, *, inbox: str) -> dict[str, Operation]:
+def operations(audit: AuditLog, vault: Vault, *, inbox: str) -> dict[str, Operation]:
     """What the owner may ask of the log, by name."""
 
     def listed(given: Mapping[str, Any], _: Any) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def _head(text: str | None) -> Head | None:
     return head
 
 
-def _checked(audit: Audit, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> Checked:
+def _checked(audit: AuditLog, heads: Iterable[Head], progress: Callable[[dict[str, Any]], None]) -> Checked:
     end, total = audit.head, audit.count
     noted = audit.noted()
 
@@ -96,7 +96,7 @@ def _until(entries: Iterable[Entry], last: int) -> Iterable[Entry]:
         yield entry
 
 
-def _compared(audit: Audit, vault: Vault, inbox: str) -> dict[str, list[str]]:
+def _compared(audit: AuditLog, vault: Vault, inbox: str) -> dict[str, list[str]]:
     """How the files differ from what the log last says of them: changed or gone by hand, or never written by us."""
     known = audit.states()
     listing = vault.listing(inbox)

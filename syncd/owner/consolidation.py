@@ -8,8 +8,8 @@ from typing import Any
 
 from syncd.consolidation.consolidation import Consolidation
 from syncd.jobs.run_history import Run
-from syncd.jobs.scheduler import Jobs
-from syncd.workspaces.agent_access import Desk
+from syncd.jobs.scheduler import Scheduler
+from syncd.workspaces.agent_access import AgentAccess
 
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
@@ -17,7 +17,7 @@ Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 JOB = "consolidation"
 
 
-def operations(consolidation: Consolidation, desk: Desk, jobs: Callable[[], Jobs]) -> dict[str, Operation]:
+def operations(consolidation: Consolidation, desk: AgentAccess, jobs: Callable[[], Scheduler]) -> dict[str, Operation]:
     """What the owner may ask, by name; a whole run is noted as one of the job."""
 
     def run(given: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict
-from syncd.commits.committer import Commits, Due, Made
+from syncd.commits.committer import Committer, DueCommit, MadeCommit
 
 if TYPE_CHECKING:
-    from syncd.remote.remote_sync import Remote
+    from syncd.remote.remote_sync import RemoteSync
 
 STAGES: Final = ("committing", "fetching", "merging", "moving", "pushing")
 
@@ -22,7 +22,7 @@ Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 
 
 def commit_operations(
-    commits: Commits, settle: Callable[[], list[Made]], due: Callable[[], Iterable[Due]]
+    commits: Committer, settle: Callable[[], list[MadeCommit]], due: Callable[[], Iterable[DueCommit]]
 ) -> dict[str, Operation]:
     """What the owner may ask, by name. `settle` makes the commits that others owe, and those are `due`."""
 
@@ -48,7 +48,7 @@ def _kept(kept: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"path": path, "why": why} for path, why in sorted(kept.items())]
 
 
-def remote_operations(remote: Remote) -> dict[str, Operation]:
+def remote_operations(remote: RemoteSync) -> dict[str, Operation]:
     """What the owner may ask for, by name."""
 
     def sync(given: Arguments, progress: Progress) -> dict[str, Any]:

@@ -9,14 +9,14 @@ from typing import Any
 
 from index.errors import InvalidArgument
 from syncd.history.audit_log import AUTHOR
-from syncd.history.note_history import History
+from syncd.history.note_history import NoteHistory
 from syncd.history.undo import Step, Undo
 
 MOST = 10_000  # events in one answer
 Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 
 
-def operations(history: History, undo: Undo) -> dict[str, Operation]:
+def operations(history: NoteHistory, undo: Undo) -> dict[str, Operation]:
     """What the owner may ask, by name."""
 
     def log(given: Mapping[str, Any], _: Any) -> dict[str, Any]:

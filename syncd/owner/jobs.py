@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from index.errors import InvalidArgument, NotFound
 from syncd.jobs.queue import Queue
 from syncd.jobs.queued_job import STATUSES, Job
-from syncd.jobs.scheduler import Jobs
+from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 
 MOST: Final = 1_000  # jobs of one answer
@@ -91,7 +91,7 @@ def _waited(queue: Queue, worker: Worker, ids: Sequence[str], progress: Progress
 SPELLED = str.maketrans("-_", "  ")  # `deep-check` is one word for a shell
 
 
-def job_operations(jobs: Callable[[], Jobs]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
+def job_operations(jobs: Callable[[], Scheduler]) -> dict[str, Callable[[Mapping[str, Any], Any], Any]]:
     """What the owner may ask of jobs, by name; `jobs` gives those that are in force."""
 
     def listed(_: Mapping[str, Any], __: Any) -> list[dict[str, Any]]:

@@ -14,19 +14,19 @@ from syncd.daemon.opened import Opened
 from syncd.indexes import note_lookup
 from syncd.indexes.index_builds import SCOPES
 from syncd.notes.front_matter import decode, split
-from syncd.workspaces.agent_access import Desk
-from syncd.workspaces.workspace import Kept
+from syncd.workspaces.agent_access import AgentAccess
+from syncd.workspaces.workspace import StoredDocument
 
 Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
-def operations(opened: Opened, desk: Desk, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
+def operations(opened: Opened, desk: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """What the owner may ask of notes, by name. `degraded`: what does not work just now, which a search repeats."""
     return reads(opened, desk, degraded) | writes(opened, desk)
 
 
-def reads(opened: Opened, desk: Desk, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
+def reads(opened: Opened, desk: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """Those that change nothing."""
 
     def search(given: Arguments, _: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def reads(opened: Opened, desk: Desk, degraded: Callable[[], list[str]]) -> dict
     return {"search": search, "get": get, "recent": recent}
 
 
-def writes(opened: Opened, desk: Desk) -> dict[str, Operation]:
+def writes(opened: Opened, desk: AgentAccess) -> dict[str, Operation]:
     """Those that write captures."""
 
     def capture(given: Arguments, _: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _searched(opened: Opened, query: Query, scopes: list[Scope]) -> Answer:
 
 def _capture(opened: Opened, given: Arguments) -> Record:
     """The capture that is meant; NotFound for a note of the vault, and for one in another workspace than was named."""
-    record = note_lookup.found([opened.captures.index], given["id"], workspace=given.get("workspace") or None)
+    record = note_lookup.found_note([opened.captures.index], given["id"], workspace=given.get("workspace") or None)
     if record is None:
         raise NotFound(
             f"no capture {given['id'][:64]!r}; memex recent lists them, and notes of the vault are left to you"
@@ -104,17 +104,17 @@ def _capture(opened: Opened, given: Arguments) -> Record:
     return record
 
 
-def _kept(opened: Opened, desk: Desk, id: str, workspace: str | None) -> Kept:
+def _kept(opened: Opened, desk: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
     slots = opened.shelf.slots
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
-    record = note_lookup.found(indexes, id, workspace=workspace or None)
+    record = note_lookup.found_note(indexes, id, workspace=workspace or None)
     if record is None:
         raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
     if record.scope == "captures":
         return desk.workspace(record.workspace).get(record.id)
     raw, _ = opened.vault.read(record.path)
     body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return Kept(record, body, tuple(opened.notes.index.passages(record)))
+    return StoredDocument(record, body, tuple(opened.notes.index.passages(record)))
 
 
 def _query(given: Arguments, collections: tuple[str, ...]) -> Query:

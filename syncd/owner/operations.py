@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 from index.scope.index import Index
 from syncd.daemon.health import Health
 from syncd.daemon.opened import Opened
-from syncd.daemon.vault_services import Steward
-from syncd.enrichment.backfill import Labels
+from syncd.daemon.vault_services import VaultServices
+from syncd.enrichment.backfill import Backfill
 from syncd.graph.nodes import Nodes
 from syncd.history.audit_log import Author, authored
-from syncd.jobs.scheduler import Jobs
+from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
 from syncd.owner import (
     access,
@@ -32,7 +32,7 @@ from syncd.owner import index as owner_index
 from syncd.owner import jobs as owner_jobs
 from syncd.owner.graph import graph_report, memory_json, perspectives
 from syncd.owner.graph import nodes as owner_graph
-from syncd.workspaces.agent_access import Desk
+from syncd.workspaces.agent_access import AgentAccess
 
 Arguments: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -41,13 +41,13 @@ Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 
 def operations(
     opened: Opened,
-    desk: Desk,
-    steward: Steward,
+    desk: AgentAccess,
+    steward: VaultServices,
     health: Health,
     *,
-    labels: Labels,
+    labels: Backfill,
     worker: Worker,
-    jobs: Callable[[], Jobs],
+    jobs: Callable[[], Scheduler],
 ) -> dict[str, Operation]:
     """Every operation by its name; each takes its arguments as JSON values and answers with one."""
     named = {
@@ -69,7 +69,7 @@ def operations(
     return {name: _signed(name, operation) for name, operation in named.items()}
 
 
-def _on_graphs(opened: Opened, desk: Desk) -> dict[str, Operation]:
+def _on_graphs(opened: Opened, desk: AgentAccess) -> dict[str, Operation]:
     """Those on the graph of a workspace, which must exist."""
 
     def nodes(workspace: str) -> Nodes:
@@ -88,7 +88,7 @@ def _on_graphs(opened: Opened, desk: Desk) -> dict[str, Operation]:
     }
 
 
-def _on_history(opened: Opened, steward: Steward) -> dict[str, Operation]:
+def _on_history(opened: Opened, steward: VaultServices) -> dict[str, Operation]:
     """Those on what was written: Git, the remote, what a note was, the audit log."""
     return {
         **git.remote_operations(steward.remote),

@@ -10,7 +10,7 @@ from typing import Any
 from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.promotion.promotion_plan import Plan, Taken, speak
 from syncd.promotion.promotions import Promotions
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 
 Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]
@@ -18,7 +18,7 @@ Operation = Callable[[Mapping[str, Any], Progress], Any]
 MOST = 1_000  # captures in one call
 
 
-def operations(promotions: Promotions, ground: Ground) -> dict[str, Operation]:
+def operations(promotions: Promotions, ground: VaultSnapshot) -> dict[str, Operation]:
     """What the owner may ask, by name."""
 
     def promote(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _ids(given: Mapping[str, Any]) -> list[str]:
 
 
 def _planned(
-    promotions: Promotions, ground: Ground, ids: Sequence[str], to: str | None
+    promotions: Promotions, ground: VaultSnapshot, ids: Sequence[str], to: str | None
 ) -> tuple[list[Plan], list[dict[str, Any]]]:
     """What is to become of each, and what keeps the others from it."""
     plans: dict[str, Plan] = {}

@@ -10,11 +10,11 @@ from typing import Any
 
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
-from syncd.documents.owner_marks import Marks
+from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.promotion.promoted_note import Problem, goal
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive import Archive
 from syncd.review.review import Review
 from syncd.review.suggestions import Suggestions
@@ -29,7 +29,7 @@ TEXT = 20_000  # characters of a capture
 SUGGESTED = ("suggested_folder", "suggested_tags", "suggested_links", "suggested_similar")
 
 
-def operations(review: Review, archive: Archive, ground: Ground) -> dict[str, Operation]:
+def operations(review: Review, archive: Archive, ground: VaultSnapshot) -> dict[str, Operation]:
     """What the owner may ask, by name."""
     return {
         "review.list": partial(_listed, review, ground),
@@ -40,7 +40,7 @@ def operations(review: Review, archive: Archive, ground: Ground) -> dict[str, Op
     }
 
 
-def _listed(review: Review, ground: Ground, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _listed(review: Review, ground: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     limit, workspace = int(arguments.get("limit") or 50), arguments.get("workspace")
     if not 1 <= limit <= MOST:
         raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
@@ -48,10 +48,10 @@ def _listed(review: Review, ground: Ground, arguments: Mapping[str, Any], _: Pro
     return {"total": len(waiting), "waiting": [_told(ground, record, marks) for record, marks in waiting[:limit]]}
 
 
-def _shown(review: Review, ground: Ground, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _shown(review: Review, ground: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     id = arguments["id"]
     waiting = {record.path: (record, marks) for record, marks in review.waiting()}
-    match = note_lookup.found([ground.captures.index], id, lambda record: record.path in waiting)
+    match = note_lookup.found_note([ground.captures.index], id, lambda record: record.path in waiting)
     if match is None:
         raise NotFound(f"no capture {id[:200]!r} waits; memex review --json lists those that do")
     record, marks = waiting[match.path]
@@ -67,7 +67,7 @@ def _shown(review: Review, ground: Ground, arguments: Mapping[str, Any], _: Prog
     )
 
 
-def _suggestions(ground: Ground, suggestions: Suggestions) -> dict[str, Any]:
+def _suggestions(ground: VaultSnapshot, suggestions: Suggestions) -> dict[str, Any]:
     """The folders and similar notes that are suggested for a capture, with what speaks for each."""
     return {
         "folders": [
@@ -109,7 +109,7 @@ def _each(
     return done, failed
 
 
-def _told(ground: Ground, record: Record, said: Marks) -> dict[str, Any]:
+def _told(ground: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, Any]:
     """A capture that waits, with the suggestions that stand in it."""
     own: dict[str, Any] = {}
     try:
@@ -133,7 +133,7 @@ def _told(ground: Ground, record: Record, said: Marks) -> dict[str, Any]:
     }
 
 
-def _goal(ground: Ground, record: Record, said: Marks) -> dict[str, Any]:
+def _goal(ground: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, Any]:
     """Where it goes if it is promoted, and what chose that; what is wrong with that, if something is."""
     own = ground.settings.promote
     raw, stat = ground.vault.read(record.path)
@@ -145,13 +145,13 @@ def _goal(ground: Ground, record: Record, said: Marks) -> dict[str, Any]:
     return {"goal": where.folder, "by": where.by}
 
 
-def _excerpt(ground: Ground, path: str) -> str:
+def _excerpt(ground: VaultSnapshot, path: str) -> str:
     try:
         return " ".join(_text(ground, path).split())[:EXCERPT]
     except MemexError:  # it went a moment ago
         return ""
 
 
-def _text(ground: Ground, path: str) -> str:
+def _text(ground: VaultSnapshot, path: str) -> str:
     """A note without its properties, as JSON can hold it."""
     return split(decode(ground.vault.read(path)[0]))[1].encode("utf-8", "replace").decode()

@@ -12,14 +12,14 @@ from syncd.state.ledger import Ledger
 from syncd.uploads import upload_request
 
 if TYPE_CHECKING:
-    from syncd.workspaces.agent_access import Desk
+    from syncd.workspaces.agent_access import AgentAccess
 
 DESCRIPTION: Final = ("title", "tags", "collection", "namespace", "source")
 
 Operation: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
-def operations(desk: Desk, ledger: Ledger, index: Callable[[], Index]) -> dict[str, Operation]:
+def operations(desk: AgentAccess, ledger: Ledger, index: Callable[[], Index]) -> dict[str, Operation]:
     """What the owner may ask, by name; `index` gives the captures' index in use."""
 
     def check(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from syncd.promotion.promoted_note import unmarked
 from syncd.promotion.promotion_plan import other_name
 from syncd.promotion.promotions import Promotions
 from syncd.promotion.proposal_store import Proposal, Proposals
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.location import REPORTS
 from syncd.vault.path_rules import join
 
@@ -32,10 +32,10 @@ MOST: Final = 400  # lines of what differs
 log = logging.getLogger(__name__)
 
 
-class Merging:
+class DestinationConflicts:
     """The questions about destinations that are taken, and what the answers do."""
 
-    def __init__(self, ground: Ground, promotions: Promotions, proposals: Proposals) -> None:
+    def __init__(self, ground: VaultSnapshot, promotions: Promotions, proposals: Proposals) -> None:
         self._ground, self._promotions, self._proposals = ground, promotions, proposals
         proposals.on(KIND, self._carried)
 

@@ -34,7 +34,7 @@ _ESCAPE: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 
 
 @dataclass(frozen=True, slots=True)
-class Relinking:
+class LinkUpdates:
     """What is to be written, by where the file is now: what it holds, and what it is to hold once all is moved.
 
     A file that moves itself is among them if its text changes; what it is to hold belongs to its new place."""
@@ -55,7 +55,7 @@ def relinking(
     inbox: str = INBOX,
     moved: bool = False,
     along: Mapping[str, str] | None = None,
-) -> Relinking:
+) -> LinkUpdates:
     """What changes in all notes and canvases when files are moved (old path → new path), several at once.
 
     `texts` are read in place of what is on disk (by path before the move). With `moved` the files lie at their new
@@ -65,7 +65,7 @@ def relinking(
     came = {new: old for old, new in moves.items() if old != new} if moved else {}
     moves = {old: new for old, new in {**moves, **(along or {})}.items() if old != new}
     if not moves:
-        return Relinking()
+        return LinkUpdates()
     files = list(vault.everything())
     before = Paths(came.get(path, path) for path in files)
     after = Paths(going.get(path, path) for path in files)
@@ -112,7 +112,7 @@ class Walk:
             return ("",)
         return set(_leads(text, leads))
 
-    def step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> Relinking:
+    def step(self, moves: Mapping[str, str], texts: Mapping[str, bytes]) -> LinkUpdates:
         """What changes with these moves, from where the files are now. Nothing has moved until it is `made`."""
         if gone := next((old for old in moves if self._before.at(old) != old), None):
             raise NotFound(f"nothing was at {gone}")
@@ -142,7 +142,7 @@ def _move(paths: Paths, moves: Mapping[str, str]) -> None:
         paths.add(new)
 
 
-def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> Relinking:
+def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> LinkUpdates:
     changes: dict[str, tuple[bytes, bytes]] = {}
     lost: list[tuple[str, str]] = []
     mentions: list[tuple[str, str]] = []
@@ -177,7 +177,7 @@ def _relinking(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> R
         if written != text:
             changes[path] = (raw, encode(written))
     mentions += _bookmarks(vault, names)
-    return Relinking(changes, tuple(lost), tuple(mentions), tuple(unread))
+    return LinkUpdates(changes, tuple(lost), tuple(mentions), tuple(unread))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,17 @@ from typing import Any, Final
 from index.errors import MemexError
 from index.model import Document
 from syncd.git import head_moves
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, authored
-from syncd.history.change_journal import Step, Way, moved, sha256, written
+from syncd.history.change_journal import MovePlan, Step, moved, sha256, written
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
-from syncd.promotion.link_updates import Relinking, relinking
+from syncd.promotion.link_updates import LinkUpdates, relinking
 from syncd.promotion.marked_captures import written_at
-from syncd.promotion.moved_note_detection import Stray, Strays
+from syncd.promotion.moved_note_detection import MovedNote, MovedNotes
 from syncd.promotion.promoted_note import INBOX_ONLY, PROMOTED_AT, inside, promoted
 from syncd.promotion.promotion_plan import Stored, stored_of, there_of, told
 from syncd.promotion.promotions import Promotions
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import TORN
 from syncd.vault.location import place
 
@@ -35,10 +35,10 @@ AUTHOR: Final = Author("daemon", "drag")
 
 
 @dataclass(frozen=True, slots=True)
-class Drag:
+class ManualMove:
     """A moved note as it is, and as it is to be, its links aside."""
 
-    stray: Stray
+    stray: MovedNote
     document: Document  # as what it was before
     raw: bytes
     text: bytes
@@ -47,10 +47,10 @@ class Drag:
     followed: Mapping[str, str] | None = None  # the file that was dragged along
 
 
-class Dragged:
+class ManualMoves:
     """The job that finishes drags."""
 
-    def __init__(self, ground: Ground, promotions: Promotions, strays: Strays, repo: Repo) -> None:
+    def __init__(self, ground: VaultSnapshot, promotions: Promotions, strays: MovedNotes, repo: Repository) -> None:
         self._ground, self._promotions, self._strays, self._repo = ground, promotions, strays, repo
 
     def run(self) -> None:
@@ -72,7 +72,7 @@ class Dragged:
         busy = self._repo.busy()
         return bool(busy) and not busy.endswith(".lock")
 
-    def _quiet(self, stray: Stray) -> bool:
+    def _quiet(self, stray: MovedNote) -> bool:
         """Whether nobody is at work on it: it was moved a while ago, as Obsidian may still ask whether to mend links."""
         aged = time.time() - stray.since / 1000 >= self._ground.settings.sync.adopt_s
         return aged and self._rested(stray.new)
@@ -81,7 +81,7 @@ class Dragged:
         stat = self._ground.vault.stat(path)
         return stat is not None and not 0 <= time.time() - stat.mtime_ns / 1e9 < self._ground.settings.sync.adopt_s
 
-    def _drag(self, stray: Stray) -> Drag | None:
+    def _drag(self, stray: MovedNote) -> ManualMove | None:
         """What is to become of a note. None when nothing is, or nothing can be just now."""
         ground = self._ground
         raw, stat = ground.vault.read(stray.new)
@@ -96,9 +96,9 @@ class Dragged:
             log.info("the properties of a dragged note are left as they are: %s", error)
             text, out = raw, False
         stored, followed = self._file(document, stray) if out else (None, None)
-        return Drag(stray, document, raw, text, out, stored, followed)
+        return ManualMove(stray, document, raw, text, out, stored, followed)
 
-    def _edited(self, text: str, stray: Stray, *, out: bool, back: bool) -> bytes:
+    def _edited(self, text: str, stray: MovedNote, *, out: bool, back: bool) -> bytes:
         said = {key.casefold() for key in properties(split(text)[0])}
         if out and (PROMOTED_AT not in said or said & set(INBOX_ONLY)):
             return encode(promoted(text, written_at(self._ground, self._repo, stray.new)))
@@ -106,7 +106,7 @@ class Dragged:
             return encode(edit(text, {PROMOTED_AT: None}))
         return encode(text)
 
-    def _file(self, document: Document, stray: Stray) -> tuple[Stored | None, dict[str, str] | None]:
+    def _file(self, document: Document, stray: MovedNote) -> tuple[Stored | None, dict[str, str] | None]:
         """The stored file of a note: to go along if it stayed behind, or where it was dragged to."""
         ground = self._ground
         if document.file is None:
@@ -121,7 +121,7 @@ class Dragged:
 
     # How it is done
 
-    def _finish(self, drags: Sequence[Drag]) -> None:
+    def _finish(self, drags: Sequence[ManualMove]) -> None:
         done = {drag.stray.old: drag.stray.new for drag in drags}
         for drag in drags:
             done |= drag.followed or {}
@@ -143,7 +143,7 @@ class Dragged:
         for path, (before, after) in others.items():
             self._write(path, before, after)
 
-    def _by(self, drag: Drag) -> str:
+    def _by(self, drag: ManualMove) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
         path, at = drag.stray.new, self._ground.vault.stat(drag.stray.new)
         if at is None or not head_moves.brought(self._repo, path, drag.raw, at.mtime_ns // 1_000_000_000):
@@ -156,7 +156,7 @@ class Dragged:
         self._ground.sync.hint([path])
 
 
-def _way(drag: Drag, text: bytes, others: Mapping[str, tuple[bytes, bytes]], found: Relinking) -> Way:
+def _way(drag: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]], found: LinkUpdates) -> MovePlan:
     """What is left to do of a promotion whose note lies at its place already."""
     stray, document = drag.stray, drag.document
     # The journal keeps what the capture said: its file has gone, and nothing that fails brings it back.
@@ -172,4 +172,4 @@ def _way(drag: Drag, text: bytes, others: Mapping[str, tuple[bytes, bytes]], fou
         "chosen": "you",
         **told(found, sorted(others)),
     }
-    return Way("promote", stray.id, stray.old, stray.new, steps, about)
+    return MovePlan("promote", stray.id, stray.old, stray.new, steps, about)

@@ -14,18 +14,18 @@ from typing import Any, Final, TypeAlias
 from index.errors import MemexError
 from index.model import Record
 from index.names import fold
-from syncd.documents.owner_marks import Marks, marks
+from syncd.documents.owner_marks import OwnerMarks, marks
 from syncd.git import head_moves
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.history.audit_log import authored
 from syncd.history.change_journal import sha256
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
-from syncd.promotion.destination_conflicts import Merging
+from syncd.promotion.destination_conflicts import DestinationConflicts
 from syncd.promotion.promoted_note import DEFECT, UNCLEAR, Problem
 from syncd.promotion.promotion_plan import Plan, Taken, fit, restless, speak
 from syncd.promotion.promotions import AUTHOR, Promotions
-from syncd.promotion.vault_snapshot import Ground
-from syncd.promotion.waiting_captures import Waiting
+from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.promotion.waiting_captures import WaitingCaptures
 from syncd.sync.hand_edits import LATEST_MS
 
 log = logging.getLogger(__name__)
@@ -92,17 +92,17 @@ class Look:
     promoted: int = 0  # since the start
 
 
-class Marked:
+class MarkedCaptures:
     """The job that does what marks ask for."""
 
     def __init__(
         self,
-        ground: Ground,
+        ground: VaultSnapshot,
         promotions: Promotions,
-        waiting: Waiting,
-        merging: Merging,
+        waiting: WaitingCaptures,
+        merging: DestinationConflicts,
         *,
-        repo: Repo,
+        repo: Repository,
         stopping: Callable[[], threading.Event],
     ) -> None:
         self._ground, self._promotions, self._waiting = ground, promotions, waiting
@@ -142,7 +142,7 @@ class Marked:
         self._tell(problems)
         look.problems = problems
 
-    def _result(self, record: Record, asked: Marks, spoken: Mapping[str, str]) -> Result | None:
+    def _result(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Result | None:
         """What is to become of one capture; None = nothing, and nothing is wrong. `spoken`: paths that other plans make."""
         try:
             if restless(self._ground, self._repo, record.path):
@@ -161,7 +161,7 @@ class Marked:
             log.exception("a marked capture could not be planned")
             return Defect()
 
-    def _planned(self, record: Record, asked: Marks, spoken: Mapping[str, str]) -> Plan:
+    def _planned(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Plan:
         if not asked.promote:
             fit(self._ground, record)
             raise Problem(UNCLEAR)
@@ -187,7 +187,7 @@ class Marked:
                 self._look.promoted += 1
         return left
 
-    def _say(self, record: Record, why: str | None, asked: Marks | None = None) -> None:
+    def _say(self, record: Record, why: str | None, asked: OwnerMarks | None = None) -> None:
         """Write into the capture why it is not promoted, if it does not say so yet; None: take that out."""
         if asked is not None and asked.promote_problem == why:
             return
@@ -202,12 +202,12 @@ class Marked:
             log.exception("why a capture is not promoted can't be written into it")
 
 
-def _concerned(said: Marks) -> bool:
+def _concerned(said: OwnerMarks) -> bool:
     """Whether there is something to do, or to say, about a capture with these marks."""
     return said.meant or said.promote_problem is not None
 
 
-def written_at(ground: Ground, repo: Repo, path: str) -> int:
+def written_at(ground: VaultSnapshot, repo: Repository, path: str) -> int:
     """When a note was written, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
     raw, stat = ground.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000

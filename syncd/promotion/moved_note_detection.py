@@ -16,12 +16,12 @@ from typing import Final
 from index.document_ids import path_id
 from index.errors import MemexError, Unavailable
 from index.scope.index import Index
-from syncd.history.audit_log import Audit
+from syncd.history.audit_log import AuditLog
 from syncd.history.change_journal import documents
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, properties, split
 from syncd.notes.property_reader import as_time
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.state.ledger import Ledger
 from syncd.vault.location import place
 
@@ -32,7 +32,7 @@ _NAME: Final = "stray:"  # in the ledger, before the id
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class MovedNote:
     """A note that is not where it was."""
 
     id: str
@@ -63,10 +63,10 @@ class _Bell:
         return paths
 
 
-class Strays:
+class MovedNotes:
     """The notes that were moved. `look` from one thread at a time."""
 
-    def __init__(self, ground: Ground, ledger: Ledger, audit: Audit) -> None:
+    def __init__(self, ground: VaultSnapshot, ledger: Ledger, audit: AuditLog) -> None:
         self._ground, self._ledger, self._audit = ground, ledger, audit
         self._first = True
         # path → the id of the note that was there at the last look, in the order in which they came there
@@ -80,7 +80,7 @@ class Strays:
         for slot, bell in zip((ground.captures, ground.notes), self._bells, strict=True):
             slot.told.append(bell.told)
 
-    def look(self) -> list[Stray]:
+    def look(self) -> list[MovedNote]:
         """Those that are elsewhere now, and not dealt with yet."""
         heard = [bell.heard() for bell in self._bells]
         changed = set().union(*(paths or () for paths in heard))
@@ -95,7 +95,7 @@ class Strays:
             if new == old or self._there(old) or (new is None and now - since > KEPT_MS):
                 gone.append(id)
             elif new is not None:
-                strays.append(Stray(id, old, new, since))
+                strays.append(MovedNote(id, old, new, since))
         self.settled(gone)
         return strays
 

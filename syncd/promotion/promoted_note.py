@@ -17,7 +17,7 @@ from index.errors import InvalidArgument
 from index.model import Document
 from index.names import fold
 from syncd.documents.capture_note import file_name
-from syncd.documents.owner_marks import Marks
+from syncd.documents.owner_marks import OwnerMarks
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.notes.timestamps import iso
 from syncd.vault.path_rules import HOLE, objection, unnamable
@@ -99,7 +99,7 @@ class Goal:
     by: str  # what chose the folder: "you", "rule", "suggestion", "setting"
 
 
-def refusal(document: Document, marks: Marks) -> str:
+def refusal(document: Document, marks: OwnerMarks) -> str:
     """Why this capture can't be promoted at all; "" = it can."""
     if document.type == "entity":
         return "it is a node of the graph, which stays in the inbox; drag it out yourself if it is to be a plain note"
@@ -116,7 +116,7 @@ def refusal(document: Document, marks: Marks) -> str:
 
 def goal(
     document: Document,
-    marks: Marks,
+    marks: OwnerMarks,
     rules: Sequence[Rule],
     *,
     folder: str,

@@ -16,13 +16,13 @@ from index.names import fold
 from syncd.documents.file_names import ending, numbered
 from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import marks
-from syncd.git.repository import Repo
-from syncd.history.change_journal import Step, Way, moved, sha256, written
+from syncd.git.repository import Repository
+from syncd.history.change_journal import MovePlan, Step, moved, sha256, written
 from syncd.notes.front_matter import FrontmatterError, decode, encode, split
 from syncd.notes.markdown_outline import open_ended
-from syncd.promotion.link_updates import Relinking, relinking
+from syncd.promotion.link_updates import LinkUpdates, relinking
 from syncd.promotion.promoted_note import Problem, another, goal, identified, names, promoted, refusal, spelled
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import LOCKED_S
 from syncd.vault.path_rules import join, objection
 
@@ -71,7 +71,7 @@ class Plan:
         along = {self.stored.old: self.stored.new} if self.stored else {}
         return {self.source: self.target, **along}
 
-    def steps(self, found: Relinking) -> list[Step]:
+    def steps(self, found: LinkUpdates) -> list[Step]:
         """What becomes of each file, in order: what is made, then what leads to it, and what goes at the end."""
         text = found.changes[self.source][1] if self.source in found.changes else self.text
         steps = [written(self.target, None, text)]
@@ -83,7 +83,7 @@ class Plan:
         return steps
 
 
-def restless(ground: Ground, repo: Repo, path: str) -> bool:
+def restless(ground: VaultSnapshot, repo: Repository, path: str) -> bool:
     """Whether somebody may still be at work on a note, or Git on the files. Raises what keeps it from being read."""
     raw, stat = ground.vault.read(path)
     age, busy = time.time() - stat.mtime_ns / 1e9, repo.busy()
@@ -93,7 +93,7 @@ def restless(ground: Ground, repo: Repo, path: str) -> bool:
     return document.writable and ground.sync.edits.pending(document)  # what can't be written to stays so
 
 
-def fit(ground: Ground, record: Record) -> tuple[Document, bytes]:
+def fit(ground: VaultSnapshot, record: Record) -> tuple[Document, bytes]:
     """The capture as it is. Raises Problem when it can't be promoted, or Conflict when it has just changed."""
     raw, stat = ground.vault.read(record.path)
     if sha256(raw) != record.digest:
@@ -105,7 +105,7 @@ def fit(ground: Ground, record: Record) -> tuple[Document, bytes]:
 
 
 def planned(
-    ground: Ground,
+    ground: VaultSnapshot,
     record: Record,
     *,
     tool: str,
@@ -135,7 +135,7 @@ def planned(
     return Plan(document, raw, target, text, at, tool, where.by, id, stored)
 
 
-def own_id(ground: Ground, document: Document, raw: bytes, given: Collection[str] = ()) -> str:
+def own_id(ground: VaultSnapshot, document: Document, raw: bytes, given: Collection[str] = ()) -> str:
     """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `given`."""
     assert document.claimed_id is not None, "it is fit"
     there = (path for path in ground.notes.index.claiming(document.claimed_id) if not ground.archived(path))
@@ -144,7 +144,7 @@ def own_id(ground: Ground, document: Document, raw: bytes, given: Collection[str
 
 
 def freed(
-    ground: Ground, text: bytes, target: str, changed: Mapping[str, tuple[bytes, bytes]]
+    ground: VaultSnapshot, text: bytes, target: str, changed: Mapping[str, tuple[bytes, bytes]]
 ) -> dict[str, tuple[bytes, bytes]]:
     """What changes so that a note which comes back to `target` has its id: another there that took it since has its own.
 
@@ -163,7 +163,7 @@ def freed(
     return freed
 
 
-def _double(ground: Ground, document: Document) -> str:
+def _double(ground: VaultSnapshot, document: Document) -> str:
     """Why the id of a capture keeps it where it is; "" = nothing does."""
     if document.claimed_id is None:
         raise Conflict(
@@ -183,7 +183,7 @@ def speak(spoken: dict[str, str], plan: Plan) -> None:
             spoken.setdefault(fold(made), made)
 
 
-def there_of(ground: Ground, folder: str, spoken: Mapping[str, str]) -> str:
+def there_of(ground: VaultSnapshot, folder: str, spoken: Mapping[str, str]) -> str:
     """The folder as it is spelled on the disk, or where it is spoken for, as far as it is. Raises Problem when no note can be put there."""
     done = ""
     for part in folder.split("/") if folder else ():
@@ -207,7 +207,7 @@ def there_of(ground: Ground, folder: str, spoken: Mapping[str, str]) -> str:
     return done
 
 
-def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Mapping[str, str]) -> str:
+def _named(ground: VaultSnapshot, folder: str, wanted: str, own: str, spoken: Mapping[str, str]) -> str:
     """The base name of the note: one that no other note of the vault has. Raises Taken when the destination has it."""
     there = {fold(name): name for name in ground.vault.names(folder)}
     for name in names(wanted, own):
@@ -220,7 +220,7 @@ def _named(ground: Ground, folder: str, wanted: str, own: str, spoken: Mapping[s
     raise AssertionError
 
 
-def stored_of(ground: Ground, document: Document, folder: str, spoken: Mapping[str, str]) -> Stored | None:
+def stored_of(ground: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]) -> Stored | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
     if old is None or {one.path for one in ground.captures.index.of_file(old)} - {document.path}:
@@ -240,7 +240,7 @@ def stored_of(ground: Ground, document: Document, folder: str, spoken: Mapping[s
     raise AssertionError
 
 
-def other_name(ground: Ground, target: str) -> str:
+def other_name(ground: VaultSnapshot, target: str) -> str:
     """A base name for a note in the place of `target`, that no note of the vault has."""
     folder, _, name = target.rpartition("/")
     there = {fold(one) for one in ground.vault.names(folder)}
@@ -248,7 +248,7 @@ def other_name(ground: Ground, target: str) -> str:
     return next(one for one in made if fold(f"{one}.md") not in there and not ground.sync.taken(fold(one)))
 
 
-def merged(ground: Ground, record: Record, target: str) -> Way:
+def merged(ground: VaultSnapshot, record: Record, target: str) -> MovePlan:
     """How the text of a capture is appended to the note at `target`. Raises Problem, or Conflict when it has just changed."""
     document, raw = fit(ground, record)
     assert document.claimed_id is not None, "it is fit"
@@ -269,10 +269,10 @@ def merged(ground: Ground, record: Record, target: str) -> Way:
     steps += [written(path, *pair) for path, pair in sorted(changed.items())]
     steps.append(written(record.path, raw, None))
     about = {"title": document.title, "origin": document.source or "", "tool": "merge", **told(found, sorted(changed))}
-    return Way("merge", document.claimed_id, record.path, target, steps, about)
+    return MovePlan("merge", document.claimed_id, record.path, target, steps, about)
 
 
-def told(found: Relinking, changed: Sequence[str]) -> dict[str, Any]:
+def told(found: LinkUpdates, changed: Sequence[str]) -> dict[str, Any]:
     """What is to be told of links, as JSON values; `changed` are the notes that were given other ones."""
     pairs = {"lost": found.lost, "mentions": found.mentions}
     lists = {name: [list(one) for one in given] for name, given in pairs.items()}

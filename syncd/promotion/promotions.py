@@ -19,16 +19,16 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Record
 from syncd.captures.writer import still
 from syncd.commits.commit_message import message
-from syncd.commits.committer import Commits, Due, Made
-from syncd.git.repository import Repo
+from syncd.commits.committer import Committer, DueCommit, MadeCommit
+from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, authored
-from syncd.history.change_journal import RECENT_MS, Entry, Journal, Step, Way, sha256
+from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, MovePlan, Step, sha256
 from syncd.notes.front_matter import FrontmatterError, decode, encode, properties, split
 from syncd.promotion.link_updates import Walk, relinking
 from syncd.promotion.promoted_note import DEFECT, Problem, promoted
 from syncd.promotion.promotion_plan import Plan, merged, own_id, planned, told
 from syncd.promotion.return_to_inbox import STANDING, return_of
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class _Earlier:
 class Promotions:
     """The promotions of one vault. Safe from any thread: one is carried out at a time."""
 
-    def __init__(self, ground: Ground, journal: Journal, repo: Repo, commits: Commits) -> None:
+    def __init__(self, ground: VaultSnapshot, journal: ChangeJournal, repo: Repository, commits: Committer) -> None:
         self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
         self.lock = threading.RLock()  # of whoever moves captures
         self._owed = True  # something may be half done, or in no commit yet
@@ -133,7 +133,7 @@ class Promotions:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
         return self.go(lambda: return_of(self._ground, self._journal, given))
 
-    def go(self, decide: Callable[[], Way], *, by: str | None = None) -> dict[str, Any]:
+    def go(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
 
         `by`: None = the owner. Raises what keeps it from that."""
@@ -144,7 +144,7 @@ class Promotions:
                     return self._gone(decide(), self.owner() if by is None else by)
         raise Conflict("the notes were being changed all the while; try again in a moment", retryable=True)
 
-    def settle(self, way: Way, *, by: str = "") -> dict[str, Any]:
+    def settle(self, way: MovePlan, *, by: str = "") -> dict[str, Any]:
         """Carry out what somebody else has planned, the rest of what a person did by hand say; what came of it."""
         with self.lock:
             self.tend()
@@ -159,9 +159,9 @@ class Promotions:
             return getpass.getuser()
         return ""
 
-    def tend(self, *, at_once: bool = False) -> list[Made]:
+    def tend(self, *, at_once: bool = False) -> list[MadeCommit]:
         """Finish what was begun, and commit what could not be committed yet, or has to wait a little; the commits."""
-        made: list[Made] = []
+        made: list[MadeCommit] = []
         if not self._owed or (time.monotonic() < self._not_before and not at_once):
             return made
         with self.lock, authored(AUTHOR):
@@ -176,10 +176,10 @@ class Promotions:
                 if commit:
                     subject = _message(entry, json.loads(entry.about)).partition("\n")[0]
                     paths = dict.fromkeys(step.path for step in steps if step.path not in left_out)
-                    made.append(Made(commit, subject, tuple(paths)))
+                    made.append(MadeCommit(commit, subject, tuple(paths)))
         return made
 
-    def due(self) -> Iterator[Due]:
+    def due(self) -> Iterator[DueCommit]:
         """The commits that Git did not allow yet."""
         for entry in self._journal.uncommitted(_now() - RECENT_MS):
             with suppress(MemexError):  # nobody can tell
@@ -218,7 +218,7 @@ class Promotions:
 
     # How
 
-    def way(self, plan: Plan, walk: Walk | None = None) -> Way:
+    def way(self, plan: Plan, walk: Walk | None = None) -> MovePlan:
         """What is to become of all files that a promotion touches."""
         ground, document = self._ground, plan.document
         texts = {plan.source: plan.text}
@@ -234,9 +234,9 @@ class Promotions:
             "chosen": plan.chosen,
             **told(found, [path for path in found.changes if path != plan.source]),
         }
-        return Way("promote", plan.id, plan.source, plan.target, steps, about)
+        return MovePlan("promote", plan.id, plan.source, plan.target, steps, about)
 
-    def _gone(self, way: Way, by: str, *, known: bool = True) -> dict[str, Any]:
+    def _gone(self, way: MovePlan, by: str, *, known: bool = True) -> dict[str, Any]:
         """Go this way, and make it known, unless whoever asks does so."""
         self._owed, steps = True, way.steps  # until it has ended well
         entry = self._journal.begin(way, by=by, at=_now())
@@ -343,7 +343,7 @@ class Promotions:
         there = set((self._repo.answer("diff-tree", *asked) or "").split("\0"))
         return made, [path for path in due.changes if path not in due.approved and path not in there]
 
-    def _due(self, entry: Entry, steps: Sequence[Step]) -> Due | None:
+    def _due(self, entry: Entry, steps: Sequence[Step]) -> DueCommit | None:
         """The commit of it; None when the capture is there again. Raises Unavailable when nobody can tell."""
         changes = {}
         for step in steps:
@@ -356,7 +356,7 @@ class Promotions:
         if entry.source not in changes:
             return None
         own = {entry.source, entry.target, *(step.path for step in steps if step.twin)}
-        return Due(changes, _message(entry, json.loads(entry.about)), own)
+        return DueCommit(changes, _message(entry, json.loads(entry.about)), own)
 
     def _bytes(self, step: Step) -> bytes | None:
         if not step.now or not step.twin:

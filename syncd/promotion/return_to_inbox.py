@@ -12,19 +12,19 @@ from typing import Any, Final
 from index.errors import Conflict, NotFound
 from index.model import Record
 from index.names import fold
-from syncd.history.change_journal import Entry, Journal, Step, Way, moved, sha256, written
+from syncd.history.change_journal import ChangeJournal, Entry, MovePlan, Step, moved, sha256, written
 from syncd.indexes.note_lookup import candidates, chosen
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import relinking
 from syncd.promotion.promoted_note import Problem, names, returned
 from syncd.promotion.promotion_plan import freed, told
-from syncd.promotion.vault_snapshot import Ground
+from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.vault.path_rules import join
 
 STANDING: Final = ("promote", "unpromote")  # kinds in the journal, of which the last one tells where a note belongs
 
 
-def return_of(ground: Ground, journal: Journal, given: str) -> Way:
+def return_of(ground: VaultSnapshot, journal: ChangeJournal, given: str) -> MovePlan:
     """The way back of the promoted note of this id, or at this path. Raises NotFound, Problem or Conflict."""
     entry, path = _promoted(ground, journal, given)
     raw, _ = ground.vault.read(path)
@@ -58,10 +58,10 @@ def return_of(ground: Ground, journal: Journal, given: str) -> Way:
         "tool": "unpromote",
         **told(found, sorted(changed)),
     }
-    return Way("unpromote", entry.document_id, path, target, order, about)
+    return MovePlan("unpromote", entry.document_id, path, target, order, about)
 
 
-def _promoted(ground: Ground, journal: Journal, given: str) -> tuple[Entry, str]:
+def _promoted(ground: VaultSnapshot, journal: ChangeJournal, given: str) -> tuple[Entry, str]:
     """The promotion that is to be taken back, and where the note is now."""
     index = ground.notes.index
 
@@ -82,14 +82,14 @@ def _promoted(ground: Ground, journal: Journal, given: str) -> tuple[Entry, str]
     return last, path
 
 
-def _standing(journal: Journal, id: str) -> Entry | None:
+def _standing(journal: ChangeJournal, id: str) -> Entry | None:
     """The promotion of that id that was not taken back; what another note of that id went through is none."""
     found = (one for one in reversed(journal.of(id)) if one.state in ("done", "torn") and one.kind in STANDING)
     last = next(found, None)
     return last if last is not None and last.kind == "promote" else None
 
 
-def _home(ground: Ground, entry: Entry, path: str) -> str:
+def _home(ground: VaultSnapshot, entry: Entry, path: str) -> str:
     """Where the note goes: to where it was, or beside it under another name where that is taken."""
     folder, _, name = entry.source.rpartition("/")
     workspace = folder.removeprefix(f"{ground.inbox}/").partition("/")[0]
@@ -104,7 +104,7 @@ def _home(ground: Ground, entry: Entry, path: str) -> str:
     raise AssertionError
 
 
-def _files(ground: Ground, steps: Sequence[Step]) -> list[Step]:
+def _files(ground: VaultSnapshot, steps: Sequence[Step]) -> list[Step]:
     """The stored files that went along and can come back: they are there, and their old place is free."""
     return [
         step
@@ -113,7 +113,7 @@ def _files(ground: Ground, steps: Sequence[Step]) -> list[Step]:
     ]
 
 
-def _as_before(ground: Ground, steps: Any, own: set[str]) -> dict[str, tuple[bytes, bytes]]:
+def _as_before(ground: VaultSnapshot, steps: Any, own: set[str]) -> dict[str, tuple[bytes, bytes]]:
     """The notes that were rewritten and that nobody has touched since: what they hold, and what they held."""
     found = {}
     for step in steps:

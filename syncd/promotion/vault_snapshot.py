@@ -8,7 +8,7 @@ from index.errors import NotFound
 from index.model import Document, Record, Stat
 from syncd.documents.parser import parse
 from syncd.indexes import note_lookup
-from syncd.indexes.index_builds import Slot
+from syncd.indexes.index_builds import ScopeIndex
 from syncd.settings.settings import Settings
 from syncd.sync.pipeline import Sync
 from syncd.vault.location import ARCHIVE, place
@@ -16,13 +16,13 @@ from syncd.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class VaultSnapshot:
     """The vault with its captures and notes, as a promotion meets them."""
 
     vault: Vault
     sync: Sync
-    captures: Slot
-    notes: Slot
+    captures: ScopeIndex
+    notes: ScopeIndex
     settings: Settings
 
     @property
@@ -45,7 +45,7 @@ class Ground:
 
     def capture(self, given: str) -> Record:
         """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
-        record = note_lookup.found([self.captures.index], given)
+        record = note_lookup.found_note([self.captures.index], given)
         if record is None:
             raise NotFound(f"no capture {given[:200]!r}; memex recent lists them")
         return record

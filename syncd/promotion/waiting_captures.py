@@ -10,24 +10,24 @@ from collections.abc import Callable, Collection
 
 from index.errors import MemexError
 from index.model import Entry, Record
-from syncd.documents.owner_marks import Marks, marks
-from syncd.indexes.index_builds import Slot
+from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.indexes.index_builds import ScopeIndex
 from syncd.notes.front_matter import decode
 from syncd.vault.vault import Vault
 
 
-def everything(_: Marks) -> bool:
+def everything(_: OwnerMarks) -> bool:
     """Whatever the owner has said, or has not."""
     return True
 
 
-class Waiting:
+class WaitingCaptures:
     """The captures and their marks. Safe from any thread."""
 
-    def __init__(self, captures: Slot, vault: Vault) -> None:
+    def __init__(self, captures: ScopeIndex, vault: Vault) -> None:
         self._captures, self._vault = captures, vault
         self._looking, self._telling = threading.Lock(), threading.Lock()
-        self._known: dict[str, tuple[str, Marks]] = {}  # path → the digest of the bytes that said it, and what
+        self._known: dict[str, tuple[str, OwnerMarks]] = {}  # path → the digest of the bytes that said it, and what
         self._changed: set[str] = set()
         self._all = True  # to be looked at anew
         self.reads = 0  # notes that were read, all looks together
@@ -39,7 +39,7 @@ class Waiting:
         index = self._captures.index
         return id(index), index.generation
 
-    def look(self, only: Callable[[Marks], bool] = everything) -> list[tuple[Record, Marks]]:
+    def look(self, only: Callable[[OwnerMarks], bool] = everything) -> list[tuple[Record, OwnerMarks]]:
         """The captures whose marks `only` wants, nodes among them, by path; what can't be read just now is left out."""
         with self._looking:
             self._refresh()
@@ -47,11 +47,11 @@ class Waiting:
             told = [(self._captures.index.at(path), *self._known[path]) for path in wanted]
         return [(record, found) for record, digest, found in told if record is not None and record.digest == digest]
 
-    def at(self, path: str) -> Marks:
+    def at(self, path: str) -> OwnerMarks:
         """The marks of one capture; none where there is no such capture."""
         with self._looking:
             self._refresh()
-            return self._known[path][1] if path in self._known else Marks()
+            return self._known[path][1] if path in self._known else OwnerMarks()
 
     def _told(self, paths: Collection[str] | None) -> None:
         with self._telling:

@@ -25,7 +25,7 @@ from syncd.vault.openat import FOLDER, lstat, opener
 
 if TYPE_CHECKING:
     from syncd.git.child_process import Done
-    from syncd.git.repository import Repo
+    from syncd.git.repository import Repository
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Crossed(Unavailable):
     """Somebody else has worked in the repository at the same moment; nothing was moved."""
 
 
-def entries(repo: Repo, old: str, new: str) -> list[Entry]:
+def entries(repo: Repository, old: str, new: str) -> list[Entry]:
     """The files in which two commits differ."""
     told = _told(repo, "diff-tree", "-r", "-z", "--no-renames", "--end-of-options", old, new)
     fields = iter(told.decode("utf-8", "surrogateescape").split("\0"))
@@ -90,12 +90,12 @@ class Step:
     changes: tuple[Entry, ...]  # the files in which the two differ
 
     @classmethod
-    def of(cls, repo: Repo, branch: str, old: str, new: str) -> Self:
+    def of(cls, repo: Repository, branch: str, old: str, new: str) -> Self:
         """The step between two commits."""
         return cls(branch, old, new, tuple(entries(repo, old, new)))
 
 
-def forward(repo: Repo, state: Path, step: Step) -> None:
+def forward(repo: Repository, state: Path, step: Step) -> None:
     """Move branch and work tree on. Raises Blocked, Conflict or Unavailable."""
     journal = state / JOURNAL
     began = time.time_ns()
@@ -137,7 +137,7 @@ def _arrived(found: Mapping[str, State]) -> bool:
 # After a crash
 
 
-def finish(repo: Repo, state: Path) -> list[str]:
+def finish(repo: Repository, state: Path) -> list[str]:
     """Finish what a crash has torn; the paths that are left to a person, as they have changed since.
 
     Raises Unavailable while it can't be: then it is tried again later."""
@@ -171,7 +171,7 @@ def finish(repo: Repo, state: Path) -> list[str]:
 # Beside another Git
 
 
-def mended(repo: Repo, state: Path, step: Step) -> bool:
+def mended(repo: Repository, state: Path, step: Step) -> bool:
     """Bring back what another Git has undone; whether it had.
 
     A `git merge` that began before the step and fails after it puts tree and index back to where it began, while HEAD stays;
@@ -198,7 +198,7 @@ def _await_git(journal: Path) -> None:
             raise Unavailable("Git is still moving the work tree on; ask again in a moment") from None
 
 
-def _unlock(repo: Repo, said: Mapping[str, str]) -> None:
+def _unlock(repo: Repository, said: Mapping[str, str]) -> None:
     """Take away the locks that Git died with: made after it was begun, and held by nobody."""
     own = [repo.own_folder() / name for name in _LOCKS]
     for lock in (*own, repo.common_folder() / f"{said['branch']}.lock"):
@@ -209,7 +209,7 @@ def _unlock(repo: Repo, said: Mapping[str, str]) -> None:
             log.info("the lock that a fast-forward had died with is taken away")
 
 
-def survey(repo: Repo, changes: Sequence[Entry]) -> dict[str, State]:
+def survey(repo: Repository, changes: Sequence[Entry]) -> dict[str, State]:
     """How each file stands on the way from the one commit to the other."""
     found: dict[str, State] = {}
     asked: list[Entry] = []
@@ -242,7 +242,7 @@ def survey(repo: Repo, changes: Sequence[Entry]) -> dict[str, State]:
     return found
 
 
-def _files(folder: Path, repo: Repo) -> set[str]:
+def _files(folder: Path, repo: Repository) -> set[str]:
     return {str(path.relative_to(repo.vault)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
@@ -252,7 +252,7 @@ def _state(one: Entry, blob: str, *, link: bool) -> State:
     return "new" if fits[1] else "old" if fits[0] else "other"
 
 
-def _begins(repo: Repo, one: Entry) -> bool:
+def _begins(repo: Repository, one: Entry) -> bool:
     """Whether the file holds the first bytes of what Git would write there, and no others."""
     if _gone(one.blobs[1]):
         return False
@@ -261,7 +261,7 @@ def _begins(repo: Repo, one: Entry) -> bool:
     return whole.removesuffix(b"\n").startswith(Path(repo.vault, one.path).read_bytes())
 
 
-def _bring(repo: Repo, state: Path, new: str, changes: Sequence[Entry], found: Mapping[str, State]) -> None:
+def _bring(repo: Repository, state: Path, new: str, changes: Sequence[Entry], found: Mapping[str, State]) -> None:
     """Give these files the state of the later commit."""
     index = state / INDEX
     for one in changes:
@@ -289,7 +289,7 @@ def _remove(root: Path, path: str) -> None:
             folder.rmdir()
 
 
-def _stage(repo: Repo, changes: Sequence[Entry]) -> None:
+def _stage(repo: Repository, changes: Sequence[Entry]) -> None:
     """Let the index hold the later commit's files, but for those of which somebody has staged something else."""
     staged = _staged(repo)
     given = b"".join(
@@ -300,7 +300,7 @@ def _stage(repo: Repo, changes: Sequence[Entry]) -> None:
     _told(repo, "update-index", "-z", "--index-info", given=given)
 
 
-def _staged(repo: Repo) -> dict[str, str]:
+def _staged(repo: Repository) -> dict[str, str]:
     """The blob that the index has of each file."""
     listed = _told(repo, "ls-files", "--stage", "-z").decode("utf-8", "surrogateescape").split("\0")
     return {path: words.split()[1] for words, _, path in (line.partition("\t") for line in listed if line)}
@@ -311,7 +311,7 @@ def _gone(blob: str) -> bool:
     return not blob.strip("0")
 
 
-def _told(repo: Repo, *words: str, **how: Any) -> bytes:
+def _told(repo: Repository, *words: str, **how: Any) -> bytes:
     done = repo.apart(*words, **how)
     if done.code:
         raise Unavailable(f"Git can't finish moving the work tree on: {done.said.strip()[:300]}")

@@ -12,13 +12,13 @@ from index.errors import Unavailable
 from syncd.notes import secret_patterns
 
 if TYPE_CHECKING:
-    from syncd.git.repository import Repo
+    from syncd.git.repository import Repository
 
 MOST: Final = 5_000_000  # bytes of a file beyond which it is no note
 _LIMIT_S: Final = 300.0
 
 
-def leaks(repo: Repo, inbox: str, tip: str, known: str) -> list[tuple[str, str]]:
+def leaks(repo: Repository, inbox: str, tip: str, known: str) -> list[tuple[str, str]]:
     """(path, kind of secret) of what the commit `tip` would bring to who has the commit `known`."""
     sent = {line.split(b" ", 1)[0] for line in _told(repo, "rev-list", "--objects", tip, f"^{known}").splitlines()}
     commits = _told(repo, "rev-list", tip, f"^{known}")
@@ -39,7 +39,7 @@ def leaks(repo: Repo, inbox: str, tip: str, known: str) -> list[tuple[str, str]]
     return sorted({(path, kind) for path, text in told for kind in secret_patterns.found(text)})
 
 
-def _texts(repo: Repo, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
+def _texts(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
     """Each of these that is text."""
     if not blobs:
         return
@@ -55,7 +55,7 @@ def _texts(repo: Repo, blobs: list[bytes]) -> Iterator[tuple[bytes, str]]:
             yield blob, raw.decode("utf-8", "replace")
 
 
-def _told(repo: Repo, *words: str, given: bytes = b"") -> bytes:
+def _told(repo: Repository, *words: str, given: bytes = b"") -> bytes:
     done = repo.apart(*words, given=given, limit_s=_LIMIT_S)
     if done.code:
         raise Unavailable(f"what would be sent can't be looked at, so nothing is: {done.said.strip()[:300]}")

@@ -41,7 +41,7 @@ def drop_secret(state: Path) -> None:
         raise NotFound("there is no secret for webhooks, so they are off already") from None
 
 
-class Pushes:
+class PushWebhook:
     """The webhooks of one daemon. The secret is read when asked for, so that a new one is in force at once."""
 
     def __init__(self, ledger: Ledger, state: Path, on_push: Callable[[], None]) -> None:

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, Unavailable
 from syncd.git.ignored_paths import freed, named
-from syncd.git.repository import Repo
-from syncd.git.repository_state import PLAIN, REWRITTEN, UNWELL, Standing
+from syncd.git.repository import Repository
+from syncd.git.repository_state import PLAIN, REWRITTEN, UNWELL, RepositoryState
 from syncd.git.stale_locks import held
 from syncd.remote.fast_forward import JOURNAL, Blocked, Crossed, Step, finish, forward, mended
 from syncd.remote.outgoing_secrets import leaks
@@ -57,12 +57,12 @@ class Parked(Conflict):
         self.state = state
 
 
-class Remote:
+class RemoteSync:
     """Brings the vault and its remote together, one at a time, from any thread."""
 
     def __init__(
         self,
-        repo: Repo,
+        repo: Repository,
         state: Path,
         settings: GitSettings,
         *,
@@ -276,7 +276,7 @@ class Remote:
         """A commit that has both. Parked when that takes a person."""
         if self._refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
             upstream = tied.tracking.removeprefix("refs/remotes/")
-            raise Parked(self._repo.advice(Standing("rewritten", upstream=upstream)), "rewritten")
+            raise Parked(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
         tell("merging")
         options = ("--write-tree", "--name-only", "-z", "--no-messages")
         done = self._repo.apart(*PLAIN, "merge-tree", *options, "--end-of-options", ours, theirs)

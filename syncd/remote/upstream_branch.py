@@ -13,7 +13,7 @@ from typing import Final
 
 from index.errors import Conflict, Unavailable
 from syncd.git.child_process import Done
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.notes.secret_patterns import redacted
 
 _FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream)%00%(push:remotename)"
@@ -39,7 +39,7 @@ class Tie:
     pushes: str  # the remote that a push of the person goes to
 
 
-def tie(repo: Repo) -> Tie | None:
+def tie(repo: Repository) -> Tie | None:
     """What the branch that is checked out follows; None when that is no branch of a remote."""
     branch = repo.answer("symbolic-ref", "--quiet", "HEAD") or ""
     told = repo.answer("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else None
@@ -48,7 +48,7 @@ def tie(repo: Repo) -> Tie | None:
     return Tie(branch, remote, theirs, tracking, pushes) if tied and remote.strip(".") else None
 
 
-def fetch(repo: Repo, tied: Tie, *, limit_s: float, stop: threading.Event) -> None:
+def fetch(repo: Repository, tied: Tie, *, limit_s: float, stop: threading.Event) -> None:
     """Fetch the branch that ours follows. Unavailable when the remote does not answer, Conflict when it has no such branch."""
     options = ("--quiet", "--no-auto-maintenance", "--no-recurse-submodules", "--", tied.remote, tied.theirs)
     for _ in range(_TRIES):
@@ -62,7 +62,7 @@ def fetch(repo: Repo, tied: Tie, *, limit_s: float, stop: threading.Event) -> No
     raise _unreached(done, limit_s, stop)
 
 
-def gone(repo: Repo, tied: Tie) -> Conflict:
+def gone(repo: Repository, tied: Tie) -> Conflict:
     """That the remote has no branch which ours could follow."""
     remote, theirs = shlex.quote(tied.remote), shlex.quote(f"HEAD:{tied.theirs}")
     return Conflict(
@@ -71,7 +71,7 @@ def gone(repo: Repo, tied: Tie) -> Conflict:
     )
 
 
-def push(repo: Repo, tied: Tie, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
+def push(repo: Repository, tied: Tie, tip: str, *, limit_s: float, stop: threading.Event) -> bool:
     """Send the commit `tip` to the branch that ours follows; False when the remote has gone on meanwhile.
 
     Unavailable when it does not answer, or does not want it."""
@@ -89,7 +89,7 @@ def push(repo: Repo, tied: Tie, tip: str, *, limit_s: float, stop: threading.Eve
     raise _unreached(done, limit_s, stop)
 
 
-def may_push(repo: Repo, tied: Tie) -> None:
+def may_push(repo: Repository, tied: Tie) -> None:
     """Raise Conflict when a push is the person's own business."""
     if tied.pushes != tied.remote:
         raise Conflict(
@@ -101,12 +101,12 @@ def may_push(repo: Repo, tied: Tie) -> None:
         )
 
 
-def own(repo: Repo) -> str:
+def own(repo: Repository) -> str:
     """The command by which a person pushes."""
     return f"`git -C {shlex.quote(repo.vault)} push`"
 
 
-def _quiet(repo: Repo) -> Mapping[str, str]:
+def _quiet(repo: Repository) -> Mapping[str, str]:
     """The environment in which nobody is asked for anything."""
     ssh = repo.answer("config", "--get", "core.sshCommand") or "ssh"
     if ssh.split()[0].rpartition("/")[2] != "ssh":

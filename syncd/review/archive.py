@@ -17,10 +17,10 @@ from typing import Any, Final
 from index.errors import Conflict, MemexError, NotFound
 from index.model import Document, Record
 from index.names import fold
-from syncd.documents.owner_marks import Marks, marks
-from syncd.git.repository import Repo
-from syncd.history.audit_log import Audit
-from syncd.history.change_journal import Journal, Step, Way, moved, sha256, written
+from syncd.documents.owner_marks import OwnerMarks, marks
+from syncd.git.repository import Repository
+from syncd.history.audit_log import AuditLog
+from syncd.history.change_journal import ChangeJournal, MovePlan, Step, moved, sha256, written
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, properties, split
 from syncd.notes.inline_syntax import wikilinks
@@ -29,8 +29,8 @@ from syncd.promotion.link_updates import relinking
 from syncd.promotion.promoted_note import HINDERING, Problem, names
 from syncd.promotion.promotion_plan import freed, restless, told
 from syncd.promotion.promotions import Promotions
-from syncd.promotion.vault_snapshot import Ground
-from syncd.promotion.waiting_captures import Waiting
+from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.promotion.waiting_captures import WaitingCaptures
 from syncd.review.archive_rules import away, brought_back, home, reason, set_aside
 from syncd.review.review_base import DISMISSED
 from syncd.vault.location import ARCHIVE
@@ -48,13 +48,13 @@ class Archive:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: VaultSnapshot,
         promotions: Promotions,
-        waiting: Waiting,
-        audit: Audit,
-        repo: Repo,
+        waiting: WaitingCaptures,
+        audit: AuditLog,
+        repo: Repository,
         *,
-        united: Journal,
+        united: ChangeJournal,
     ) -> None:
         """`united`: what became of duplicates."""
         self._united = united
@@ -110,11 +110,11 @@ class Archive:
         self._moment = None if left or done else moment
         return done
 
-    def _may(self, said: Marks) -> bool:
+    def _may(self, said: OwnerMarks) -> bool:
         days = self._ground.settings.review.expire_days
         return said.review == DISMISSED or said.expires is not None or days > 0
 
-    def _due(self, record: Record, said: Marks, now: int) -> str:
+    def _due(self, record: Record, said: OwnerMarks, now: int) -> str:
         if record.type == "entity" or said.twice:
             return ""
         days, since = self._ground.settings.review.expire_days, None
@@ -130,7 +130,7 @@ class Archive:
         by = None if why == DISMISSED else ""
         return self._promotions.go(lambda: self._way(self._ground.capture(record.path), why), by=by)
 
-    def _way(self, record: Record, why: str) -> Way:
+    def _way(self, record: Record, why: str) -> MovePlan:
         """The way of a capture into the archive. Raises Problem, or Conflict when it has just changed."""
         ground = self._ground
         raw, stat = ground.vault.read(record.path)
@@ -163,11 +163,11 @@ class Archive:
             return {}
         return {old: self._free(away(old, self._ground.inbox))}
 
-    def _way_back(self, given: str) -> Way:
+    def _way_back(self, given: str) -> MovePlan:
         """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
         ground, index = self._ground, self._ground.notes.index
         folder = f"{ground.inbox}/{ARCHIVE}/"
-        record = note_lookup.found([index], given, lambda one: one.path.startswith(folder))
+        record = note_lookup.found_note([index], given, lambda one: one.path.startswith(folder))
         if record is None:
             raise NotFound(f"{given[:200]!r} is no capture that was set aside; memex unarchive --list names them")
         raw, stat = ground.vault.read(record.path)
@@ -216,7 +216,7 @@ class Archive:
             join(folder, f"{one}{dot}{ending}") for one in names(stem, stem) if fold(f"{one}{dot}{ending}") not in there
         )
 
-    def _carried(self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str) -> Way:
+    def _carried(self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str) -> MovePlan:
         """The way of a note that is to say `text`, with its stored file; why it is set aside, "" = it comes back."""
         ground, path = self._ground, document.path
         kind = "dismiss" if why == DISMISSED else "expire" if why else "unarchive"
@@ -236,4 +236,4 @@ class Archive:
             steps = [copied, *steps, gone]
         own = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
         assert document.claimed_id is not None, "what has none is not set aside"
-        return Way(kind, document.claimed_id, path, target, steps, own | told(found, sorted(changed)))
+        return MovePlan(kind, document.claimed_id, path, target, steps, own | told(found, sorted(changed)))

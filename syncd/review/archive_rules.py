@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from index.errors import InvalidArgument
-from syncd.documents.owner_marks import Marks, marks
+from syncd.documents.owner_marks import OwnerMarks, marks
 from syncd.notes.front_matter import PropertyValue, edit, properties, split
 from syncd.review.review_base import DISMISSED
 from syncd.vault.location import ARCHIVE, place
@@ -17,7 +17,7 @@ DAY_MS: Final = 24 * 3600 * 1000
 KEEP: Final = "keep"  # what `review` says of a capture that was brought back after it had expired
 
 
-def reason(marks: Marks, *, now: int, untouched_since: int | None, expire_days: float) -> str:
+def reason(marks: OwnerMarks, *, now: int, untouched_since: int | None, expire_days: float) -> str:
     """Why a capture is set aside: "dismissed", "expired", "unused", or "" = it is not.
 
     `untouched_since`: when it last changed, if no person ever changed it. Times are epoch ms."""

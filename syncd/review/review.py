@@ -21,14 +21,14 @@ from index.errors import Conflict, MemexError, NotFound, Unavailable
 from index.model import Document, Record, Stat
 from index.names import fold, stem
 from syncd.captures.writer import still
-from syncd.documents.owner_marks import Marks
-from syncd.git.repository import Repo
+from syncd.documents.owner_marks import OwnerMarks
+from syncd.git.repository import Repository
 from syncd.links.link_resolution import Paths
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, decode, edit, encode, split
 from syncd.notes.front_matter import properties as properties_of
 from syncd.notes.timestamps import iso
-from syncd.promotion.vault_snapshot import Ground
-from syncd.promotion.waiting_captures import Waiting
+from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.promotion.waiting_captures import WaitingCaptures
 from syncd.review.review_base import DISMISSED, NAME, review_table
 from syncd.review.suggestions import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
 from syncd.state.ledger import Ledger
@@ -67,7 +67,7 @@ class Learnt:
 class Review:
     """What waits for a person. One run at a time; what it tells may be asked from any thread."""
 
-    def __init__(self, ground: Ground, waiting: Waiting, repo: Repo, ledger: Ledger) -> None:
+    def __init__(self, ground: VaultSnapshot, waiting: WaitingCaptures, repo: Repository, ledger: Ledger) -> None:
         self._captures, self._proper, self._vault, self._waiting = ground.captures, ground.notes, ground.vault, waiting
         self._edits, self._repo, self._ledger, self._settings = ground.sync.edits, repo, ledger, ground.settings
         self._inbox, self._parsed = ground.inbox, ground.parsed
@@ -79,7 +79,7 @@ class Review:
 
     # What waits
 
-    def waiting(self) -> list[tuple[Record, Marks]]:
+    def waiting(self) -> list[tuple[Record, OwnerMarks]]:
         """The captures that wait for a decision, those that are marked for promotion too, the oldest first."""
         found = [(record, marks) for record, marks in self._waiting.look(undecided) if record.type != "entity"]
         return sorted(found, key=lambda pair: (pair[0].created_at, pair[0].path))
@@ -287,7 +287,7 @@ class Review:
         return found
 
 
-def undecided(marks: Marks) -> bool:
+def undecided(marks: OwnerMarks) -> bool:
     """Whether a capture with these marks waits for its owner."""
     return marks.review != DISMISSED and marks.promoted_at is None
 

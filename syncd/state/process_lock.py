@@ -20,7 +20,7 @@ _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 _SIZE = 32  # "epoch pid\n" in a fixed width: one small write, never a mix of two
 
 
-class Lock:
+class ProcessLock:
     """A held lock. `epoch` is 1 for the first holder of this state folder ever, and grows by one each time."""
 
     def __init__(self, path: Path, fd: int, epoch: int) -> None:
@@ -29,7 +29,7 @@ class Lock:
         self._fd: int | None = fd
 
     @classmethod
-    def acquire(cls, state: Path) -> Lock:
+    def acquire(cls, state: Path) -> ProcessLock:
         """Lock `state` (made if missing) for this process, or raise Conflict with the pid of the one that holds it."""
         path = state / "lock"
         while True:

@@ -19,7 +19,7 @@ from pathlib import Path
 from index.errors import NotFound, Unavailable
 from index.model import Entry
 from index.scope.index import Index
-from syncd.indexes.index_builds import Shelf
+from syncd.indexes.index_builds import IndexBuilds
 from syncd.sync.index_pass import Progress
 from syncd.vault.vault import Vault
 
@@ -42,7 +42,9 @@ class Checked:
 class DeepCheck:
     """Makes checks, one at a time, and remembers the last one over restarts in the file `remembered`."""
 
-    def __init__(self, vault: Vault, shelf: Shelf, hint: Callable[[Iterable[str]], None], remembered: Path) -> None:
+    def __init__(
+        self, vault: Vault, shelf: IndexBuilds, hint: Callable[[Iterable[str]], None], remembered: Path
+    ) -> None:
         self._vault, self._shelf, self._hint, self._file = vault, shelf, hint, remembered
         self._one = threading.Lock()
         self.last = self._recalled()

@@ -23,8 +23,8 @@ from index.scope.index import Index
 from syncd.documents.collection_membership import contested
 from syncd.git import head_moves
 from syncd.git.note_commits import origin
-from syncd.git.repository import Repo
-from syncd.history.audit_log import Audit
+from syncd.git.repository import Repository
+from syncd.history.audit_log import AuditLog
 from syncd.notes.front_matter import PropertyValue
 from syncd.notes.timestamps import iso
 from syncd.state.ledger import Ledger
@@ -53,10 +53,10 @@ class Edit:
     edited_at: int
 
 
-class Edits:
+class HandEdits:
     """The edits that wait for their stamp. The pipe notices and stamps, one pass at a time; tools ask, in any thread."""
 
-    def __init__(self, ledger: Ledger, audit: Audit, repo: Repo, vault: Vault) -> None:
+    def __init__(self, ledger: Ledger, audit: AuditLog, repo: Repository, vault: Vault) -> None:
         self._ledger, self._audit, self._repo, self._vault = ledger, audit, repo, vault
         self._rows = {row[0]: Edit(*row) for row in ledger.rows("SELECT * FROM edits")}
 

@@ -18,10 +18,10 @@ from syncd.documents.collection_membership import Filing
 from syncd.documents.parser import parse
 from syncd.indexes.index_builds import Build
 from syncd.sync.change_plan import Moved, Plan, Removed, Seen, plan, survey
-from syncd.sync.hand_edits import Edits
-from syncd.sync.note_adoption import Adoption, adoptable, owed
-from syncd.sync.pending_paths import Agenda
-from syncd.sync.removal_rules import FINAL, Absence
+from syncd.sync.hand_edits import HandEdits
+from syncd.sync.note_adoption import NoteAdoption, adoptable, owed
+from syncd.sync.pending_paths import PendingPaths
+from syncd.sync.removal_rules import FINAL, RemovalRules
 from syncd.vault.location import Place, place
 from syncd.vault.path_rules import below
 from syncd.vault.vault import Listing, Vault
@@ -74,15 +74,15 @@ class Aim:
     beside: Build | None = None  # while another build is made: the one that answers meanwhile, kept up to date
 
 
-class Sweep:
+class IndexPass:
     """Makes passes. One at a time; captures may be committed in between by other threads."""
 
     def __init__(
         self,
         vault: Vault,
-        agenda: Agenda,
-        absence: Absence,
-        edits: Edits,
+        agenda: PendingPaths,
+        absence: RemovalRules,
+        edits: HandEdits,
         *,
         inbox: str,
         adopt_s: float,
@@ -91,7 +91,7 @@ class Sweep:
         self._vault, self._agenda, self._absence, self._edits = vault, agenda, absence, edits
         self._inbox, self._adopt_s, self._collections = inbox, adopt_s, collections
         self._filing = Filing(collections)
-        self._adoption = Adoption(vault, agenda, edits, self._filing, self._parsed)
+        self._adoption = NoteAdoption(vault, agenda, edits, self._filing, self._parsed)
         self.failed: dict[str, str] = {}  # path → why it could not be read at the last look
         self.unseen = False  # some folders could not be listed at the last listing
         # Given each look of the index that answers, and at what it was; quick, raises nothing.

@@ -15,8 +15,8 @@ from index.scope.index import Index
 from syncd.documents.collection_membership import Filing, contested
 from syncd.documents.entity_edits import settle
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
-from syncd.sync.hand_edits import Edits
-from syncd.sync.pending_paths import Agenda
+from syncd.sync.hand_edits import HandEdits
+from syncd.sync.pending_paths import PendingPaths
 from syncd.vault.vault import Vault
 
 BUSY = 10.0  # seconds until an edit is stamped that could not be just now
@@ -24,14 +24,14 @@ BUSY = 10.0  # seconds until an edit is stamped that could not be just now
 UNADOPTED = frozenset({"bad-id", "conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 
 
-class Adoption:
+class NoteAdoption:
     """Writes what a note owes: its id, a node's ordinals, one collection, the stamp of an edit."""
 
     def __init__(
         self,
         vault: Vault,
-        agenda: Agenda,
-        edits: Edits,
+        agenda: PendingPaths,
+        edits: HandEdits,
         filing: Filing,
         parsed: Callable[[bytes, str, Stat], Document],
     ) -> None:

@@ -15,7 +15,7 @@ from syncd.sync.debounce import Pending, heard, settle, wake
 LONGEST = 60.0  # seconds of sleep when nothing is pending
 
 
-class Agenda:
+class PendingPaths:
     """Shared by the watcher, the jobs and the pipe's own thread."""
 
     def __init__(self, *, quiet: float, patience: float) -> None:

@@ -14,14 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.errors import MemexError, Unavailable
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.history.audit_log import ADOPTION, authored
-from syncd.indexes.index_builds import Build, Shelf
+from syncd.indexes.index_builds import Build, IndexBuilds
 from syncd.settings.settings import SyncSettings
-from syncd.sync.hand_edits import Edits
-from syncd.sync.index_pass import Aim, Outcome, Progress, Sweep
-from syncd.sync.pending_paths import Agenda
-from syncd.sync.removal_rules import Absence
+from syncd.sync.hand_edits import HandEdits
+from syncd.sync.index_pass import Aim, IndexPass, Outcome, Progress
+from syncd.sync.pending_paths import PendingPaths
+from syncd.sync.removal_rules import RemovalRules
 from syncd.vault.taken_names import Beside
 from syncd.vault.vault import Listing, Vault
 
@@ -44,9 +44,9 @@ class Sync:
     def __init__(
         self,
         vault: Vault,
-        shelf: Shelf,
-        repo: Repo,
-        edits: Edits,
+        shelf: IndexBuilds,
+        repo: Repository,
+        edits: HandEdits,
         settings: SyncSettings,
         *,
         inbox: str,
@@ -56,9 +56,9 @@ class Sync:
         self.vault, self.shelf, self.edits = vault, shelf, edits
         self.beside = Beside(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
-        self._agenda = Agenda(quiet=settings.quiet_s, patience=settings.patience_s)
-        self._absence = Absence(repo, state / "head", share=settings.removal_share)
-        self._sweep = Sweep(
+        self._agenda = PendingPaths(quiet=settings.quiet_s, patience=settings.patience_s)
+        self._absence = RemovalRules(repo, state / "head", share=settings.removal_share)
+        self._sweep = IndexPass(
             vault, self._agenda, self._absence, edits, inbox=inbox, adopt_s=settings.adopt_s, collections=collections
         )
         self._passing = threading.RLock()  # one pass at a time
@@ -316,5 +316,5 @@ class Sync:
         return True
 
 
-def _end(build: Build, shelf: Shelf) -> str:
+def _end(build: Build, shelf: IndexBuilds) -> str:
     return "the new index answers" if build is shelf.live else "the new index is not complete yet, and is gone on with"

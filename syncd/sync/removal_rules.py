@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from syncd.git import head_moves
-from syncd.git.repository import Marks, Repo
+from syncd.git.repository import GitPosition, Repository
 from syncd.sync.change_plan import brake
 
 FINAL = 2.0  # seconds for which a missing or emptied file must stay so: editors remove and make again
@@ -19,10 +19,10 @@ CERTAIN = 600.0  # seconds after which a mass removal is believed
 LOOKS = 2.0, 60.0  # first and longest pause between two looks at what is held
 
 
-class Absence:
+class RemovalRules:
     """Remembers since when each path has been missing, and whether the removals are held."""
 
-    def __init__(self, repo: Repo, remembered: Path, *, share: float) -> None:
+    def __init__(self, repo: Repository, remembered: Path, *, share: float) -> None:
         self._repo, self._file, self._share = repo, remembered, share
         self._since: dict[str, float] = {}
         self._held_since: float | None = None
@@ -106,10 +106,10 @@ class Absence:
         self._look = min(now + self._pause, self._held_since + CERTAIN)
         self._pause = min(2 * self._pause, LOOKS[1])
 
-    def _last(self) -> Marks | None:
+    def _last(self) -> GitPosition | None:
         try:
             head, _, length = self._file.read_text("ascii").strip().partition(" ")
         except (OSError, ValueError):
             return None
         log = int(length) if length.isdigit() else 0
-        return Marks(head, None, log) if head and set(head) <= set("0123456789abcdef") else None
+        return GitPosition(head, None, log) if head and set(head) <= set("0123456789abcdef") else None

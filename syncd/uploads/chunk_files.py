@@ -41,7 +41,7 @@ class About:
 
 
 @dataclass(slots=True)
-class Parts:
+class ChunkFiles:
     """An upload under way; `lock` is held while its files change."""
 
     id: str
@@ -115,7 +115,7 @@ class Parts:
         return self.folder / f"{index:06}"
 
 
-def found(root: Path) -> Iterator[Parts]:
+def found(root: Path) -> Iterator[ChunkFiles]:
     """The uploads that an earlier process left below `root`."""
     with disk():
         root.mkdir(mode=0o700, exist_ok=True)
@@ -128,7 +128,7 @@ def found(root: Path) -> Iterator[Parts]:
         except (OSError, ValueError, TypeError):
             continue  # not one, or one that was just begun: nobody was told its id
         if OURS.fullmatch(folder.name):
-            yield Parts(folder.name, about, folder, touched, sizes)
+            yield ChunkFiles(folder.name, about, folder, touched, sizes)
 
 
 def leftovers(root: Path, kept: frozenset[str], *, before: int) -> list[str]:

@@ -21,7 +21,7 @@ from syncd.jobs.queued_job import Job
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.state_folder import synced
 from syncd.uploads import upload_request
-from syncd.uploads.chunk_files import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
+from syncd.uploads.chunk_files import ALONE, OURS, About, ChunkFiles, disk, found, leftovers, spare, write
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id
@@ -77,7 +77,7 @@ class Uploads:
         about = About(key, workspace, size, upload_request.sha256(sha256), given)
         self.room(2 * size, stored=size)  # its chunks, and the file that they make
         made = str(uuid.uuid4())
-        parts = Parts(made, about, self._root / made, self._now())
+        parts = ChunkFiles(made, about, self._root / made, self._now())
         with self._lock:
             self._allow(key, size)
             self._known[made] = parts
@@ -185,7 +185,7 @@ class Uploads:
                     raise Unavailable("the disk is almost full; nothing was kept, try again when there is room")
 
     @contextmanager
-    def _under_way(self, key: str, workspace: str, upload_id: str) -> Iterator[Parts]:
+    def _under_way(self, key: str, workspace: str, upload_id: str) -> Iterator[ChunkFiles]:
         parts = self._known.get(upload_id)
         if parts is not None and (parts.about.key, parts.about.workspace) == (key, workspace):
             with parts.lock:
@@ -237,7 +237,7 @@ class Uploads:
                 retry_after=SOON_S,
             )
 
-    def _drop(self, parts: Parts) -> None:
+    def _drop(self, parts: ChunkFiles) -> None:
         parts.over = True
         with self._lock:
             self._known.pop(parts.id, None)
@@ -334,7 +334,7 @@ def _job_id(upload_id: str) -> str:
     return uuid.UUID(upload_id).hex
 
 
-def _told(parts: Parts) -> Upload:
+def _told(parts: ChunkFiles) -> Upload:
     return Upload(
         upload_id=parts.id,
         filename=str(parts.about.given["name"]),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 
-class Turns:
+class WriteReservations:
     """The turns of one process. Safe from any thread."""
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ HEARD: list[type[events.FileSystemEvent]] = [
 ]
 
 
-class Ears:
+class FolderEvents:
     """One observer over one root, as long as its threads and its root live. Raises OSError if nothing can be heard.
 
     `on_paths` gets paths from the root, `on_doubt` why events may have been lost; both on the observer's threads."""
@@ -174,7 +174,7 @@ if sys.platform == "linux":
     class _Group(InotifyWatchGroup):
         """The watches of one tree: leaves out what is ignored, lets go of what leaves, and tells of what it can't watch."""
 
-        def __init__(self, fd: InotifyFD, path: bytes, mask: Mask, ears: Ears) -> None:
+        def __init__(self, fd: InotifyFD, path: bytes, mask: Mask, ears: FolderEvents) -> None:
             self._ears = ears
             self._leaving: dict[int, set[WatchDescriptor]] = {}  # by the cookie of a move whose other end is not known
             super().__init__(fd, path, event_mask=mask, is_recursive=True)
@@ -249,7 +249,7 @@ if sys.platform == "linux":
 
         group: _Group | None = None
 
-        def __init__(self, *args: Any, ears: Ears, **options: Any) -> None:
+        def __init__(self, *args: Any, ears: FolderEvents, **options: Any) -> None:
             super().__init__(*args, **options)
             self._ears = ears
 

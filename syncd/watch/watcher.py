@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from syncd.vault.path_rules import note
-from syncd.watch.folder_events import Ears
+from syncd.watch.folder_events import FolderEvents
 from syncd.watch.network_mounts import remote
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ LIMITS = {errno.ENOSPC: ("max_user_watches", 1_048_576), errno.EMFILE: ("max_use
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class WatcherState:
     """How well the vault is watched. `problem` is one sentence and says what to do; "" when nothing is wrong."""
 
     state: Literal["ok", "degraded", "poll", "off"]
@@ -38,7 +38,7 @@ class Hearing:
     restarts: int = 0  # times at which the watcher had to be begun again
 
 
-class Watch:
+class Watcher:
     """The watcher of one vault. `on_paths` gets paths from the root, "/" between parts; "" is the root itself.
 
     A file's path means: look at it. A folder's path means: list it. Files that are not `wanted`, and whatever `ignored`
@@ -62,7 +62,7 @@ class Watch:
         self._ignored, self._mode, self._poll_s, self._wanted = ignored, mode, poll_s, wanted
         self._doubts: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._supervisor: threading.Thread | None = None
-        self._ears: Ears | None = None
+        self._ears: FolderEvents | None = None
         self._deaf = ""  # why there are no ears
         self._remote = ""
         self._listed = self._compared = 0.0  # when a listing was last asked for, and the watches compared with the disk
@@ -90,17 +90,19 @@ class Watch:
         """Whether somebody looks after the watcher and mends it."""
         return self._supervisor is not None and self._supervisor.is_alive()
 
-    def hearing(self) -> Hearing:
+    def hearing(self) -> WatcherState:
         """How well the vault is watched just now."""
         ears = self._ears
         counts = (ears.folders if ears else 0, self._overflows + (ears.overflows if ears else 0), self._restarts)
         if self._mode == "poll":
-            return Hearing("poll", "", *counts)
+            return WatcherState("poll", "", *counts)
         if problem := self._problem(ears):
-            return Hearing("degraded", f"{problem}; meanwhile the vault is listed every {self._poll_s:g} s", *counts)
-        return Hearing("ok", "", *counts)
+            return WatcherState(
+                "degraded", f"{problem}; meanwhile the vault is listed every {self._poll_s:g} s", *counts
+            )
+        return WatcherState("ok", "", *counts)
 
-    def _problem(self, ears: Ears | None) -> str:
+    def _problem(self, ears: FolderEvents | None) -> str:
         if not self.supervised:
             return "the watcher is not running; restart the daemon"
         if ears is None:
@@ -160,7 +162,10 @@ class Watch:
 
     def _listen(self) -> None:
         try:
-            self._ears, self._deaf = Ears(self.root, self._on_paths, self._doubts.put, self._ignored, self._wanted), ""
+            self._ears, self._deaf = (
+                FolderEvents(self.root, self._on_paths, self._doubts.put, self._ignored, self._wanted),
+                "",
+            )
         except OSError as error:
             deaf = f"the vault can't be watched ({error.strerror}); {_raise(error.errno)}"
             if deaf != self._deaf:

@@ -13,26 +13,26 @@ from typing import Any
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Record
 from index.names import fold
-from syncd.captures.inbox import Tools
+from syncd.captures.inbox import Inbox
 from syncd.documents.capture_note import workspace_name
 from syncd.history.audit_log import Author
-from syncd.remote.push_webhook import Pushes
+from syncd.remote.push_webhook import PushWebhook
 from syncd.telemetry.metrics import Sample
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.location import place
-from syncd.workspaces.api_keys import Keys
+from syncd.workspaces.api_keys import ApiKeys
 from syncd.workspaces.workspace import Workspace
 
 
-class Desk:
+class AgentAccess:
     """What is handed to the rim: the workspaces and the keys, and how the daemon is doing."""
 
     def __init__(
         self,
-        tools: Tools,
-        keys: Keys,
+        tools: Inbox,
+        keys: ApiKeys,
         status: Callable[[Collection[str] | None], dict[str, Any]],
-        pushes: Pushes,
+        pushes: PushWebhook,
         samples: Callable[[], list[Sample]] = list,
     ) -> None:
         self._tools, self.keys, self.status = tools, keys, status

@@ -33,7 +33,7 @@ _NOBODY: Final = b"\0" * 32  # compared with when no key has the id, so that an 
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ApiKey:
     """A key without its secret. Times are epoch milliseconds."""
 
     id: str
@@ -61,7 +61,7 @@ class Key:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-class Keys:
+class ApiKeys:
     """The keys of one ledger, read once and kept in memory; `static` secrets live only as long as the process.
 
     `static` maps a surface ("mcp", "rest") to a secret from the environment: a key with read and write, for all
@@ -71,7 +71,9 @@ class Keys:
         self._ledger = ledger
         self._lock = threading.RLock()
         self._static = _static(static or {})
-        self._keys: dict[str, tuple[Key, bytes, bytes]] = {}  # id -> key, digest of its secret, and of the one before
+        self._keys: dict[
+            str, tuple[ApiKey, bytes, bytes]
+        ] = {}  # id -> key, digest of its secret, and of the one before
         self._used: dict[str, int] = {}  # id -> last use, not yet written
         self._version = -1
         self._load()
@@ -85,10 +87,10 @@ class Keys:
         surfaces: Collection[str] = SURFACES,
         expires_at: int | None = None,
         now: int,
-    ) -> tuple[Key, str]:
+    ) -> tuple[ApiKey, str]:
         """A new key and its secret, which is never shown again; Conflict when a live key has the name."""
         _check(name, workspaces, expires_at, now)
-        key = Key(
+        key = ApiKey(
             id=secrets.token_hex(6),
             name=name,
             scopes=_known("scope", scopes, SCOPES),
@@ -108,7 +110,9 @@ class Keys:
             self._keys[key.id] = (key, _digest(secret), _NOBODY)
         return key, secret
 
-    def rotate(self, name_or_id: str, *, overlap_ms: int, expires_at: int | None = None, now: int) -> tuple[Key, str]:
+    def rotate(
+        self, name_or_id: str, *, overlap_ms: int, expires_at: int | None = None, now: int
+    ) -> tuple[ApiKey, str]:
         """A new secret for a key, whose name and rights stay; the one before it is good for `overlap_ms` more.
 
         With `expires_at` the key then ends at that time; one that has expired needs it."""
@@ -135,7 +139,7 @@ class Keys:
         log.warning("key %s (%r) has a new secret", key.id, key.name)
         return rotated, secret
 
-    def authenticate(self, secret: str, *, now: int) -> Key | None:
+    def authenticate(self, secret: str, *, now: int) -> ApiKey | None:
         """The live key that `secret` belongs to; None for anything else."""
         digest = _digest(secret)
         prefix, _, rest = secret.partition("_")
@@ -154,7 +158,7 @@ class Keys:
                 return key
         return None
 
-    def live(self, key: Key, *, now: int) -> bool:
+    def live(self, key: ApiKey, *, now: int) -> bool:
         """Whether the key, as somebody came in with it a while ago, still opens: what long-lived streams ask."""
         with self._lock:
             self._load()
@@ -163,7 +167,7 @@ class Keys:
             _good(key, found[0], now) if found else any(known.id == key.id for known, _ in self._static)
         )
 
-    def named(self, name: str, *, now: int) -> Key | None:
+    def named(self, name: str, *, now: int) -> ApiKey | None:
         """The live key of that name, for one whom somebody else has identified."""
         with self._lock:
             self._load()
@@ -172,7 +176,7 @@ class Keys:
                 self._used[key.id] = now
         return key
 
-    def list(self) -> list[Key]:
+    def list(self) -> list[ApiKey]:
         """All keys, oldest first, revoked ones too."""
         with self._lock:
             self._load()
@@ -181,7 +185,7 @@ class Keys:
             ]
         return sorted(keys, key=lambda key: (key.created_at, key.id))
 
-    def revoke(self, name_or_id: str, *, now: int) -> Key:
+    def revoke(self, name_or_id: str, *, now: int) -> ApiKey:
         """End a key, at once; of several with a name the live one is meant. Revoking twice changes nothing."""
         with self._lock:
             self._load()
@@ -199,7 +203,7 @@ class Keys:
         log.warning("key %s (%r) was revoked", key.id, key.name)
         return revoked
 
-    def reset(self, name: str, *, instead_of: Collection[str], now: int) -> tuple[Key, str]:
+    def reset(self, name: str, *, instead_of: Collection[str], now: int) -> tuple[ApiKey, str]:
         """A new key for everything, named `name`; the key of that name and those with the ids `instead_of` end."""
         with self._lock:
             self._load()
@@ -253,12 +257,12 @@ class Keys:
         }:
             log.warning("the keys were changed by another process; `memex key history` tells how")
 
-    def _named(self, name_or_id: str) -> Key | None:
+    def _named(self, name_or_id: str) -> ApiKey | None:
         """The key of that name or id that was not revoked; it may have expired."""
         unrevoked = (key for key, *_ in self._keys.values() if key.revoked_at is None)
         return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
 
-    def _insert(self, key: Key, digest: bytes) -> None:
+    def _insert(self, key: ApiKey, digest: bytes) -> None:
         """Write down a new key (inside `writing`)."""
         workspaces = None if key.workspaces is None else json.dumps(sorted(key.workspaces))
         self._ledger.run(
@@ -270,7 +274,7 @@ class Keys:
             ),
         )
 
-    def _note(self, event: str, key: Key, now: int) -> None:
+    def _note(self, event: str, key: ApiKey, now: int) -> None:
         """Write down what became of a key (inside `writing`): whoever looks for a thief begins here."""
         self._ledger.run("INSERT INTO key_events VALUES (?, ?, ?, ?)", (now, event, key.id, key.name))
 
@@ -285,18 +289,18 @@ def _check(name: str, workspaces: Collection[str] | None, expires_at: int | None
         raise InvalidArgument("the key would be expired already; choose a later time")
 
 
-def _good(presented: Key, stored: Key, now: int) -> bool:
+def _good(presented: ApiKey, stored: ApiKey, now: int) -> bool:
     """Whether a key, with the secret that was presented, opens as it is stored now."""
     newest = presented.serial == stored.serial
     old = presented.serial == stored.serial - 1 and stored.old_until is not None and now < stored.old_until
     return stored.live(now) and (newest or old)
 
 
-def _key(row: tuple[object, ...]) -> Key:
+def _key(row: tuple[object, ...]) -> ApiKey:
     own, name, scopes, workspaces, surfaces, created_at, expires_at, revoked_at, last_used_at, serial, old_until, *_ = (
         row
     )
-    return Key(
+    return ApiKey(
         id=str(own),
         name=str(name),
         scopes=frozenset(str(scopes).split(",")),
@@ -333,7 +337,7 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def _static(secrets_by_surface: Mapping[str, str]) -> tuple[tuple[Key, bytes], ...]:
+def _static(secrets_by_surface: Mapping[str, str]) -> tuple[tuple[ApiKey, bytes], ...]:
     """Keys of the environment; one secret given for both surfaces is one key."""
     surfaces: dict[str, set[str]] = {}
     for surface, secret in secrets_by_surface.items():
@@ -341,7 +345,7 @@ def _static(secrets_by_surface: Mapping[str, str]) -> tuple[tuple[Key, bytes], .
             surfaces.setdefault(secret, set()).update(_known("surface", (surface,), SURFACES))
     return tuple(
         (
-            Key(
+            ApiKey(
                 id=f"env-{'-'.join(sorted(where))}",
                 name=f"environment ({', '.join(sorted(where))})",
                 scopes=frozenset(("read", "write")),

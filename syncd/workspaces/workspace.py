@@ -20,7 +20,7 @@ from index.query import restriction
 from index.scope.index import Index
 from index.search.reranker import reranked
 from index.text.summary_and_tags import Enrichment
-from syncd.captures.inbox import Tools
+from syncd.captures.inbox import Inbox
 from syncd.captures.note_update import Wish, updated
 from syncd.captures.queued_note import asked
 from syncd.captures.tags_and_collection import set_tags
@@ -38,7 +38,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, edit, encode, spl
 from syncd.notes.timestamps import iso
 from syncd.uploads.upload_sessions import Uploads
 from syncd.vault.path_rules import note
-from syncd.workspaces.workspace_totals import Held, held
+from syncd.workspaces.workspace_totals import WorkspaceTotals, held
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredDocument:
     """A document with its text."""
 
     record: Record
@@ -61,7 +61,7 @@ class Kept:
 class Workspace:
     """One workspace of the inbox; everything it returns lies in it."""
 
-    def __init__(self, name: str, tools: Tools, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(self, name: str, tools: Inbox, progress: Callable[[int], None] | None = None) -> None:
         self.name, self._tools, self._progress = name, tools, progress
 
     def reporting(self, progress: Callable[[int], None]) -> Workspace:
@@ -183,10 +183,10 @@ class Workspace:
         answer = reranked(self._tools.reranker, own, self._index.search)
         return replace(answer, degraded=tuple(dict.fromkeys((*answer.degraded, *self._tools.degraded()))))
 
-    def get(self, id: str) -> Kept:
+    def get(self, id: str) -> StoredDocument:
         """The document that answers to `id`."""
         record = self._record(id)
-        return Kept(record, self.content(record), tuple(self._index.passages(record)))
+        return StoredDocument(record, self.content(record), tuple(self._index.passages(record)))
 
     def record(self, id: str) -> Record:
         """What is known of the document that answers to `id`."""
@@ -219,7 +219,7 @@ class Workspace:
         except Unavailable:
             return True
 
-    def held(self) -> Held:
+    def held(self) -> WorkspaceTotals:
         """How much there is here."""
         return held(self._index, self.name, self._tools.degraded())
 

@@ -9,7 +9,7 @@ from index.scope.index import Index
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class WorkspaceTotals:
     """The documents of one workspace in numbers, and the encoder that they are found by."""
 
     documents: tuple[tuple[str, str, int], ...]  # type, collection, how many
@@ -20,10 +20,10 @@ class Held:
     degraded: tuple[str, ...]
 
 
-def held(index: Index, workspace: str, degraded: Sequence[str]) -> Held:
+def held(index: Index, workspace: str, degraded: Sequence[str]) -> WorkspaceTotals:
     """What the index counts in `workspace`."""
     rows = index.tally(workspace)
-    return Held(
+    return WorkspaceTotals(
         documents=tuple((kind, collection, count) for kind, collection, count, _, _ in rows),
         chunks=sum(chunks for _, _, _, chunks, _ in rows),
         words_only=sum(bare for *_, bare in rows),

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from syncd.history.audit_log import Audit
-from syncd.history.audited_vault import Audited
+from syncd.history.audit_log import AuditLog
+from syncd.history.audited_vault import AuditedVault
 from syncd.history.digest_chain import Head, checked
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
@@ -29,8 +29,8 @@ def audit(work: Path) -> Iterator[Row]:
     (folder / "state").mkdir(parents=True, mode=0o700)
     (folder / "vault/Captures/default").mkdir(parents=True)
     ledger = Ledger.open(folder / "state/ledger.db")
-    log = Audit(ledger, folder / "state")
-    vaults = {"plain": Vault(folder / "vault"), "logged": Audited(folder / "vault", log, inbox="Captures")}
+    log = AuditLog(ledger, folder / "state")
+    vaults = {"plain": Vault(folder / "vault"), "logged": AuditedVault(folder / "vault", log, inbox="Captures")}
     took: dict[str, list[float]] = {name: [] for name in vaults}
     for n in range(WRITES):
         for name, vault in vaults.items():

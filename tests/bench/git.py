@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from syncd.commits.committer import Commits
-from syncd.git.repository import Repo
-from syncd.history.audit_log import Audit, Author, authored
-from syncd.history.audited_vault import Audited
+from syncd.commits.committer import Committer
+from syncd.git.repository import Repository
+from syncd.history.audit_log import AuditLog, Author, authored
+from syncd.history.audited_vault import AuditedVault
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
 from tests.bench.measure import Row
@@ -35,9 +35,9 @@ def git(work: Path) -> Iterator[Row]:
     asked("add", "-A", at=vault)
     asked("commit", "-qm", "begin", at=vault)
     ledger = Ledger.open(state / "ledger.db")
-    audit, repo = Audit(ledger, state), Repo(vault)
-    files = Audited(vault, audit, inbox="Captures")
-    commits = Commits(repo, files, audit, ledger, GitSettings(quiet_s=0), state=state, inbox="Captures")
+    audit, repo = AuditLog(ledger, state), Repository(vault)
+    files = AuditedVault(vault, audit, inbox="Captures")
+    commits = Committer(repo, files, audit, ledger, GitSettings(quiet_s=0), state=state, inbox="Captures")
     ours, theirs, idle = [], [], []
     for turn in range(ROUNDS):
         with authored(Author("mcp", "capture_thought", "k1", "bench")):

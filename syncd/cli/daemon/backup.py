@@ -59,7 +59,7 @@ def restore(file: str, force: bool) -> None:
     written where there is none, and led to where the vault is now. Every digest is checked first: of an archive that is
     damaged, cut or hostile nothing is taken. Afterwards all keys work again, and `memex serve` builds the index anew."""
     from syncd.installation.backup import REPLACED, SETTINGS, checked, free, pack, put_back, relocated, unpack
-    from syncd.state.process_lock import Lock
+    from syncd.state.process_lock import ProcessLock
 
     with tempfile.TemporaryDirectory(prefix="memex-restore-") as unpacked:
         folder = Path(unpacked)
@@ -68,7 +68,7 @@ def restore(file: str, force: bool) -> None:
         chosen = _chosen(contents)
         free(chosen.state, force=force)
         claim(chosen.state, chosen.vault.path)
-        with Lock.acquire(chosen.state):
+        with ProcessLock.acquire(chosen.state):
             free(chosen.state, force=force)  # somebody may have been quicker
             if (chosen.state / "ledger.db").exists():
                 aside = chosen.state / REPLACED

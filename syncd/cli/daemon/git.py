@@ -13,7 +13,7 @@ from index.errors import Conflict, NotFound
 from syncd.cli.framework.commands import Command, Group, answer, as_json, ask, color, settings, talk
 from syncd.cli.terminal import result_text
 from syncd.git.hooks import HOOKS, REMOTE_HOOKS, Hook, exclude, find, install, uninstall
-from syncd.git.repository import Repo
+from syncd.git.repository import Repository
 from syncd.state.state_folder import remembered
 
 REPO = click.option(
@@ -95,10 +95,10 @@ def _with(remote: Path | None, work: Callable[[Path, Sequence[str], Path], list[
     return {"folder": str(folder), "hooks": [asdict(one) for one in hooks]}
 
 
-def _opened(remote: Path | None) -> Repo:
+def _opened(remote: Path | None) -> Repository:
     if remote is None:
-        return Repo(settings().vault.path)
-    repo = Repo(remote)
+        return Repository(settings().vault.path)
+    repo = Repository(remote)
     if repo.state() != "bare":
         raise Conflict(f"{remote} is no bare repository: leave --repo out for the vault's own")
     return repo

@@ -30,7 +30,7 @@ from syncd.cli.framework.completion import workspaces
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
 from syncd.daemon.control_socket import DAEMON
-from syncd.daemon.service_watchdog import Pulse, Supervisor
+from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
 from syncd.settings.settings import Settings, load
 from syncd.telemetry import log
 
@@ -226,7 +226,7 @@ def run(chosen: Settings, on_ready: Callable[[Settings, Ready], None]) -> None:
     log.install(chosen.log)  # before the rim is imported: its SDK would install a handler of its own
     if sys.__stderr__ is not None:
         faulthandler.enable(sys.__stderr__)  # a manager that misses signs of life ends us by SIGABRT: say where we hung
-    pulse = Pulse(Supervisor.of(os.environ, os.getpid()))
+    pulse = ServiceWatchdog(Supervisor.of(os.environ, os.getpid()))
     pulse.start()
     rim_ahead()
     stopping = Stopping(pulse.stopping, _leave)
@@ -272,9 +272,9 @@ def _initialised(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -
 
 def _under_git(vault: Path) -> None:
     """Put a folder that is not under Git under it, with all that is in it."""
-    from syncd.git.repository import Repo
+    from syncd.git.repository import Repository
 
-    repo = Repo(vault)
+    repo = Repository(vault)
     try:
         if repo.state() == "no-git":
             raise Unavailable("git is not installed: install it, or leave --git out", retryable=False)

@@ -143,9 +143,9 @@ def git(patient: Patient) -> Iterator[Finding]:
     """The state of the repository, with the command that mends it."""
     if not patient.vault.is_dir():
         return
-    from syncd.git.repository import Repo
+    from syncd.git.repository import Repository
 
-    repo = Repo(patient.vault)
+    repo = Repository(patient.vault)
     try:
         found = repo.standing()
         advice = repo.advice(found)

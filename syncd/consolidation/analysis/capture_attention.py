@@ -20,8 +20,8 @@ from index.search.vector_similarity import Neighbours
 from index.text import text_sketch
 from index.text.text_sketch import Common, Pairs, Sketch
 from syncd.consolidation.analysis.contradiction_rules import INSTEAD, IS, IS_NOT, OVER
-from syncd.consolidation.analysis.contradictions import Against, Said, Telling, contrary, titles
-from syncd.consolidation.analysis.duplicates import Twin, twin
+from syncd.consolidation.analysis.contradictions import Against, NoteClaims, Telling, contrary, titles
+from syncd.consolidation.analysis.duplicates import Duplicate, twin
 from syncd.consolidation.analysis.findings import Finding, Kind, Quote, key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
 from syncd.consolidation.analysis.tag_synonyms import synonyms
@@ -87,7 +87,7 @@ def compared(
     """What the sentences of these pairs say of each other. `captures`: in order of their ids; `common`: what many texts say."""
     looked = sorted(map(tuple, pairs[:looked_at].tolist()))
     read = Read(captures, texts, Claims(places), functools.cache(common.telling))
-    copies: list[tuple[int, int, Twin]] = []
+    copies: list[tuple[int, int, Duplicate]] = []
     against: list[tuple[int, int, tuple[Against, ...]]] = []
     for start in range(0, len(looked), BATCH):
         go_on()
@@ -120,14 +120,14 @@ class Read:
     texts: Texts
     claims: Claims
     telling: Telling
-    said: dict[int, tuple[str, Said]] = field(default_factory=dict)
+    said: dict[int, tuple[str, NoteClaims]] = field(default_factory=dict)
 
     def ahead(self, numbers: Collection[int]) -> None:
         """Have these at hand, and forget others if they are too many."""
         if len(self.said) > HELD:
             self.said = {n: said for n, said in self.said.items() if n in numbers}
         for n, text in sorted(self.texts(sorted(set(numbers) - self.said.keys())).items()):
-            self.said[n] = (text, Said.of(*self.claims.of(self.captures[n].title, text), self.telling))
+            self.said[n] = (text, NoteClaims.of(*self.claims.of(self.captures[n].title, text), self.telling))
 
 
 def _in_order(a: int, b: int, captures: Sequence[Noted]) -> tuple[int, int]:
@@ -143,17 +143,17 @@ def _later(older: Noted, newer: Noted) -> bool:
 
 
 def _copies(
-    workspace: str, captures: Sequence[Noted], copies: Sequence[tuple[int, int, Twin]]
+    workspace: str, captures: Sequence[Noted], copies: Sequence[tuple[int, int, Duplicate]]
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Each copy with the best of those that it could be merged into, none of them a copy itself."""
-    kept_of: dict[int, tuple[float, int, Twin]] = {}
+    kept_of: dict[int, tuple[float, int, Duplicate]] = {}
     for older, newer, found in copies:
         kept, copy = (older, newer) if found.kept == 0 else (newer, older)
         known = kept_of.get(copy)
         if known is None or (-found.score, kept) < (-known[0], known[1]):
             kept_of[copy] = (found.score, kept, found)
     # Of a ring of copies, one stays: the one whose copies are surest is left.
-    chosen: dict[int, tuple[float, int, Twin]] = {}
+    chosen: dict[int, tuple[float, int, Duplicate]] = {}
     for copy, (score, kept, found) in sorted(kept_of.items(), key=lambda item: (-item[1][0], item[0])):
         if kept not in chosen and all(copy != other for _, other, _ in chosen.values()):
             chosen[copy] = (score, kept, found)

@@ -23,7 +23,7 @@ Telling: TypeAlias = Callable[[str], float]  # 1 for a word that few notes have,
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NoteClaims:
     """What a note claims. What a word says is less, the more of the claims have it: it tells none of them from the rest."""
 
     title: Claim
@@ -33,7 +33,7 @@ class Said:
     rare: frozenset[str] = frozenset()  # those of its words that few notes have
 
     @classmethod
-    def of(cls, title: Claim, claims: tuple[Claim, ...], telling: Telling = lambda _: 1.0) -> Said:
+    def of(cls, title: Claim, claims: tuple[Claim, ...], telling: Telling = lambda _: 1.0) -> NoteClaims:
         """A note with this title and these claims. `telling`: how much a word, as it is written, tells in this workspace."""
         counts = Counter(word for claim in claims for word in claim.words)
         tells = {word: telling(shown) for claim in (title, *claims) for word, shown in claim.shown.items()}
@@ -63,7 +63,7 @@ class Against:
     rule: str  # the name of the rule by which they contradict each other
 
 
-def contrary(older: Said, newer: Said) -> tuple[Against, ...]:
+def contrary(older: NoteClaims, newer: NoteClaims) -> tuple[Against, ...]:
     """The claims of two notes that stand against each other, the surest first."""
     named = titles(older, newer)
     if named == "apart":
@@ -87,7 +87,7 @@ def contrary(older: Said, newer: Said) -> tuple[Against, ...]:
     return tuple(sorted(single, key=lambda against: (-against.score, against.older, against.newer))[: LIMITS.shown])
 
 
-def _facing(older: Said, newer: Said, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
+def _facing(older: NoteClaims, newer: NoteClaims, same: set[str]) -> Iterator[tuple[Claim, Claim]]:
     """The claims of both that share words."""
     holders: dict[str, list[int]] = defaultdict(list)
     for n, claim in enumerate(newer.claims):
@@ -112,7 +112,7 @@ def _rivalled(one: Claim, other: Claim, claims: Sequence[Claim]) -> bool:
     return any(claim is not other and both <= claim.words.keys() for claim in claims) if len(claims) > 1 else False
 
 
-def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
+def titles(older: NoteClaims, newer: NoteClaims) -> Literal["apart", "loose", ""]:
     """Whether the titles tell two things "apart", are "loose" about it, or agree: ""."""
     title, other = older.title, newer.title
     named = older.named and newer.named
@@ -144,8 +144,8 @@ def titles(older: Said, newer: Said) -> Literal["apart", "loose", ""]:
 def _against(
     claim: Claim,
     other: Claim,
-    older: Said,
-    newer: Said,
+    older: NoteClaims,
+    newer: NoteClaims,
     title: Mapping[str, float],
     *,
     anchored: bool,
@@ -164,8 +164,8 @@ def _against(
 def _overlap(
     claim: Claim,
     other: Claim,
-    older: Said,
-    newer: Said,
+    older: NoteClaims,
+    newer: NoteClaims,
     title: Mapping[str, float],
     *,
     anchored: bool,
@@ -194,7 +194,7 @@ def _overlap(
     )
 
 
-def _evidence(overlap: Overlap, older: Said, newer: Said) -> Evidence:
+def _evidence(overlap: Overlap, older: NoteClaims, newer: NoteClaims) -> Evidence:
     """In what two claims differ that share enough."""
     claim, other = overlap.older, overlap.newer
     older_only, newer_only = _only(claim, other, newer.words), _only(other, claim, older.words)
@@ -211,7 +211,7 @@ def _evidence(overlap: Overlap, older: Said, newer: Said) -> Evidence:
     )
 
 
-def _agreed(claim: Claim, other: Claim, older: Said, newer: Said) -> bool:
+def _agreed(claim: Claim, other: Claim, older: NoteClaims, newer: NoteClaims) -> bool:
     """Whether the titles speak of one thing, or one of them of what the claims do."""
     titles = older.title.words.keys(), newer.title.words.keys()
     codes = [{value.value for value in title.values} for title in (older.title, newer.title)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from index.text.text_sketch import RUN, pieces
-from syncd.consolidation.analysis.contradictions import Said, titles
+from syncd.consolidation.analysis.contradictions import NoteClaims, titles
 from syncd.consolidation.analysis.sentence_claims import WIDE, Claim
 
 LEAST: Final = 2.0  # what the words of a note say together: shorter ones are not compared
@@ -27,7 +27,7 @@ _BLANK: Final = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class Duplicate:
     """How two notes are the same: "equal" in their words, "edited", "part" of the other, or told in other "words"."""
 
     how: Literal["equal", "edited", "part", "words"]
@@ -46,7 +46,7 @@ class _Note:
     """A note as it is compared."""
 
     text: str
-    said: Said
+    said: NoteClaims
 
     @property
     def words(self) -> dict[str, float]:
@@ -65,7 +65,7 @@ class _Note:
         return {tuple(normal(link).split()) for link in _LINK.findall(self.text)}
 
 
-def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
+def twin(one: tuple[str, NoteClaims], other: tuple[str, NoteClaims]) -> Duplicate | None:
     """Whether two notes, the older first, say the same; each with its text."""
     older, newer = _Note(*one), _Note(*other)
     ours, theirs = older.words, newer.words
@@ -74,7 +74,7 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
     if named == "apart" or min(sizes) < LEAST * (1.5 if named else 1):
         return None  # too little to tell, the less so under titles that tell two things
     if normal(older.text) == normal(newer.text):
-        return Twin("equal", 0, 1.0, ())
+        return Duplicate("equal", 0, 1.0, ())
     runs, its_runs = _runs(older.text), _runs(newer.text)
     in_runs = len(runs & its_runs) / max(1, min(len(runs), len(its_runs)))
     shared = sum(worth for word, worth in ours.items() if word in theirs)
@@ -93,7 +93,7 @@ def twin(one: tuple[str, Said], other: tuple[str, Said]) -> Twin | None:
         "words" if in_runs < RUNS else "part" if min(sizes) < 0.75 * max(sizes) else "edited"
     )
     score = round(min(1.0, 0.5 * in_words + 0.3 * both + 0.2 * in_runs), 3)
-    return Twin(how, kept, score, lost)
+    return Duplicate(how, kept, score, lost)
 
 
 def _parallel(older: _Note, newer: _Note) -> bool:
@@ -137,7 +137,7 @@ def _slotted(title: list[str], other: list[str]) -> bool:
     return len(title) == len(other) > 1 and sum(a != b for a, b in zip(title, other, strict=True)) == 1
 
 
-def _changes(said: Said) -> bool:
+def _changes(said: NoteClaims) -> bool:
     return said.title.changed or any(claim.changed for claim in said.claims)
 
 
@@ -146,18 +146,18 @@ def _runs(text: str) -> set[tuple[str, ...]]:
     return {tuple(words[n : n + RUN]) for n in range(max(1, len(words) - RUN + 1))}
 
 
-def _holds(whole: Said, copy: Said) -> bool:
+def _holds(whole: NoteClaims, copy: NoteClaims) -> bool:
     """Whether all figures, dates and names of kinds that the copy tells are in the whole."""
     held = {(value.kind, value.value) for claim in (whole.title, *whole.claims) for value in claim.values}
     copied = {(value.kind, value.value) for claim in copy.claims for value in claim.values if value.kind != "side"}
     return copied <= held
 
 
-def _parity(said: Said) -> bool:
+def _parity(said: NoteClaims) -> bool:
     return sum(claim.negated for claim in said.claims) % 2 == 1
 
 
-def _new(claim: Claim, whole: Said) -> bool:
+def _new(claim: Claim, whole: NoteClaims) -> bool:
     """Whether a claim says much that the whole does not."""
     lacking = sum(worth for word, worth in claim.words.items() if word not in whole.words)
     return lacking > max(LOST, 0.25 * claim.weight)
