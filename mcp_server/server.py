@@ -30,7 +30,7 @@ from mcp_server.http.allowed_hosts import bracketed, hosts, origins
 from mcp_server.http.head_timeout import timed
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import observed
-from mcp_server.operations.operation import Desktop
+from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol.mcp_protocol import VaultMCP
 from mcp_server.protocol.subscriptions import Updates
 from mcp_server.rest import git_webhook, upload_form
@@ -54,7 +54,7 @@ def now_ms() -> int:
 
 
 def app(
-    desk: AgentAccess,
+    agent_access: AgentAccess,
     settings: Settings,
     *,
     port: int | None = None,
@@ -65,25 +65,25 @@ def app(
     """The guarded application for `desk`; `port` is the one it listens on, where settings leave it open."""
     _quiet_logs()
     version, server_settings = installed(), settings.server
-    metrics = metrics or Metrics(desk.samples, version=version)
-    desktop = Desktop(desk, settings, metrics=metrics, traces=traces)
+    metrics = metrics or Metrics(agent_access.samples, version=version)
+    runner = OperationRunner(agent_access, settings, metrics=metrics, traces=traces)
     allowed, welcome = hosts(server_settings, port or server_settings.port), origins(server_settings)
     security = TransportSecuritySettings(allowed_hosts=sorted(allowed), allowed_origins=sorted(welcome))
-    updates = Updates(desktop)
-    servers = _mcp_servers(desktop, updates, version)
+    updates = Updates(runner)
+    servers = _mcp_servers(runner, updates, version)
     routes = [
         *_mcp_routes(servers, server_settings, security),
-        *rest.routes(desktop, version=version),
-        git_webhook.route(desk.pushes, clock),
+        *rest.routes(runner, version=version),
+        git_webhook.route(agent_access.pushes, clock),
     ]
     guard: Guard = Guard(
-        _application(routes, lambda _: _running(desk, servers.values(), updates, guard)),
-        keys=desk.keys,
-        pushes=desk.pushes,
+        _application(routes, lambda _: _running(agent_access, servers.values(), updates, guard)),
+        keys=agent_access.keys,
+        pushes=agent_access.pushes,
         settings=server_settings,
         limits=settings.limits,
         bodies=(upload_form.body_limit(settings.kb.max_file), git_webhook.body_limit()),
-        access=_access(desk, settings, clock),
+        access=_access(agent_access, settings, clock),
         hosts=allowed,
         origins=welcome,
         methods=partial(rest.methods, routes),
@@ -93,11 +93,11 @@ def app(
     return guard
 
 
-def _mcp_servers(desktop: Desktop, updates: Updates, version: str) -> dict[str, VaultMCP]:
+def _mcp_servers(runner: OperationRunner, updates: Updates, version: str) -> dict[str, VaultMCP]:
     """The MCP server of each path: one with the operations of all families, and one for each family."""
     everything = [operation for family in FAMILIES.values() for operation in family]
     families = {"/mcp": everything} | {f"/mcp/{name}": family for name, family in FAMILIES.items()}
-    return {path: VaultMCP(family, desktop, updates, version=version) for path, family in families.items()}
+    return {path: VaultMCP(family, runner, updates, version=version) for path, family in families.items()}
 
 
 def _mcp_routes(
@@ -136,7 +136,7 @@ def _application(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> 
 
 @contextlib.asynccontextmanager
 async def _running(
-    desk: AgentAccess, servers: Iterable[VaultMCP], updates: Updates, guard: Guard
+    agent_access: AgentAccess, servers: Iterable[VaultMCP], updates: Updates, guard: Guard
 ) -> AsyncIterator[None]:
     """Run what the application needs while it serves: MCP sessions, updates, the guard's watch, the flush of keys."""
     async with contextlib.AsyncExitStack() as stack:
@@ -144,25 +144,25 @@ async def _running(
             # A spliced route's own lifespan never runs; without this, the first request fails.
             await stack.enter_async_context(server.session_manager.run())
         await stack.enter_async_context(updates.running())
-        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(desk))]
+        tasks = [asyncio.create_task(guard.watch()), asyncio.create_task(_flush(agent_access))]
         yield
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.to_thread(desk.keys.flush)
+        await asyncio.to_thread(agent_access.keys.flush)
 
 
-def _access(desk: AgentAccess, settings: Settings, clock: Callable[[], int]) -> Access | None:
+def _access(agent_access: AgentAccess, settings: Settings, clock: Callable[[], int]) -> Access | None:
     """Who verifies what Cloudflare Access says, if it stands in front."""
     if not settings.access.on:
         return None
     from mcp_server.guard.cloudflare_access import Access  # noqa: PLC0415 - its cryptography takes long to load, and few need it
 
-    return Access(settings.access, desk.keys, clock=clock)
+    return Access(settings.access, agent_access.keys, clock=clock)
 
 
 def serve(
-    desk: AgentAccess,
+    agent_access: AgentAccess,
     settings: Settings,
     *,
     on_bound: Callable[[str], None],
@@ -178,8 +178,8 @@ def serve(
     stop = stop or threading.Event()
     with contextlib.closing(_bound(own)) as listener:
         port = int(listener.getsockname()[1])
-        metrics = Metrics(desk.samples, version=installed())
-        guard = app(desk, settings, port=port, metrics=metrics, traces=traces, clock=clock)
+        metrics = Metrics(agent_access.samples, version=installed())
+        guard = app(agent_access, settings, port=port, metrics=metrics, traces=traces, clock=clock)
         config = uvicorn.Config(
             observed(guard, metrics, traces),
             http=timed(own.head_s),
@@ -248,11 +248,11 @@ class _Server(uvicorn.Server):
         self._guard.hang_up()
 
 
-async def _flush(desk: AgentAccess) -> None:
+async def _flush(agent_access: AgentAccess) -> None:
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         try:
-            await asyncio.to_thread(desk.keys.flush)
+            await asyncio.to_thread(agent_access.keys.flush)
         except Unavailable as error:
             log.warning("times of last use were not written: %s", error.message)
 

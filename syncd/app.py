@@ -74,14 +74,16 @@ class App:
                 self.repo, settings.state, self._hint_notes, self.sync.want_listing, self._wanted, pushed=self._pushed
             )
             self.pushes = PushWebhook(self.ledger, settings.state, self._pushed)
-            self.desk = AgentAccess(tools, self.keys, self._status, self.pushes, self._samples)
+            self.agent_access = AgentAccess(tools, self.keys, self._status, self.pushes, self._samples)
             self.filing = filing(tools, self.sync, self.queue, ImportedFiles(self.ledger), settings)
-            self.worker = background_jobs.worker(self.opened, self.desk, tools, self.filing.handler)
-            self.steward = vault_services(self.opened, self.desk, self.follow, lambda: self.jobs.stopping)
+            self.worker = background_jobs.worker(self.opened, self.agent_access, tools, self.filing.handler)
+            self.services = vault_services(self.opened, self.agent_access, self.follow, lambda: self.jobs.stopping)
             captures = self.opened.captures
             self.labels = Backfill(
-                lambda name, path, found, replacing: self.desk.workspace(name).enrich(path, found, replacing=replacing),
-                self.desk.workspace,
+                lambda name, path, found, replacing: self.agent_access.workspace(name).enrich(
+                    path, found, replacing=replacing
+                ),
+                self.agent_access.workspace,
                 captures,
                 self.vault,
                 self.enricher,
@@ -90,8 +92,8 @@ class App:
             self.jobs = self._planned()
             self.health = Health(
                 self.opened,
-                self.desk,
-                self.steward,
+                self.agent_access,
+                self.services,
                 follow=self.follow,
                 dropped=self.filing.dropped,
                 labels=self.labels,
@@ -105,7 +107,7 @@ class App:
     def _name(self, parts: Opened) -> None:
         """Give the open parts names on the App too: commands use them."""
         self.ledger, self.audit, self.past, self.vault = parts.ledger, parts.audit, parts.past, parts.vault
-        self.keys, self.embedder, self.repo, self.shelf = parts.keys, parts.embedder, parts.repo, parts.shelf
+        self.keys, self.embedder, self.repo, self.builds = parts.keys, parts.embedder, parts.repo, parts.builds
         self.sync, self.witness, self.enricher = parts.sync, parts.witness, parts.enricher
         self.reranker, self.queue, self.check = parts.reranker, parts.queue, parts.check
 
@@ -129,8 +131,8 @@ class App:
         """What the owner may ask for, by name."""
         return operations(
             self.opened,
-            self.desk,
-            self.steward,
+            self.agent_access,
+            self.services,
             self.health,
             labels=self.labels,
             worker=self.worker,
@@ -146,7 +148,7 @@ class App:
 
     def _pushed(self) -> None:
         """The remote was pushed to."""
-        self.steward.remote.rung()
+        self.services.remote.rung()
         with suppress(MemexError):  # none is scheduled, or the daemon stops
             self.jobs.run(REMOTE, wait=False)
 
@@ -156,11 +158,15 @@ class App:
     def _planned(self) -> Scheduler:
         """The jobs, once for commands and once for serving: see `background_jobs`."""
         return background_jobs.background_jobs(
-            self.opened, self.steward, uploads=self.desk.uploads, dropped=self.filing.dropped, labels=self.labels
+            self.opened,
+            self.services,
+            uploads=self.agent_access.uploads,
+            dropped=self.filing.dropped,
+            labels=self.labels,
         )
 
     def _samples(self) -> list[Sample]:
-        return samples(self.health, self.sync, self.embedder, self.steward.commits)
+        return samples(self.health, self.sync, self.embedder, self.services.commits)
 
     def _hearing(self) -> WatcherState | None:
         """How the watcher does; None while nobody watches the vault."""
@@ -203,7 +209,7 @@ class App:
             self.traces = request_traces.opened(self.settings.telemetry, os.environ, version=installed())
             if self.traces:
                 running.callback(self.traces.close)
-            serve(self.desk, self.settings, on_bound=bound, stop=stop, traces=self.traces)
+            serve(self.agent_access, self.settings, on_bound=bound, stop=stop, traces=self.traces)
 
     def _start(self, running: ExitStack) -> None:
         sync = self.sync
@@ -228,7 +234,7 @@ class App:
             self.reranker.start()
         self.follow.start()
         running.callback(self.follow.stop)
-        running.callback(self.steward.commits.stop)  # once nothing is written any more
+        running.callback(self.services.commits.stop)  # once nothing is written any more
         sync.start()
         running.callback(sync.stop)
         self.jobs = self._planned()
@@ -237,7 +243,7 @@ class App:
         self.worker.start()
         running.callback(self.worker.stop)
         running.callback(self._unclaim)
-        running.callback(self.steward.remote.interrupt)
+        running.callback(self.services.remote.interrupt)
         running.callback(sync.interrupt)  # before that: a job may wait for the pass under way
 
     def _vitals(self, loop: asyncio.AbstractEventLoop) -> Vitals:

@@ -33,11 +33,11 @@ def main(folder: Path, at: int) -> None:
     for owner, names in (
         (app.vault, ("create", "replace", "remove")),
         (app.ledger, ("run",)),
-        (app.steward.commits, ("commit",)),
+        (app.services.commits, ("commit",)),
     ):
         for name in names:
             deadly(owner, name, calls, at)
-    app.steward.consolidation.tick()
+    app.services.consolidation.tick()
     os.write(1, str(next(calls)).encode())
 
 

@@ -50,7 +50,7 @@ class Filing:
 
     def _open(self, free: int = 0) -> None:
         app = self.world.app
-        tools = app.desk._tools
+        tools = app.agent_access._tools
         app.vault._wanted = lambda path, size: droppable(path, size, known=KNOWN, most=1_000_000)
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ class Filing:
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(
             app.vault,
-            app.shelf.slots["captures"],
+            app.builds.scopes["captures"],
             self.handled,
             lambda workspace, given: self.queued.append((workspace, dict(given))),
             lambda: True,
@@ -109,7 +109,7 @@ class Filing:
 
     @property
     def workspace(self) -> Any:
-        return self.world.app.desk.workspace("default")
+        return self.world.app.agent_access.workspace("default")
 
     def stored(self) -> dict[str, bytes]:
         """The files of the inbox, notes aside, by path."""

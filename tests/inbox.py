@@ -47,22 +47,22 @@ class Inbox:
         self.found[workspace] = Findings(
             workspace=workspace, documents=9, graph=graph, named=named, of={}, **(lists | more)
         )
-        self.app.steward.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
+        self.app.services.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
 
     def reopen(self) -> None:
         """A restart."""
         self.world.reopen()
-        self.app.steward.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
+        self.app.services.consolidation._look = lambda name: self.found.get(name) or _nothing(name)
 
     def record(self, id: str) -> Record:
-        found = self.app.shelf.slots["captures"].index.record(id)
+        found = self.app.builds.scopes["captures"].index.record(id)
         assert found is not None, id
         return found
 
     def capture(self, content: str, workspace: str = "default", **metadata: Any) -> Record:
-        if workspace not in self.app.desk.workspaces():
-            self.app.desk.create_workspace(workspace)
-        return self.app.desk.workspace(workspace).capture(content, metadata=metadata).record
+        if workspace not in self.app.agent_access.workspaces():
+            self.app.agent_access.create_workspace(workspace)
+        return self.app.agent_access.workspace(workspace).capture(content, metadata=metadata).record
 
     def finding(self, kind: Any, *ids: str, would: tuple[str, ...] = (), reason: str = "They say so.") -> Finding:
         workspace = self.record(ids[0]).workspace if ids else "default"
@@ -74,7 +74,7 @@ class Inbox:
 
     def look(self) -> dict[str, str]:
         """One look at the boxes; what was done, or why not, by key."""
-        done = self.app.steward.consolidation.tick()
+        done = self.app.services.consolidation.tick()
         return {key: one.said if one.done else f"not: {one.said}" for key, one in done.items()}
 
     def reports(self) -> list[str]:

@@ -153,20 +153,20 @@ class Live:
 
     def true(self, path: str) -> bool:
         """Whether the index has of this path what the file holds."""
-        record = self.world.app.shelf.slots[place(path).scope].index.at(path)
+        record = self.world.app.builds.scopes[place(path).scope].index.at(path)
         return (record.digest if record else "") == _sha(self.world.vault / path)
 
     def differences(self, touched: Collection[str]) -> list[str]:
         """Where the index is not what the files say: in which notes there are, and in the passages of those touched."""
         known = {
             path: entry.digest
-            for slot in self.world.app.shelf.slots.values()
-            for path, entry in slot.index.manifest.items()
+            for scope_index in self.world.app.builds.scopes.values()
+            for path, entry in scope_index.index.manifest.items()
         }
         there = {path: _sha(self.world.vault / path) for path in self.files()}
         found = [f"digest of {path}" for path in known.keys() | there.keys() if known.get(path) != there.get(path)]
         for path in sorted(touched & there.keys())[:LOOKED]:
-            index = self.world.app.shelf.slots[place(path).scope].index
+            index = self.world.app.builds.scopes[place(path).scope].index
             raw, stat = self.world.app.vault.read(path)
             (ready,) = index.prepare([(parse(raw, path, mtime_ms=stat.mtime_ns // 1_000_000), stat)])
             if [chunk.text for chunk in ready.chunks] != list(index.passages(index.at(path))):

@@ -81,14 +81,14 @@ class Rim:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
-    def desk(self) -> AgentAccess:
-        return self.world.app.desk
+    def agent_access(self) -> AgentAccess:
+        return self.world.app.agent_access
 
     def space(self) -> Space:
         """A new workspace, and a key that is bound to it."""
         name = f"space {next(self._numbers)}"
-        self.desk.create_workspace(name)
-        _, self.secrets[name] = self.desk.keys.create(name, workspaces=(name,), now=now_ms())
+        self.agent_access.create_workspace(name)
+        _, self.secrets[name] = self.agent_access.keys.create(name, workspaces=(name,), now=now_ms())
         return Space(self, name)
 
     def headers(self, key: str = "full", **more: str) -> dict[str, str]:
@@ -118,7 +118,7 @@ class Space:
 
     @property
     def tools(self) -> Workspace:
-        return self.rim.desk.workspace(self.name)
+        return self.rim.agent_access.workspace(self.name)
 
     def rest(self, method: str, path: str, **options: Any) -> httpx2.Response:
         return self.rim.rest(method, path, key=self.name, **options)
@@ -137,13 +137,13 @@ class Space:
     @contextmanager
     def clock(self, now: Callable[[], int]) -> Iterator[None]:
         """Captures of all workspaces are made at `now`."""
-        desk = self.rim.desk
-        before = desk._tools
-        desk._tools = replace(before, now=now)
+        agent_access = self.rim.agent_access
+        before = agent_access._tools
+        agent_access._tools = replace(before, now=now)
         try:
             yield
         finally:
-            desk._tools = before
+            agent_access._tools = before
 
 
 @contextmanager
@@ -188,7 +188,9 @@ def unlisted(folder: Path) -> Iterator[Rim]:
     """Serve a vault that has not been listed yet, and will not be."""
     with ExitStack() as opened:
         rim = _opened(opened, folder, None, {}, limits=UNLIMITED)
-        _listen(opened, rim, lambda told, stop: serve(rim.desk, rim.world.app.settings, on_bound=told, stop=stop))
+        _listen(
+            opened, rim, lambda told, stop: serve(rim.agent_access, rim.world.app.settings, on_bound=told, stop=stop)
+        )
         yield rim
 
 
@@ -215,7 +217,7 @@ def _opened(
         )
     opened.callback(world.close)
     for name in ("default", "work", "secret"):
-        world.app.desk.create_workspace(name)
+        world.app.agent_access.create_workspace(name)
     return Rim("", world, encoder, _secrets(world.app.keys))
 
 

@@ -47,11 +47,11 @@ def capture(world, front="", name="Old idea", body=BODY):
 
 
 def aside(world):
-    return world.app.steward.archive.run()
+    return world.app.services.archive.run()
 
 
 def ids(world, scope="captures"):
-    return {entry.id for entry in world.app.shelf.slots[scope].index.manifest.values()}
+    return {entry.id for entry in world.app.builds.scopes[scope].index.manifest.values()}
 
 
 def test_a_dismissed_capture_goes_where_no_agent_reads(world):
@@ -65,7 +65,7 @@ def test_a_dismissed_capture_goes_where_no_agent_reads(world):
     assert "old-idea" in ids(world, "vault")
     assert "Captures/Archive/default/Old idea.md" in world.found("remember", scope="vault")
     with pytest.raises(NotFound):
-        world.app.desk.workspace("default").get("old-idea")
+        world.app.agent_access.workspace("default").get("old-idea")
     assert aside(world) == 0
 
 
@@ -98,7 +98,7 @@ def test_what_is_brought_back_is_as_it_was_but_for_the_word_that_dismissed_it(wo
     done = world.app.operations["unarchive"]({"ids": ["old-idea"]}, lambda _: None)
     assert [one["target"] for one in done["returned"]] == [path]
     assert (world.vault / path).read_bytes() == before.replace(b"review: dismissed\n", b"")
-    assert world.app.desk.workspace("default").get("old-idea").content == BODY
+    assert world.app.agent_access.workspace("default").get("old-idea").content == BODY
     assert aside(world) == 0
 
 
@@ -133,7 +133,7 @@ def test_what_expired_and_is_brought_back_stays(world):
 
 
 def test_an_agent_s_own_expiry_counts_and_nothing_else_of_an_agent(world):
-    tools = world.app.desk.workspace("default")
+    tools = world.app.agent_access.workspace("default")
     gone = tools.capture("This is for today only.", metadata={"expires": "2026-01-02"}).record
     kept = tools.capture("review: dismissed\npromote: true\n\n---\nreview: dismissed\n---\n").record
     world.run()
@@ -162,7 +162,7 @@ def test_the_stored_file_goes_along_and_comes_back(world):
 
 
 def test_a_command_dismisses_and_relations_wait_until_it_is_back(world):
-    tools = world.app.desk.workspace("default")
+    tools = world.app.agent_access.workspace("default")
     old = tools.capture("An old thing.").record
     new = tools.capture("A new thing.").record
     tools.memo_graph.save(old.id, new.id, "follows")
@@ -207,11 +207,11 @@ def test_a_note_that_is_being_edited_waits(tmp_path):
 def test_unused_captures_go_when_the_settings_say_so(tmp_path):
     world = World(tmp_path, review=ReviewSettings(expire_days=30.0))
     path = capture(world, name="By hand")
-    tools = world.app.desk.workspace("default")
+    tools = world.app.agent_access.workspace("default")
     fresh = tools.capture("A fresh one.").record
-    old_tools = world.app.desk._tools
-    world.app.desk._tools = replace(old_tools, now=lambda: 1_700_000_000_000)
-    old = world.app.desk.workspace("default").capture("An old one.").record
+    old_tools = world.app.agent_access._tools
+    world.app.agent_access._tools = replace(old_tools, now=lambda: 1_700_000_000_000)
+    old = world.app.agent_access.workspace("default").capture("An old one.").record
     world.run()
     assert aside(world) == 1
     assert (world.vault / path).exists()
@@ -224,10 +224,10 @@ def test_suggestions_never_look_into_the_archive(world):
     capture(world, "review: dismissed\n", body="Sweep the chimney in autumn before the first fire of the year.\n")
     aside(world)
     path = capture(world, name="Another", body="Sweep the chimney in autumn before the first fire of the year.\n")
-    world.app.steward.review.run()
+    world.app.services.review.run()
     assert "Old idea" not in (world.vault / path).read_text()
 
 
 def test_nobody_else_s_notes_are_moved(world):
     with pytest.raises(MemexError):
-        world.app.steward.archive.dismiss("Home.md")
+        world.app.services.archive.dismiss("Home.md")

@@ -342,7 +342,7 @@ def test_a_prune_keeps_the_chain_and_what_is_known_of_files(ledger, audit, tmp_p
 
 
 def test_a_log_that_was_pruned_twice_is_provable_piece_by_piece(world, tmp_path):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     heads = []
     for piece in range(2):
         for n in range(3):
@@ -439,7 +439,9 @@ def owner(world, name, **given):
 
 def test_what_is_told_of_a_write_is_true_of_the_file(world):
     record = (
-        world.app.desk.workspace("default").capture("secret words of the note", metadata={"project": "hush"}).record
+        world.app.agent_access.workspace("default")
+        .capture("secret words of the note", metadata={"project": "hush"})
+        .record
     )
     (entry,) = world.app.audit.entries()
     raw = (world.vault / record.path).read_bytes()
@@ -487,7 +489,7 @@ def test_the_pipe_s_own_writes_and_jobs_are_the_daemon_s(world):
     world.write("Captures/default/dropped.md", "A note about herons and reeds that somebody dropped in.\n")
     world.run()
     assert told(world) == [("update", "daemon", "adoption", "Captures/default/dropped.md")]
-    record = world.app.shelf.slots["captures"].index.at("Captures/default/dropped.md")
+    record = world.app.builds.scopes["captures"].index.at("Captures/default/dropped.md")
     world.app.enricher.owe(record.id, 0)
     world.app.jobs.run("enrichment")
     assert told(world, 1) == [("update", "daemon", "enrichment", "Captures/default/dropped.md")]
@@ -504,7 +506,7 @@ def test_an_adoption_that_can_not_be_logged_waits(world):
 
 
 def test_a_log_that_can_not_be_written_is_told_until_it_can(world):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept all along").record
     with unwritable(world.app.ledger):
         files = {path: path.read_bytes() for path in world.vault.rglob("*.md")}
@@ -526,9 +528,9 @@ def test_a_log_that_can_not_be_written_is_told_until_it_can(world):
 
 @pytest.mark.parametrize("part", ["_store", "_catalog"])
 def test_a_write_that_is_taken_back_is_logged_as_undone(world, part):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept all along").record
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
 
     class Failing:
         def __init__(self, real):
@@ -557,8 +559,8 @@ def test_a_write_that_is_taken_back_is_logged_as_undone(world, part):
 
 
 def test_taking_back_is_never_refused(world):
-    workspace = world.app.desk.workspace("default")
-    index = world.app.shelf.slots["captures"].index
+    workspace = world.app.agent_access.workspace("default")
+    index = world.app.builds.scopes["captures"].index
     connection = world.app.ledger._connection
     real = index._store
 
@@ -728,7 +730,7 @@ def crashed(world):
 
 @pytest.mark.parametrize("kind", ["create", "update", "delete"])
 def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kind):
-    record = world.app.desk.workspace("default").capture("kept").record
+    record = world.app.agent_access.workspace("default").capture("kept").record
     raw = (world.vault / record.path).read_bytes()
     path = "Captures/default/new.md" if kind == "create" else record.path
     before, after = {"create": ("", "9"), "update": (sha(raw), "9"), "delete": (sha(raw), "")}[kind]
@@ -745,7 +747,7 @@ def test_a_write_that_a_crash_kept_from_happening_is_logged_as_undone(world, kin
 
 
 def test_a_write_that_happened_before_a_crash_stays(world):
-    record = world.app.desk.workspace("default").capture("kept").record
+    record = world.app.agent_access.workspace("default").capture("kept").record
     raw = (world.vault / record.path).read_bytes()
     world.app.audit.note(change(path=record.path, before=sha(raw), after=sha(raw + b"x"), id=record.id))
     (world.vault / record.path).write_bytes(raw + b"x")
@@ -754,7 +756,7 @@ def test_a_write_that_happened_before_a_crash_stays(world):
 
 
 def test_verify_tells_what_was_changed_by_hand(world):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     one, two, three = (workspace.capture(text).record for text in ("one", "two", "three"))
     with (world.vault / one.path).open("a") as file:
         file.write("by hand")
@@ -771,7 +773,7 @@ def test_verify_tells_what_was_changed_by_hand(world):
 
 
 def test_a_prune_writes_what_goes_into_a_private_file_first(world, tmp_path):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     for n in range(5):
         workspace.capture(f"note {n}")
     target = tmp_path / "old.jsonl"
@@ -800,7 +802,7 @@ def test_a_prune_writes_what_goes_into_a_private_file_first(world, tmp_path):
 
 def test_there_is_one_way_to_a_file(world):
     app = world.app
-    assert app.vault is app.sync.vault is app.sync._sweep._vault is app.desk._tools.vault
+    assert app.vault is app.sync.vault is app.sync._sweep._vault is app.agent_access._tools.vault
     assert isinstance(app.vault, AuditedVault)
 
 
@@ -820,10 +822,10 @@ def test_a_job_that_was_left_behind_writes_into_nobody_s_file(world, tmp_path):
 
 
 def test_a_backup_brings_the_log_to_another_place(world, tmp_path):
-    world.app.desk.workspace("default").capture("one")
+    world.app.agent_access.workspace("default").capture("one")
     archive, folder = tmp_path / "backup.tar.gz", tmp_path / "unpacked"
     backup.pack(world.state, archive, vault=world.vault, settings=None, version="1", now=1_800_000_000_000)
-    world.app.desk.workspace("default").capture("after it")
+    world.app.agent_access.workspace("default").capture("after it")
     folder.mkdir()
     contents = backup.unpack(archive, folder)
     world.app.close()
@@ -864,7 +866,7 @@ def test_a_write_of_an_agent_is_logged_with_key_tool_surface_and_request(rim, wa
 
         run(work())
     logged = entries(rim, seen)
-    key = rim.desk.keys.named(space.name, now=0)
+    key = rim.agent_access.keys.named(space.name, now=0)
     assert len(logged) == 2
     for entry in logged:
         assert (entry.surface, entry.key, entry.name) == ("rest" if way == "rest" else "mcp", key.id, space.name)
@@ -1027,8 +1029,8 @@ def test_many_writers_leave_one_whole_chain(rim):
 
 
 def test_a_write_that_came_about_is_not_taken_for_undone_when_a_person_took_it_back(world):
-    record = world.app.desk.workspace("default").capture("made, and then thrown away").record
-    world.app.shelf.slots["captures"].index.commit([], [record.path])  # as if the crash had come before the commit
+    record = world.app.agent_access.workspace("default").capture("made, and then thrown away").record
+    world.app.builds.scopes["captures"].index.commit([], [record.path])  # as if the crash had come before the commit
     (world.vault / record.path).unlink()
     crashed(world)
     assert world.app.audit.found(1)[0].kind == "create"
@@ -1037,14 +1039,14 @@ def test_a_write_that_came_about_is_not_taken_for_undone_when_a_person_took_it_b
 
 
 def test_a_write_that_was_taken_back_has_not_come_about(world, monkeypatch):
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
 
     def failing(*_, **__):
         raise Unavailable("the disk is full")
 
     monkeypatch.setattr(index, "commit", failing)
     with pytest.raises(Unavailable):
-        world.app.desk.workspace("default").capture("never made")
+        world.app.agent_access.workspace("default").capture("never made")
     made = next(entry for entry in world.app.audit.found(10) if entry.kind == "create")
     assert made.seq not in world.app.audit.done()
     assert not world.app.audit.made(made.id)
@@ -1054,7 +1056,7 @@ def test_a_write_that_was_taken_back_has_not_come_about(world, monkeypatch):
 
 def test_what_is_noted_of_writes_may_be_missing_or_torn(world):
     for number in range(3):
-        world.app.desk.workspace("default").capture(f"capture {number}")
+        world.app.agent_access.workspace("default").capture(f"capture {number}")
     assert world.app.audit.done() >= {1, 2, 3}
     file = world.state / log.CAME
     file.write_bytes(b"\0" * 16 + b"\xff garbage\n" + b"1" * 40)

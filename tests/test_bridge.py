@@ -218,7 +218,7 @@ def test_what_was_asked_before_the_end_of_input_is_answered(rim):
 
 
 def test_a_client_that_leaves_before_its_answer_ends_it_quietly(rim):
-    space = rim.desk.workspace("work")
+    space = rim.agent_access.workspace("work")
     space.slow = 0.5
     code = f"from mcp_server.stdio_bridge import run; run({rim.url!r}, {rim.secrets['full']!r}, workspace='work')"
     pipe = subprocess.PIPE

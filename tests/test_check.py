@@ -76,7 +76,7 @@ def test_a_write_through_a_mapping_and_one_by_another_name_of_the_file_are_found
 
 
 def test_rows_that_got_lost_and_rows_of_no_note_are_mended(world, tmp_path):
-    index = world.app.shelf.slots["vault"].index
+    index = world.app.builds.scopes["vault"].index
     stray = path_id("gone.md")
     before = world.dump()
     index._store.replace(

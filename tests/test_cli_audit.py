@@ -23,11 +23,11 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
     monkeypatch.setenv("MEMEX_STATE", str(world.state))
     monkeypatch.setenv("HOME", str(tmp_path))
-    desk = world.app.desk
-    desk.create_workspace("work")
+    agent_access = world.app.agent_access
+    agent_access.create_workspace("work")
     with authored(AGENT):
-        desk.workspace("default").capture("one")
-        desk.workspace("work").capture("two")
+        agent_access.workspace("default").capture("one")
+        agent_access.workspace("work").capture("two")
     world.app.operations["capture"]({"content": "three"}, lambda _: None)
     yield world
     world.close()
@@ -85,7 +85,7 @@ def test_it_can_be_followed_while_a_daemon_writes(served, capfd, monkeypatch):
         rounds.append(1)
         if len(rounds) > 2:
             raise KeyboardInterrupt
-        served.app.desk.workspace("work").capture(f"later {len(rounds)}")
+        served.app.agent_access.workspace("work").capture(f"later {len(rounds)}")
 
     monkeypatch.setattr(audit.time, "sleep", sleep)
     assert code(["audit", "--follow", "--workspace", "work", "--json"]) == 130

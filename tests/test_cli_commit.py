@@ -34,7 +34,7 @@ def world(tmp_path, monkeypatch):
 
 
 def capture(world, text, title="T"):
-    return world.app.desk.workspace("default").capture(text, metadata={"title": title}).record.path
+    return world.app.agent_access.workspace("default").capture(text, metadata={"title": title}).record.path
 
 
 def told(capsys, *words):
@@ -67,7 +67,7 @@ def test_the_owner_commits_by_command_and_is_told_what_stays_local(world, capsys
         assert "no branch is checked out" in capsys.readouterr().err
         problems = told(capsys, "status")["degraded"]
         assert any("no branch is checked out" in one for one in problems)
-        samples = {one.name: one.value for one in world.app.desk.samples()}
+        samples = {one.name: one.value for one in world.app.agent_access.samples()}
         assert (samples["memex_commits"], samples["memex_commit_kept_files"]) == (1, 1)
         assert samples["memex_commit_waiting_files"] == 1
         assert world.git("diff", "--name-only").split() == ["Note.md"]

@@ -57,7 +57,7 @@ def memex(world, capsys):
 
 def add(world, text="a note of the whimbrel", **more):
     with authored(Author("mcp", "kb_addnote", "k1", "claude")):
-        return world.app.desk.workspace("default").add_note(text, key="k1", **more)
+        return world.app.agent_access.workspace("default").add_note(text, key="k1", **more)
 
 
 def test_what_was_queued_is_listed_and_shown_by_the_beginning_of_its_id(world, memex):
@@ -161,12 +161,12 @@ def test_the_status_and_the_metrics_tell_of_the_queue(world, memex):
     told = json.loads(out)["queue"]
     assert (done, told["jobs"]["queued"], told["hindrance"]) == (0, 1, "")
     assert "queue      1 queued" in memex("status")[1]
-    found = {(one.name, *one.labels.values()): one.value for one in world.app.desk.samples()}
+    found = {(one.name, *one.labels.values()): one.value for one in world.app.agent_access.samples()}
     assert found["memex_queue_jobs", "queued"] == 1
     assert found[("memex_queue_waiting_seconds",)] >= 0
     with world.serving():
         until(lambda: world.app.queue.job(job.id).status == "done")
-        found = {(one.name, *one.labels.values()): one.value for one in world.app.desk.samples()}
+        found = {(one.name, *one.labels.values()): one.value for one in world.app.agent_access.samples()}
     assert found["memex_queue_jobs", "done"] == found["memex_queue_tries", "done"] == 1
     assert found["memex_queue_tries", "put off"] == 0
 

@@ -36,7 +36,7 @@ def world(tmp_path, monkeypatch):
         front = f"id: {name.lower()}\ncreated_at: 2026-11-0{number}T10:00:00.000Z"
         world.write(f"Captures/default/{name}.md", f"---\n{front}\n---\n{SOUP} {name}.\n")
     world.run()
-    world.app.steward.review.run()
+    world.app.services.review.run()
     monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
     monkeypatch.setenv("MEMEX_STATE", str(world.state))
     with answering(world):

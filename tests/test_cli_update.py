@@ -46,11 +46,11 @@ def world(tmp_path, monkeypatch):
 
 @pytest.fixture
 def note(world):
-    return world.app.desk.workspace("default").capture("old text\r\n", metadata={"title": "T"}).record
+    return world.app.agent_access.workspace("default").capture("old text\r\n", metadata={"title": "T"}).record
 
 
 def content(world, note):
-    return world.app.desk.workspace("default").get(note.id).content
+    return world.app.agent_access.workspace("default").get(note.id).content
 
 
 def editor(monkeypatch, tmp_path, script):
@@ -132,7 +132,7 @@ def test_what_an_editor_leaves_that_is_no_text_is_kept_and_told(world, note, mon
 
 
 def test_recent_goes_by_the_last_change(world, note, capfd):
-    world.app.desk.workspace("work").capture("another")
+    world.app.agent_access.workspace("work").capture("another")
     assert code(["updatenote", note.id, "changed"]) == 0
     capfd.readouterr()
     assert code(["recent", "--limit", "1", "--json"]) == 0
@@ -153,6 +153,6 @@ def test_a_file_s_document_is_filed_otherwise_and_keeps_its_text(world, capfd):
     assert code(["updatenote", "f1", "--tag", "a", "--collection", "memory", "--title", "T", "--json"]) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["type"], told["title"], told["tags"], told["collection"]) == ("file", "T", ["a"], "memory")
-    assert world.app.desk.workspace("default").get("f1").content == "its text\n"
+    assert world.app.agent_access.workspace("default").get("f1").content == "its text\n"
     assert code(["updatenote", "f1", "another"]) == 2
     assert "it holds the text of a file" in capfd.readouterr().err

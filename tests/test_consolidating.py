@@ -38,7 +38,7 @@ def planted(world, workspace="default"):
 def test_what_is_planted_is_found_with_what_it_can_be_checked_by(world):
     planted(world)
     world.run()
-    told = world.app.steward.consolidation._look("default")
+    told = world.app.services.consolidation._look("default")
     assert told.documents == 4
     [one] = told.supersedes
     assert (one.kind, one.ids, one.workspace) == ("supersede", ("new", "old"), "default")
@@ -50,7 +50,7 @@ def test_what_is_planted_is_found_with_what_it_can_be_checked_by(world):
     assert told.named["old"].title == CONTRARY.older[0]
     assert told.of["supersedes"] == 1
     assert {one.key for one in told.proposals} == {
-        one.key for one in world.app.steward.consolidation._look("default").proposals
+        one.key for one in world.app.services.consolidation._look("default").proposals
     }
 
 
@@ -60,7 +60,7 @@ def test_nothing_crosses_workspaces(world):
     world.write(f"Notes/{CONTRARY.newer[0]}.md", CONTRARY.newer[1])
     world.run()
     for workspace in ("default", "work"):
-        told = world.app.steward.consolidation._look(workspace)
+        told = world.app.services.consolidation._look(workspace)
         assert told.documents == 1
         assert not told.supersedes + told.near + told.duplicates
 
@@ -71,22 +71,22 @@ def test_a_link_from_anywhere_but_a_report_says_that_a_capture_is_used(world):
     world.write("Projects/Plan.md", "See [[Note linked]].")
     world.write("Captures/Reports/2026-02-01 Consolidation.md", "- [ ] archive [[Note reported]]")
     world.run()
-    index = world.app.shelf.slots["captures"].index
-    graph = world.app.desk.workspace("default").nodes.report()
-    linked = world.app.shelf.slots["vault"].index.linked(["Captures/Reports"])
+    index = world.app.builds.scopes["captures"].index
+    graph = world.app.agent_access.workspace("default").nodes.report()
+    linked = world.app.builds.scopes["vault"].index.linked(["Captures/Reports"])
     told = workspace_scan.found(index, "default", graph, linked=linked, now=1_900_000_000_000)
     assert {one.ids[0] for one in told.unused} == {"reported", "alone"}
 
 
 def test_relation_candidates_are_those_of_the_graph_s_report(world):
-    nodes = world.app.desk.workspace("default").nodes
+    nodes = world.app.agent_access.workspace("default").nodes
     nodes.create(
         [
             NewNode("Ada", "person", ("Works with Babbage on the engine",)),
             NewNode("Babbage", "person", ("Builds the engine with Ada",)),
         ]
     )
-    told = world.app.steward.consolidation._look("default")
+    told = world.app.services.consolidation._look("default")
     assert {frozenset((one.node_a, one.node_b)) for one in told.graph.candidates} == {frozenset(("Ada", "Babbage"))}
     [one] = told.relations
     assert {told.named[id].title for id in one.ids} == {"Ada", "Babbage"}
@@ -95,8 +95,8 @@ def test_relation_candidates_are_those_of_the_graph_s_report(world):
 def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
     planted(world)
     world.run()
-    index = world.app.shelf.slots["captures"].index
-    graph = world.app.desk.workspace("default").nodes.report()
+    index = world.app.builds.scopes["captures"].index
+    graph = world.app.agent_access.workspace("default").nodes.report()
     blind = type("Blind", (), {"__getattr__": lambda _, name: getattr(index, name)})()
     blind.directions = lambda _: ([], index.directions("default")[1][:0])
     told = workspace_scan.found(blind, "default", graph, linked=(), now=0)
@@ -106,7 +106,7 @@ def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
 
 def test_an_empty_workspace_needs_nothing(world):
     world.run()
-    told = world.app.steward.consolidation._look("default")
+    told = world.app.services.consolidation._look("default")
     assert (told.documents, told.proposals, told.clusters) == (0, (), ())
 
 
@@ -115,4 +115,4 @@ def test_it_is_broken_off_when_the_daemon_stops(world):
     world.run()
     world.app.jobs.stopping.set()
     with pytest.raises(Unavailable, match="broken off"):
-        world.app.steward.consolidation._look("default")
+        world.app.services.consolidation._look("default")

@@ -74,7 +74,7 @@ def test_a_report_that_was_deleted_comes_back_only_when_it_is_asked_for(inbox):
     (path,) = [inbox.run()["report"]]
     text = inbox.read(path)
     (inbox.world.vault / path).unlink()
-    consolidation = inbox.app.steward.consolidation
+    consolidation = inbox.app.services.consolidation
     assert consolidation.run(threading.Event())["report"] is None, "each night it would be in the way again"
     assert consolidation.facts()["report"] == "", "nobody is sent to what is not there"
     assert inbox.run()["report"] == path
@@ -91,7 +91,7 @@ def test_a_dry_run_and_one_of_a_workspace_write_nothing(inbox):
         assert told["report"] is None
         assert "Put [[Captures/default/one|one]] into the archive" in told["text"]
     assert inbox.reports() == []
-    assert inbox.app.steward.proposals.counts()["open"] == 0
+    assert inbox.app.services.proposals.counts()["open"] == 0
 
 
 def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):
@@ -129,7 +129,7 @@ def test_duplicates_become_one_note_and_links_to_the_other_stay_whole(inbox):
     assert f"Capture-Id: {kept.id}" in body
     assert inbox.world.git("status", "--short", "--", kept.path, "Notes", "Captures/Archive") == ""
     assert inbox.record(kept.id).version == 2
-    index = inbox.app.shelf.slots["captures"].index
+    index = inbox.app.builds.scopes["captures"].index
     assert index.record(copy.id) is None
     assert inbox.look() == {}
     assert inbox.run()["proposals"] == 0, "it is done, and not proposed again"
@@ -146,13 +146,13 @@ def test_a_note_that_has_changed_since_is_left_alone_and_that_is_said(inbox):
     kept, copy = inbox.capture("the same"), inbox.capture("the same again")
     inbox.say(inbox.finding("merge-duplicates", kept.id, copy.id))
     (path,) = [inbox.run()["report"]]
-    inbox.app.desk.workspace("default").update_note(copy.id, "quite another thing")
+    inbox.app.agent_access.workspace("default").update_note(copy.id, "quite another thing")
     before = inbox.read(kept.path), inbox.read(copy.path)
     key = inbox.tick(path, "Keep [[")
     assert "has changed since" in inbox.look()[key]
     assert (inbox.read(kept.path), inbox.read(copy.path)) == before
     assert "❌" in inbox.read(path)
-    assert inbox.app.steward.proposals.counts()["stale"] == 1
+    assert inbox.app.services.proposals.counts()["stale"] == 1
 
 
 def test_what_a_crash_broke_off_is_taken_back_where_a_person_came_in_between(inbox):
@@ -183,7 +183,7 @@ def test_what_a_crash_broke_off_is_ended_without_a_tick(inbox):
     journal = ChangeJournal(inbox.app.ledger, inbox.app.vault, KINDS)
     journal.begin(MovePlan("archive", "k", "", "", steps, about), by="Ada", at=1)
     inbox.reopen()
-    inbox.app.steward.carrying.tend()
+    inbox.app.services.carrying.tend()
     assert not (inbox.world.vault / one.path).exists()
     assert "Approved-By: Ada" in inbox.world.git("log", "-1", "--format=%B")
 
@@ -196,7 +196,7 @@ def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbo
     inbox.world.git("checkout", "-q", "--detach")
     assert inbox.look()
     inbox.world.git("checkout", "-q", "main")
-    commits = inbox.app.steward.commits
+    commits = inbox.app.services.commits
     planned = inbox.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
     assert "Archive nobody reads this" in [made["subject"] for made in planned]
     assert one.path not in {path for made in commits.flushed() for path in made.paths}
@@ -204,7 +204,7 @@ def test_a_proposal_keeps_its_own_commit_when_git_does_not_allow_it_at_once(inbo
     assert "Archive nobody reads this" in [made["subject"] for made in told]
     said = inbox.world.git("log", "--format=%B")
     assert "Approved-By: Ada <ada@example.org>" in said
-    assert inbox.app.steward.carrying.facts()["uncommitted"] == 0
+    assert inbox.app.services.carrying.facts()["uncommitted"] == 0
 
 
 def test_a_promotion_under_way_and_a_tick_wait_for_each_other(inbox):
@@ -212,7 +212,7 @@ def test_a_promotion_under_way_and_a_tick_wait_for_each_other(inbox):
     inbox.say(inbox.finding("archive", one.id))
     (path,) = [inbox.run()["report"]]
     inbox.tick(path, "into the archive")
-    with inbox.app.steward.promotions.lock:
+    with inbox.app.services.promotions.lock:
         ticking = threading.Thread(target=inbox.look)
         ticking.start()
         ticking.join(1)
@@ -246,7 +246,7 @@ def test_the_older_note_says_which_one_takes_its_place(inbox):
 
 
 def test_a_relation_and_a_summary_go_through_the_graph(inbox):
-    nodes = inbox.app.desk.workspace("default").nodes
+    nodes = inbox.app.agent_access.workspace("default").nodes
     ada, bab = nodes.create([NewNode("Ada", "person", ("wrote",)), NewNode("Bab", "person", ("built",))])
     inbox.say(inbox.finding("relate", ada.id, bab.id))
     (path,) = [inbox.run()["report"]]
@@ -304,9 +304,9 @@ def test_an_unused_capture_goes_to_the_archive_where_no_agent_sees_it(inbox):
     (path,) = [inbox.run()["report"]]
     inbox.tick(path, "into the archive")
     assert list(inbox.look().values()) == [f"it is at Captures/Archive/default/{one.path.rpartition('/')[2]}"]
-    assert inbox.app.shelf.slots["captures"].index.record(one.id) is None
+    assert inbox.app.builds.scopes["captures"].index.record(one.id) is None
     assert (
-        inbox.app.shelf.slots["vault"].index.at(f"Captures/Archive/default/{one.path.rpartition('/')[2]}") is not None
+        inbox.app.builds.scopes["vault"].index.at(f"Captures/Archive/default/{one.path.rpartition('/')[2]}") is not None
     )
 
 
@@ -319,7 +319,7 @@ def test_what_is_struck_out_is_never_proposed_again(inbox):
     assert inbox.look() == {}
     assert inbox.run()["proposals"] == 0
     assert inbox.read(path) == mine
-    assert inbox.app.steward.proposals.counts()["dismissed"] == 1
+    assert inbox.app.services.proposals.counts()["dismissed"] == 1
 
 
 def test_a_tick_that_is_set_while_another_is_carried_out_is_not_missed(inbox):
@@ -327,7 +327,7 @@ def test_a_tick_that_is_set_while_another_is_carried_out_is_not_missed(inbox):
     inbox.say(inbox.finding("archive", one.id), inbox.finding("archive", two.id))
     (path,) = [inbox.run()["report"]]
     inbox.tick(path, "first")
-    proposals = inbox.app.steward.proposals
+    proposals = inbox.app.services.proposals
     carry, proposals.carry = proposals.carry, lambda stopping: (inbox.tick(path, "second"), carry(stopping))[1]
     assert len(inbox.look()) == 1
     proposals.carry = carry
@@ -364,7 +364,7 @@ def test_a_tick_that_waits_is_taken_back_where_it_was_set(inbox):
     one = inbox.capture("wait for it")
     inbox.say(inbox.finding("archive", one.id))
     (path,) = [inbox.run()["report"]]
-    proposals, busy = inbox.app.steward.proposals, []
+    proposals, busy = inbox.app.services.proposals, []
     carrier = proposals._carriers["archive"]
 
     def waiting(about):
@@ -409,7 +409,7 @@ def test_one_report_tells_of_all_workspaces_and_status_says_where_it_lies(inbox)
 def test_the_numbers_are_those_of_the_tool_and_what_it_drafts_is_what_is_proposed(tmp_path):
     world = World(tmp_path)
     try:
-        nodes = world.app.desk.workspace("default").nodes
+        nodes = world.app.agent_access.workspace("default").nodes
         facts = ("Ada Lovelace wrote the first program for the Analytical Engine.", "It computes Bernoulli numbers.")
         nodes.create(
             [NewNode("Note G", "text", facts), NewNode("Analytical Engine", "machine", ("It was never built.",))]
@@ -429,7 +429,7 @@ def test_the_numbers_are_those_of_the_tool_and_what_it_drafts_is_what_is_propose
                 "- [ ] Give [[Captures/default/Entities/Note G", "- [x] Give [[Captures/default/Entities/Note G"
             )
         )
-        (done,) = world.app.steward.consolidation.tick().values()
+        (done,) = world.app.services.consolidation.tick().values()
         assert done.done
         draft = next(stale.draft for stale in report.stale if stale.name == "Note G")
         assert nodes.get("Note G").summary == draft
@@ -459,7 +459,7 @@ def test_a_duplicate_that_is_brought_back_is_no_longer_superseded_unless_its_own
 def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out(tmp_path):
     world = World(tmp_path)
     try:
-        workspace = world.app.desk.workspace("default")
+        workspace = world.app.agent_access.workspace("default")
         older = workspace.capture("The staging server of project Atlas listens on port 8080 since March.").record
         newer = workspace.capture(
             "The staging server of project Atlas listens on port 9090 now, as 8080 was taken."
@@ -478,7 +478,7 @@ def test_what_two_notes_say_against_each_other_is_found_reported_and_carried_out
 def test_the_report_in_the_readme_is_what_is_written(tmp_path):
     world = World(tmp_path)
     try:
-        workspace = world.app.desk.workspace("default")
+        workspace = world.app.agent_access.workspace("default")
         workspace.capture("# Staging\n\nThe staging server listens on port 8080.", metadata={"tags": ["kubernetes"]})
         workspace.capture("# Pods\n\nA pod holds containers.", metadata={"tags": ["kubernetes"]})
         text = "# Staging has moved\n\nThe staging server listens on port 9090 since March."
@@ -520,9 +520,9 @@ def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
         assert done.returncode in (0, -9), done.stderr
         world = World(folder)
         try:
-            assert world.app.steward.consolidation.tick() is not None
-            world.app.steward.commits.flush()
-            assert world.app.steward.consolidation.tick() == {}
+            assert world.app.services.consolidation.tick() is not None
+            world.app.services.commits.flush()
+            assert world.app.services.consolidation.tick() == {}
             vault = world.vault
             files = {
                 str(file.relative_to(vault)): file.read_bytes()
@@ -534,7 +534,7 @@ def test_a_kill_at_any_write_leaves_what_was_ticked_to_be_done_once(tmp_path):
                 .splitlines()
                 .count("Merge " + copy.path.rpartition("/")[2][:-3] + " into " + kept.path.rpartition("/")[2][:-3])
             )
-            return files, world.app.steward.proposals.counts(), merges, done
+            return files, world.app.services.proposals.counts(), merges, done
         finally:
             world.close()
 

@@ -139,7 +139,7 @@ def test_a_dead_thread_costs_no_edit_and_is_counted(tmp_path, monkeypatch, which
     world.write("a.md", "a stint\n")
     with world.serving():
         world.settled()
-        thread = world.app.watch._ears._threads[which]
+        thread = world.app.watch._folder_events._threads[which]
         thread.stop()
         thread.join()
         world.write("b.md", "a stint that nobody heard of\n")

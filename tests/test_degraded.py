@@ -32,7 +32,7 @@ def answers(world):
     return {
         "status": world.app.health.status(None)["degraded"],
         "owner": owner["degraded"],
-        "agent": list(world.app.desk.workspace("default").search(Query("words", mode="text")).degraded),
+        "agent": list(world.app.agent_access.workspace("default").search(Query("words", mode="text")).degraded),
         "agent's status": world.app.health.status(("default",))["degraded"],
     }
 
@@ -180,8 +180,8 @@ def test_an_inbox_without_a_workspace_is_told_with_the_way_out(world):
     told = world.app.health.status(None)["degraded"]
     assert any("inbox: " in one and "`memex workspace create default`" in one for one in told)
     with pytest.raises(NotFound, match="`memex workspace create default` makes it"):
-        world.app.desk.workspace("default")
-    world.app.desk.create_workspace("default")
+        world.app.agent_access.workspace("default")
+    world.app.agent_access.create_workspace("default")
     assert not [one for one in world.app.health.status(None)["degraded"] if one.startswith("inbox")]
 
 
@@ -189,10 +189,10 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
     """Their table is made with the first of them, so nobody has seen it when the index is opened."""
     world = World(tmp_path)
     with world.serving():
-        space = world.app.desk.workspace("default")
+        space = world.app.agent_access.workspace("default")
         space.nodes.create([NewNode("Ada", "person", ["wrote of zebras"])])
         (table,) = world.state.rglob("captures-observations.lance")
-        until(lambda: not world.app.shelf.lost() and world.app.shelf.live.marks.get(table / "chunks.lance"))
+        until(lambda: not world.app.builds.lost() and world.app.builds.live.marks.get(table / "chunks.lance"))
         shutil.rmtree(table)
 
         def answered():
@@ -201,7 +201,7 @@ def test_observations_that_vanish_are_made_anew(tmp_path):
             except Unavailable:
                 return ()
 
-        until(lambda: world.app.shelf.lost())
-        until(lambda: not world.app.shelf.lost() and answered())
+        until(lambda: world.app.builds.lost())
+        until(lambda: not world.app.builds.lost() and answered())
         assert space.nodes.add([("Ada", ["and of quaggas"])])[0][1]
     world.close()

@@ -218,7 +218,7 @@ def test_a_ledger_that_is_gone(clinic):
 def written(clinic):
     with clinic.opened() as app:
         for text in ("one", "two", "three"):
-            app.desk.workspace("default").capture(text)
+            app.agent_access.workspace("default").capture(text)
     return sqlite3.connect(clinic.state / "ledger.db", isolation_level=None)
 
 
@@ -322,7 +322,7 @@ def test_an_index_that_is_not_made_yet_is_no_ailment(clinic):
 def test_a_daemon_compares_what_it_has_open(clinic):
     with clinic.serving() as app:
         assert only(clinic.look(state_checks.index)).is_ == "ok"
-        index = app.shelf.slots["vault"].index
+        index = app.builds.scopes["vault"].index
         with index._catalog._db.transaction() as writer:
             writer.execute("update documents set chunks = 7")
         found = only(clinic.look(state_checks.index))

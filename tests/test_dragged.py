@@ -44,7 +44,7 @@ def drag(world, old, new, *, run=True):
 
 def look(world):
     world.run()
-    world.app.steward.dragged.run()
+    world.app.services.dragged.run()
 
 
 def text(world, path):
@@ -85,7 +85,7 @@ def test_it_is_one_commit_that_says_who_and_what(world):
 def test_a_drag_is_taken_back_as_a_promotion_is(world):
     before = files(world)
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md")
-    world.app.steward.promotions.unpromote("c1")
+    world.app.services.promotions.unpromote("c1")
     assert files(world) == before
     look(world)
     assert files(world) == before
@@ -120,14 +120,14 @@ def test_a_copy_whose_capture_a_person_then_removes_was_a_slow_drag(world):
 def test_a_drag_is_finished_later_when_somebody_writes_to_it_meanwhile(world, monkeypatch):
     drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)
     world.run()
-    settle, edited = world.app.steward.promotions.settle, CAPTURE.replace("The heron", "A heron")
+    settle, edited = world.app.services.promotions.settle, CAPTURE.replace("The heron", "A heron")
 
     def meanwhile(way, *, by):
         world.write("Birds/Heron.md", edited)
         return settle(way, by=by)
 
-    monkeypatch.setattr(world.app.steward.promotions, "settle", meanwhile)
-    world.app.steward.dragged.run()
+    monkeypatch.setattr(world.app.services.promotions, "settle", meanwhile)
+    world.app.services.dragged.run()
     assert text(world, "Birds/Heron.md") == edited
     assert text(world, "Daily/Today.md").startswith("Saw [[Captures/default/Heron|one]]"), "nothing was done"
     monkeypatch.undo()
@@ -156,7 +156,7 @@ def test_a_note_whose_id_an_agent_gave_a_capture_is_no_dragged_capture(world, re
     from syncd.history.audit_log import Author, authored
 
     with authored(Author("mcp", "memory.save")):
-        memo = world.app.desk.workspace("default").memos.save("words", memo_id="mine").record.path
+        memo = world.app.agent_access.workspace("default").memos.save("words", memo_id="mine").record.path
     if restarted == "before":
         world.reopen()
         world.app.sync.ready.set()
@@ -177,7 +177,7 @@ def test_a_capture_of_an_agent_that_was_dragged_while_the_index_was_lost_is_foun
     from syncd.history.audit_log import Author, authored
 
     with authored(Author("mcp", "capture_thought")):
-        path = world.app.desk.workspace("default").capture("what an agent says").record.path
+        path = world.app.agent_access.workspace("default").capture("what an agent says").record.path
     look(world)
     world.app.close()
     shutil.rmtree(world.state / "index")
@@ -258,7 +258,7 @@ def test_a_folder_of_captures_that_lead_to_each_other_is_dragged_out(world):
     assert text(world, "Trips/2026/A.md").endswith("---\n[[Trips/2026/B]] [[Heron]]\n")
     assert text(world, "Trips/2026/B.md").endswith("---\n[[./A]]\n")
     assert all("promoted_at" in text(world, f"Trips/2026/{name}.md") for name in "AB")
-    world.app.steward.promotions.unpromote("a")
+    world.app.services.promotions.unpromote("a")
     assert text(world, "Captures/default/trip/A.md").startswith("---\nid: a\nversion: 1\n---\n")
     assert "promoted_at" in text(world, "Trips/2026/B.md")
 
@@ -270,7 +270,7 @@ def test_a_note_that_is_dragged_into_the_inbox_is_a_capture_and_no_promoted_note
     drag(world, "Birds/Owl.md", "Captures/default/Owl.md")
     assert text(world, "Captures/default/Owl.md") == "---\nid: o1\n---\nwhoo\n"
     assert text(world, "Daily/Owls.md") == "[[Captures/default/Owl]]\n"
-    assert world.app.desk.workspace("default").get("o1")
+    assert world.app.agent_access.workspace("default").get("o1")
 
 
 def test_within_the_inbox_links_follow_and_no_workspace_learns_of_another(world):

@@ -53,7 +53,7 @@ def test_nothing_is_queued_that_no_document_can_be_made_of(filing):
     big = filing.world.write("Captures/default/big.pdf", b"")
     os.truncate(big, 1_000_001)
     assert filing.noticed() == []
-    skipped = dict(filing.world.app.shelf.slots["captures"].index.defects("default"))
+    skipped = dict(filing.world.app.builds.scopes["captures"].index.defects("default"))
     assert "is too large" in skipped["Captures/default/big.pdf"]
     assert "is a link" in skipped["Captures/default/link.pdf"]
     assert set(skipped) == {"Captures/default/big.pdf", "Captures/default/link.pdf"}

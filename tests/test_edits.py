@@ -29,7 +29,7 @@ def world(tmp_path):
 
 @pytest.fixture
 def space(world):
-    return world.app.desk.workspace("default")
+    return world.app.agent_access.workspace("default")
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_a_restart_forgets_no_edit(slow, tmp_path):
     slow.run()
     written(slow, NOTE.replace("mine", "First") + "new", first, at=None)
     slow.run()
-    assert "new" in slow.app.desk.workspace("default").get("First").content
+    assert "new" in slow.app.agent_access.workspace("default").get("First").content
     slow.app.close()
     file = written(slow, NOTE.replace("mine", "Secon") + "while nobody looked", second)  # while nothing runs
     world = World(tmp_path)
@@ -288,7 +288,7 @@ def test_a_restart_forgets_no_edit(slow, tmp_path):
 
 
 def test_until_it_is_stamped_an_agent_s_write_is_refused(slow):
-    space = slow.app.desk.workspace("default")
+    space = slow.app.agent_access.workspace("default")
     written(slow, NOTE + "old")
     slow.run()
     written(slow, NOTE + "new", at=None)
@@ -310,7 +310,7 @@ def test_until_it_is_stamped_an_agent_s_write_is_refused(slow):
 
 
 def test_a_node_s_version_does_not_stand_for_an_edit(slow):
-    space = slow.app.desk.workspace("default")
+    space = slow.app.agent_access.workspace("default")
     path = "Captures/default/Entities/Ada.md"
     text = "---\nid: ada\ncreated_at: 2026-01-02\nlast_ordinal: 1\n---\n## Observations\n- one ^o1\n"
     written(slow, text, path)
@@ -455,7 +455,7 @@ def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
     thinking = {"a": 0.01, "b": 0.17}
     try:
         with world.serving():
-            space = world.app.desk.workspace("default")
+            space = world.app.agent_access.workspace("default")
             first = space.capture("the beginning\n").record
             file = world.vault / first.path
 
@@ -512,7 +512,7 @@ def test_an_edit_that_waits_goes_along_with_a_rename(slow):
     slow.run()
     assert set(slow.app.sync.edits.waiting) == {"Captures/default/Renamed.md"}
     with pytest.raises(Conflict, match="just edited"):
-        slow.app.desk.workspace("default").update_note("mine", "agent's", version=1)
+        slow.app.agent_access.workspace("default").update_note("mine", "agent's", version=1)
     file.with_name("Renamed.md").unlink()
     slow.run()
     assert not slow.app.sync.edits.waiting

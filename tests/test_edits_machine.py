@@ -57,7 +57,7 @@ class Hands(RuleBasedStateMachine):
 
     @property
     def space(self):
-        return self.world.app.desk.workspace("default")
+        return self.world.app.agent_access.workspace("default")
 
     def one(self, data) -> tuple[str, Note]:
         return data.draw(st.sampled_from(sorted(self.notes.items())))

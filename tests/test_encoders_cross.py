@@ -97,7 +97,7 @@ def test_a_daemon_s_searches_are_ordered_by_a_real_model(tmp_path, known):
         world.run()
 
         def search():
-            return world.app.desk.workspace("default").search(Query("kitchen stove"))
+            return world.app.agent_access.workspace("default").search(Query("kitchen stove"))
 
         with world.serving():
             assert search().hits[0].record.title == "cold"

@@ -83,7 +83,7 @@ def killed_under_load(folder: Path, kills: int) -> None:
     assert list(world.vault.rglob(".memex-*")) == []
     world.app = world._open()
     try:
-        manifest = world.app.shelf.slots["captures"].index.manifest
+        manifest = world.app.builds.scopes["captures"].index.manifest
         assert kept.keys() <= manifest.keys()
         before = world.dump()
         world.run()
@@ -153,7 +153,7 @@ def test_a_full_disk_under_the_vault_refuses_captures_and_leaves_nothing_behind(
         try:
             with world.serving():
                 world.settled()
-                workspace = world.app.desk.workspace("default")
+                workspace = world.app.agent_access.workspace("default")
                 kept = workspace.capture("kept, a sanderling")
                 before = everything(world.vault)
                 with filled(world.vault):
@@ -182,7 +182,7 @@ def test_a_full_disk_under_the_state_keeps_edits_pending_until_there_is_space(tm
         try:
             with world.serving():
                 world.settled()
-                workspace = world.app.desk.workspace("default")
+                workspace = world.app.agent_access.workspace("default")
                 before = everything(world.vault)
                 with filled(world.state):
                     with pytest.raises(Unavailable, match="disk is full"):
@@ -258,7 +258,7 @@ def test_torn_files_are_mended_or_made_anew_and_never_answer_with_nothing(tmp_pa
             if number % 20 == 0:
                 world.run()
         world.run()
-        kept = world.app.desk.workspace("default").capture("a captured curlew").record
+        kept = world.app.agent_access.workspace("default").capture("a captured curlew").record
         world.git("init", "-q")
         world.close()
         tear(world.state, harm)
@@ -274,8 +274,8 @@ def test_torn_files_are_mended_or_made_anew_and_never_answer_with_nothing(tmp_pa
             world.settled()
             until(lambda: len(world.found("curlew", limit=50)) == 46)
             until(lambda: not world.app.health.degraded())
-            assert world.app.desk.workspace("default").get(kept.id).content == "a captured curlew"
-            assert world.app.desk.workspace("default").capture("another curlew").created
+            assert world.app.agent_access.workspace("default").get(kept.id).content == "a captured curlew"
+            assert world.app.agent_access.workspace("default").capture("another curlew").created
         assert world.dump() == world.rebuilt(tmp_path / "other")
         world.reopen()
         assert not world.app.health.degraded()

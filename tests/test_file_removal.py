@@ -139,7 +139,7 @@ def test_a_deletion_that_fails_changed_nothing(filing, tool, field):
 @pytest.mark.parametrize("tool", BY_TOOL)
 def test_a_deletion_that_cannot_be_committed_changed_nothing(filing, tool):
     id = filing.upload("a.pdf", PDF)
-    index = filing.world.app.shelf.slots["captures"].index
+    index = filing.world.app.builds.scopes["captures"].index
     commit = index.commit
 
     def full(*_, **__):

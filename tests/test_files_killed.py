@@ -47,7 +47,7 @@ def child(folder: str, step: str, nth: str, moment: str, name: str, path: str) -
     elif step == "handled":
         filing.handled.put = Once(filing.handled.put, int(nth), die)  # type: ignore[method-assign]
     elif step == "commit":
-        index = filing.world.app.shelf.slots["captures"].index
+        index = filing.world.app.builds.scopes["captures"].index
         index.commit = Once(index.commit, int(nth), die)  # type: ignore[method-assign]
     else:
         filing.world.app.vault._calls = Fault(step, int(nth), die).calls

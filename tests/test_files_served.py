@@ -38,7 +38,7 @@ def docx(path, text):
 
 
 def found(world, text):
-    return [hit.record for hit in world.app.desk.workspace("default").search(Query(text)).hits]
+    return [hit.record for hit in world.app.agent_access.workspace("default").search(Query(text)).hits]
 
 
 def test_what_is_dropped_while_the_daemon_runs_is_found(world, tmp_path):
@@ -64,7 +64,7 @@ def test_what_is_dropped_while_the_daemon_runs_is_found(world, tmp_path):
         assert failed.title == "broken.pdf"
         target.write_bytes(b"")
         docx(target, "The narwhal wakes")
-        until(lambda: found(world, "narwhal wakes")[:1] and "narwhal" in world.app.desk.workspace("default").content(found(world, "narwhal wakes")[0]), 120)  # fmt: skip
+        until(lambda: found(world, "narwhal wakes")[:1] and "narwhal" in world.app.agent_access.workspace("default").content(found(world, "narwhal wakes")[0]), 120)  # fmt: skip
         facts = world.app.operations["status"]({}, lambda _: None)["files"]
         assert facts == {"known": 2, "waiting": 0, "unread": [], "missing": []}
     told = world.git("status", "--porcelain", "-uall").splitlines()
@@ -82,7 +82,7 @@ def test_an_upload_goes_through_the_queue(world, tmp_path):
         until(lambda: world.app.queue.job(job.id).status in ("done", "failed"), 120)
         done = world.app.queue.job(job.id)
         assert done.error is None
-        kept = world.app.desk.workspace("default").get(done.document_id)
+        kept = world.app.agent_access.workspace("default").get(done.document_id)
         assert (kept.record.title, kept.record.collection, kept.record.tags[0]) == ("plan.txt", "memory", "sea")
         assert "walrus" in kept.content
         assert not staged.exists()
@@ -98,7 +98,7 @@ def test_a_key_cannot_have_a_file_of_the_vault_read(world, tmp_path):
     given = {"name": "a.txt", "size": 11, "path": "Captures/default/theirs.txt"}
     job = world.app.queue.add_file("k1", "default", given, staged)
     world.app.worker.drain([job.id], lambda _: None)
-    kept = world.app.desk.workspace("default").get(world.app.queue.job(job.id).document_id)
+    kept = world.app.agent_access.workspace("default").get(world.app.queue.job(job.id).document_id)
     assert "my own text" in kept.content
 
 

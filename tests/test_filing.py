@@ -94,7 +94,7 @@ class Filing(RuleBasedStateMachine):
 
     @property
     def space(self) -> Any:
-        return self.world.app.desk.workspace("default")
+        return self.world.app.agent_access.workspace("default")
 
     def file(self, thing: Thing) -> Path:
         record = self.space._index.record(thing.id, "default")
@@ -291,12 +291,12 @@ def aged(file: Path) -> None:
 
 
 def captured(world: World, text: str = "alpha text", **given: Any) -> tuple[str, Path]:
-    record = world.app.desk.workspace("default").capture(text, **given).record
+    record = world.app.agent_access.workspace("default").capture(text, **given).record
     return record.id, world.vault / record.path
 
 
 def known(world: World, id: str) -> Any:
-    return world.app.desk.workspace("default").get(id).record
+    return world.app.agent_access.workspace("default").get(id).record
 
 
 def test_a_note_that_names_two_is_left_alone_until_it_is_quiet(world):
@@ -396,7 +396,7 @@ def test_a_collection_that_is_unknown_by_now_counts_as_documents_until_it_is_kno
 
 
 def test_tags_that_are_so_already_are_not_written(world):
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     id, file = captured(world, metadata={"tags": ["a", "b"]})
     before = file.read_bytes()
     for tags in (
@@ -417,7 +417,7 @@ def test_tags_that_are_so_already_are_not_written(world):
 
 
 def test_another_version_is_a_conflict_and_nothing_is_written(world):
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     id, file = captured(world)
     assert space.set_tags(id, ["a"], version=1).version == 2
     before = file.read_bytes()
@@ -428,7 +428,7 @@ def test_another_version_is_a_conflict_and_nothing_is_written(world):
 
 
 def test_what_somebody_is_editing_is_not_written(world):
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     id, file = captured(world)
     good = file.read_bytes()
     for edited in (good + b"a line more", good.replace(b"created_at: ", b"created_at: [")):
@@ -440,13 +440,13 @@ def test_what_somebody_is_editing_is_not_written(world):
     file.unlink()
     with pytest.raises(Conflict, match="removed a moment ago"):
         space.set_tags(id, ["a"])
-    world.app.desk.create_workspace("other")
+    world.app.agent_access.create_workspace("other")
     with pytest.raises(NotFound):
-        world.app.desk.workspace("other").set_tags(id, ["a"])
+        world.app.agent_access.workspace("other").set_tags(id, ["a"])
 
 
 def test_a_stored_file_and_a_node_are_tagged_like_a_note(world):
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     aged(
         world.write("Captures/default/Files/r.pdf.md", "---\nid: r\ntype: file\ncollection: documents\n---\nits text\n")
     )
@@ -462,7 +462,7 @@ def test_a_stored_file_and_a_node_are_tagged_like_a_note(world):
 
 
 def test_what_a_person_put_on_a_node_survives_the_graphs_own_tags(world):
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     space.nodes.create([NewNode("Ada", "person", ("wrote",), None, ("x",))])
     id = space.nodes.get("Ada").id
     file = world.vault / known(world, id).path
@@ -475,7 +475,7 @@ def test_what_a_person_put_on_a_node_survives_the_graphs_own_tags(world):
 
 
 def test_a_memo_keeps_the_collection_that_only_a_tag_names(world):
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     aged(world.write("Captures/default/Mine.md", "---\nid: mine\ntags: [a, collection:recipes]\n---\nmine\n"))
     world.run()
     saved = space.memos.save("mine, changed", memo_id="mine", metadata={"tags": ["b"]}).record
@@ -521,14 +521,14 @@ def test_an_endpoint_that_gives_a_collection_for_a_tag_moves_nothing(tmp_path):
 
 def test_a_collection_goes_out_with_the_graph_and_comes_in_again(world):
     ask = world.app.operations
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     space.nodes.create([NewNode("Ada", "person", ("wrote",))])
     space.set_tags(space.nodes.get("Ada").id, ["collection:recipes"])
     (line,) = ask["graph.export"]({"workspace": "default", "names": ["Ada"]}, print)["entities"]
     assert json.loads(line)["collection"] == "recipes"
     [(_, entity, mistakes)] = records([(1, line.encode())])
     assert not mistakes
-    world.app.desk.create_workspace("other")
+    world.app.agent_access.create_workspace("other")
     told = {
         "name": "Ada",
         "entity_type": "person",
@@ -537,7 +537,7 @@ def test_a_collection_goes_out_with_the_graph_and_comes_in_again(world):
         "properties": dict(entity.properties),
     }
     ask["graph.import"]({"workspace": "other", "entities": [told]}, print)
-    other = world.app.desk.workspace("other")
+    other = world.app.agent_access.workspace("other")
     assert other.get(other.nodes.get("Ada").id).record.collection == "recipes"
     told = told | {"name": "Eve", "properties": {"collection": "typo"}}
     with pytest.raises(InvalidArgument, match="recipes"):

@@ -78,17 +78,20 @@ def test_while_somebody_is_at_work_nothing_is_committed_and_the_lock_is_left_alo
 
 def test_while_somebody_is_at_work_nothing_is_exchanged_and_what_to_do_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("syncd.remote.remote_sync.LOCKED_S", 0.0)
-    desk = Desk(tmp_path)
-    desk.here("ours.md", "ours\n")
-    desk.there("theirs.md", "theirs\n")
-    before, tips = desk.files(), (desk.head(), desk.head(desk.bare, "main"))
+    agent_access = Desk(tmp_path)
+    agent_access.here("ours.md", "ours\n")
+    agent_access.there("theirs.md", "theirs\n")
+    before, tips = agent_access.files(), (agent_access.head(), agent_access.head(agent_access.bare, "main"))
     for name in MIDST:
-        with under_way(desk.vault, name), pytest.raises(Conflict) as told:
-            desk.remote.sync()
+        with under_way(agent_access.vault, name), pytest.raises(Conflict) as told:
+            agent_access.remote.sync()
         assert told.value.details["state"] in ("locked", "mid-operation"), name
-        assert (desk.files(), (desk.head(), desk.head(desk.bare, "main"))) == (before, tips)
-    assert desk.remote.sync().sent == 2
-    desk.close()
+        assert (agent_access.files(), (agent_access.head(), agent_access.head(agent_access.bare, "main"))) == (
+            before,
+            tips,
+        )
+    assert agent_access.remote.sync().sent == 2
+    agent_access.close()
 
 
 def note(id, more="", text="The heron stands in the reeds."):
@@ -98,13 +101,13 @@ def note(id, more="", text="The heron stands in the reeds."):
 def jobs(world):
     """One run of each job that writes into notes, and a pass over the vault."""
     world.run()
-    steward = world.app.steward
-    steward.carrying.tend()
-    steward.marked.run()
-    steward.dragged.run()
-    steward.archive.run()
-    steward.review.run(threading.Event())
-    steward.consolidation.tick(threading.Event())
+    services = world.app.services
+    services.carrying.tend()
+    services.marked.run()
+    services.dragged.run()
+    services.archive.run()
+    services.review.run(threading.Event())
+    services.consolidation.tick(threading.Event())
 
 
 def test_while_git_has_not_finished_no_job_writes_into_a_note(tmp_path):
@@ -170,13 +173,13 @@ def test_where_git_can_t_help_captures_and_searches_work_and_the_way_out_is_told
     world = World(tmp_path)
     world.app.sync.ready.set()
     world.run()
-    kept = world.app.desk.workspace("default").capture("The whimbrel is a wader.").record
+    kept = world.app.agent_access.workspace("default").capture("The whimbrel is a wader.").record
     assert world.found("whimbrel", mode="text") == [kept.path]
     told = world.app.health.facts()["git"]
     assert (told["state"], "`" in told["advice"]) == (make.__name__.replace("_", "-"), True)
-    assert world.app.steward.commits.flush(0.0) == 0
+    assert world.app.services.commits.flush(0.0) == 0
     with pytest.raises(Conflict, match="`"):
-        world.app.steward.remote.sync()
+        world.app.services.remote.sync()
     done = promote(world, kept.id, to="Birds")
     assert (done["commit"], (world.vault / done["target"]).exists()) == ("", True)
     for _ in range(2):
@@ -241,7 +244,7 @@ def test_copies_that_a_sync_program_set_aside_are_left_to_their_owner(tmp_path):
     world = World(tmp_path)
     world.git("init", "-q", "-b", "main")
     world.app.sync.ready.set()
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     kept = space.capture("The heron stands in the reeds.", metadata={"title": "Heron"}).record
     original = world.vault / "Captures/default/Heron.md"
     front = original.read_text().partition("---\n")[2].partition("---\n")[0]
@@ -256,7 +259,7 @@ def test_copies_that_a_sync_program_set_aside_are_left_to_their_owner(tmp_path):
     assert space.get(kept.id).content == "The heron stands in the reeds."
     assert {path: path.read_bytes() for path in copies} == copies
     assert len(world.app.health.facts()["names"]["conflict_copies"]) == 2
-    assert world.app.steward.commits.flush() > 0
+    assert world.app.services.commits.flush() > 0
     held = world.git("ls-tree", "-r", "--name-only", "-z", "HEAD").split("\0")
     assert "Captures/default/Heron.md" in held
     assert not any("onflict" in path for path in held)
@@ -291,85 +294,85 @@ def backup(root):
     run(root, "push", "-q", check=False)
 
 
-def elsewhere(desk, path, text):
+def elsewhere(agent_access, path, text):
     """Another device writes a note and pushes it, as often as it takes."""
-    (desk.clone / path).write_text(text)
-    run(desk.clone, "add", "-A")
-    run(desk.clone, "commit", "-qm", f"{path} of {desk.clone.name}")
-    while not run(desk.bare, "branch", "--contains", desk.head(desk.clone), check=False):
-        run(desk.clone, "pull", "-q", "--no-rebase", "--no-edit", check=False)
-        run(desk.clone, "push", "-q", check=False)
+    (agent_access.clone / path).write_text(text)
+    run(agent_access.clone, "add", "-A")
+    run(agent_access.clone, "commit", "-qm", f"{path} of {agent_access.clone.name}")
+    while not run(agent_access.bare, "branch", "--contains", agent_access.head(agent_access.clone), check=False):
+        run(agent_access.clone, "pull", "-q", "--no-rebase", "--no-edit", check=False)
+        run(agent_access.clone, "push", "-q", check=False)
 
 
 def test_obsidian_git_backs_up_pulls_and_pushes_in_the_same_folder(tmp_path):
-    desk, stop, seen = Desk(tmp_path), threading.Event(), []
+    agent_access, stop, seen = Desk(tmp_path), threading.Event(), []
 
     def plugin():
         while not stop.is_set():
-            backup(desk.vault)
+            backup(agent_access.vault)
 
     other = threading.Thread(target=plugin)
     other.start()
     try:
         for number in range(12):
-            desk.here(f"here {number}.md", f"{number}\n", commit=False)
-            elsewhere(desk, f"there {number}.md", f"{number}\n")
+            agent_access.here(f"here {number}.md", f"{number}\n", commit=False)
+            elsewhere(agent_access, f"there {number}.md", f"{number}\n")
             with contextlib.suppress(MemexError):
-                seen.append(desk.remote.sync())
+                seen.append(agent_access.remote.sync())
     finally:
         stop.set()
         other.join()
-    backup(desk.vault)
-    desk.remote.sync()
-    run(desk.clone, "pull", "-q", "--no-rebase", "--no-edit")
+    backup(agent_access.vault)
+    agent_access.remote.sync()
+    run(agent_access.clone, "pull", "-q", "--no-rebase", "--no-edit")
     wanted = {f"{where} {number}.md": f"{number}\n".encode() for where in ("here", "there") for number in range(12)}
-    assert desk.files() == files(desk.clone)
-    assert desk.files().items() <= {"n.md": b"one\n", **wanted}.items()
+    assert agent_access.files() == files(agent_access.clone)
+    assert agent_access.files().items() <= {"n.md": b"one\n", **wanted}.items()
     # Two programs that merge in one work tree at the same moment: Git has no lock from the first look to the last, and one
     # that fails puts back what it began with. Here the other commits that at once; nothing that is ours takes a note away.
-    for path in wanted.keys() - desk.files().keys():
-        assert run(desk.vault, "log", "-1", "--diff-filter=D", "--format=%s", "--", path) == "vault backup"
-    assert run(desk.vault, "status", "--porcelain") == ""
-    assert run(desk.vault, "fsck", "--strict", "--no-dangling") == ""
-    assert list((desk.vault / ".git").rglob("*.lock")) == []
-    desk.close()
+    for path in wanted.keys() - agent_access.files().keys():
+        assert run(agent_access.vault, "log", "-1", "--diff-filter=D", "--format=%s", "--", path) == "vault backup"
+    assert run(agent_access.vault, "status", "--porcelain") == ""
+    assert run(agent_access.vault, "fsck", "--strict", "--no-dangling") == ""
+    assert list((agent_access.vault / ".git").rglob("*.lock")) == []
+    agent_access.close()
 
 
 def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, monkeypatch):
     monkeypatch.setattr("syncd.commits.committer.PATIENCE_S", 0.0)
     root = tmp_path / "vault"
     (tmp_path / "remote").mkdir()
-    desk = Desk(tmp_path / "remote")
-    desk.close()
-    run(tmp_path, "clone", "-q", str(desk.bare), str(root))
+    agent_access = Desk(tmp_path / "remote")
+    agent_access.close()
+    run(tmp_path, "clone", "-q", str(agent_access.bare), str(root))
     world = World(tmp_path, git=GitSettings(quiet_s=0.0))
     world.app.sync.ready.set()
     world.run()
     world.write("n.md", "ours\n")
-    desk.there("n.md", "theirs\n")
+    agent_access.there("n.md", "theirs\n")
     backup(root)  # which leaves markers, and says so in a note of its own
     world.write("conflict-files-obsidian-git.md", "# Conflicts\n- [[n]]\n")
     assert "<<<<<<<" in (root / "n.md").read_text()
     world.run()
-    steward, space = world.app.steward, world.app.desk.workspace("default")
+    services, space = world.app.services, world.app.agent_access.workspace("default")
     kept = space.capture("thought of meanwhile").record
     assert world.found("meanwhile", mode="text") == [kept.path]
     assert world.found("conflicts", mode="text", scope="vault") == []
-    defects = dict(world.app.shelf.slots["vault"].index.defects())
+    defects = dict(world.app.builds.scopes["vault"].index.defects())
     assert defects["n.md"].startswith("merge-conflict")
     before, head = files(root), run(root, "rev-parse", "HEAD")
-    assert steward.commits.flush() == 0
+    assert services.commits.flush() == 0
     with pytest.raises(Conflict, match="merge --continue"):
-        steward.remote.sync()
+        services.remote.sync()
     jobs(world)
     assert (files(root), run(root, "rev-parse", "HEAD")) == (before, head)
     (root / "n.md").write_text("both\n")
     (root / "conflict-files-obsidian-git.md").unlink()
     run(root, "add", "n.md")
     run(root, "commit", "-q", "--no-edit")
-    assert steward.remote.sync().sent == 3
-    assert run(desk.bare, "show", f"main:{kept.path}").endswith("thought of meanwhile")
-    assert run(desk.bare, "show", "main:n.md") == "both"
+    assert services.remote.sync().sent == 3
+    assert run(agent_access.bare, "show", f"main:{kept.path}").endswith("thought of meanwhile")
+    assert run(agent_access.bare, "show", "main:n.md") == "both"
     world.close()
 
 
@@ -377,42 +380,48 @@ def test_a_conflict_that_obsidian_git_has_left_stops_nothing_but_git(tmp_path, m
 
 
 def test_a_submodule_that_comes_in_is_not_fetched_and_stands_in_no_way(tmp_path):
-    desk = Desk(tmp_path)
-    (desk.clone / ".gitmodules").write_text('[submodule "sub"]\n\tpath = sub\n\turl = file:///nowhere\n')
-    (desk.clone / "sub").mkdir()
-    run(desk.clone, "update-index", "--add", "--cacheinfo", f"160000,{desk.head(desk.clone)},sub")
-    desk.there("theirs.md", "theirs\n")
-    desk.here("ours.md", "ours\n")
-    assert desk.remote.sync().sent == 2
-    assert (desk.text("theirs.md"), list((desk.vault / "sub").iterdir())) == ("theirs\n", [])
-    assert run(desk.vault, "status", "--porcelain") == ""
-    desk.there("theirs.md", "more\n")
-    assert desk.remote.sync().took == 1
-    desk.close()
+    agent_access = Desk(tmp_path)
+    (agent_access.clone / ".gitmodules").write_text('[submodule "sub"]\n\tpath = sub\n\turl = file:///nowhere\n')
+    (agent_access.clone / "sub").mkdir()
+    run(
+        agent_access.clone,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{agent_access.head(agent_access.clone)},sub",
+    )
+    agent_access.there("theirs.md", "theirs\n")
+    agent_access.here("ours.md", "ours\n")
+    assert agent_access.remote.sync().sent == 2
+    assert (agent_access.text("theirs.md"), list((agent_access.vault / "sub").iterdir())) == ("theirs\n", [])
+    assert run(agent_access.vault, "status", "--porcelain") == ""
+    agent_access.there("theirs.md", "more\n")
+    assert agent_access.remote.sync().took == 1
+    agent_access.close()
 
 
 def test_a_remote_that_is_a_program_is_not_run_and_no_process_is_left(tmp_path):
-    desk, proof = Desk(tmp_path), tmp_path / "proof"
-    desk.here("ours.md", "ours\n")
-    desk.remote.sync()
-    run(desk.vault, "remote", "set-url", "origin", f"ext::touch {proof}")
+    agent_access, proof = Desk(tmp_path), tmp_path / "proof"
+    agent_access.here("ours.md", "ours\n")
+    agent_access.remote.sync()
+    run(agent_access.vault, "remote", "set-url", "origin", f"ext::touch {proof}")
     with pytest.raises(Unavailable, match="not allowed"):
-        desk.remote.sync()
+        agent_access.remote.sync()
     assert not proof.exists()
-    head_moves.changed(desk.repo, desk.repo.marks(), desk.repo.marks())
+    head_moves.changed(agent_access.repo, agent_access.repo.marks(), agent_access.repo.marks())
     assert psutil.Process().children(recursive=True) == []
-    desk.close()
+    agent_access.close()
 
 
 def test_a_history_is_never_replaced_by_a_push(tmp_path):
     """Not even where the person has set that every push is forced."""
-    desk = Desk(tmp_path)
-    desk.there("theirs.md", "theirs\n")
-    theirs = desk.head(desk.bare, "main")
-    run(desk.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
-    run(desk.vault, "config", "push.default", "matching")
-    desk.here("ours.md", "ours\n")
-    desk.remote.push()
-    assert run(desk.bare, "merge-base", theirs, "main") == theirs
-    assert desk.text("theirs.md") == "theirs\n"
-    desk.close()
+    agent_access = Desk(tmp_path)
+    agent_access.there("theirs.md", "theirs\n")
+    theirs = agent_access.head(agent_access.bare, "main")
+    run(agent_access.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
+    run(agent_access.vault, "config", "push.default", "matching")
+    agent_access.here("ours.md", "ours\n")
+    agent_access.remote.push()
+    assert run(agent_access.bare, "merge-base", theirs, "main") == theirs
+    assert agent_access.text("theirs.md") == "theirs\n"
+    agent_access.close()

@@ -181,7 +181,7 @@ def test_captures_and_searches_work_in_every_state_and_the_owner_is_told_the_way
         make(with_remote(folder, "vault"))
         world = World(folder)
         with world.serving():
-            captured = world.app.desk.workspace("default").capture(f"zq{number}x was thought of")
+            captured = world.app.agent_access.workspace("default").capture(f"zq{number}x was thought of")
             assert captured.created
             assert world.found(f"zq{number}x", mode="text") == [captured.record.path]
             told = world.app.health.facts()["git"]
@@ -204,7 +204,7 @@ def test_a_lock_held_for_a_while_loses_no_capture_and_the_index_catches_up(tmp_p
         world.git("commit", "-qam", "x")
         lock = root / ".git" / "index.lock"
         lock.write_bytes(b"")
-        captured = world.app.desk.workspace("default").capture("zq2x was thought of meanwhile")
+        captured = world.app.agent_access.workspace("default").capture("zq2x was thought of meanwhile")
         assert world.found("zq2x", mode="text") == [captured.record.path]
         assert world.app.health.facts()["git"]["state"] == "locked"
         until(lambda: world.found("zq1x", mode="text") == ["n.md"])  # it does not wait for ever

@@ -104,7 +104,7 @@ class Graph(RuleBasedStateMachine):
     def ask(self, tool: str, **arguments: Any) -> Any:
         """What a tool tells, or the code of its refusal."""
         operation = TOOLS[tool]
-        workspace = self.world.app.desk.workspace("default")
+        workspace = self.world.app.agent_access.workspace("default")
         try:
             asked = operation.given.model_validate(arguments)
             return payload(operation.run(workspace, asked, self.world.app.settings))[0]

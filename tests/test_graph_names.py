@@ -44,7 +44,7 @@ def ask(world, tool, **arguments):
     operation = TOOLS[tool]
     try:
         asked = operation.given.model_validate(arguments)
-        return payload(operation.run(world.app.desk.workspace("default"), asked, world.app.settings))[0]
+        return payload(operation.run(world.app.agent_access.workspace("default"), asked, world.app.settings))[0]
     except ValidationError:
         return "INVALID_ARGUMENT"
     except MemexError as error:

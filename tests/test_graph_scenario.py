@@ -391,7 +391,7 @@ def test_a_graph_of_200_entities_is_built_edited_by_hand_and_consolidated(tmp_pa
         shutil.copytree(DEMO, world.vault, dirs_exist_ok=True)
 
     with running(tmp_path / "rim", fill=fill) as rim:
-        rim.desk.create_workspace("research")
+        rim.agent_access.create_workspace("research")
         proper = {path: raw for path, raw in rim.files().items() if not path.startswith("Captures/research/")}
         with agent(rim, workspace="research") as one:
             run = Run(rim, one, rim.world.vault / "Captures/research")

@@ -217,9 +217,9 @@ def test_it_asks_before_it_takes_many_back(world, memex, monkeypatch):
 
 def test_an_undo_is_committed_like_any_write(world):
     capture(world, "one")
-    assert world.app.steward.commits.flush() == 1
+    assert world.app.services.commits.flush() == 1
     undo(world)
-    assert world.app.steward.commits.flush() == 1
+    assert world.app.services.commits.flush() == 1
     assert world.git("ls-files") == ""
     assert world.git("status", "--porcelain") == ""
 
@@ -238,7 +238,7 @@ def test_a_promotion_is_one_event_that_says_who_wanted_it(world, memex):
     world.git("config", "user.name", "Ann")
     world.git("config", "user.email", "ann@example.org")
     kept = capture(world, "# One\n\ntext of some lines\n")
-    world.app.steward.commits.flush()
+    world.app.services.commits.flush()
     (told,) = world.app.operations["promote"]({"ids": [kept.id], "to": "Notes"}, lambda _: None)["promoted"]
     wanted = {("create", "claude"), ("commit", "claude"), ("promote", "Ann")}
     events = log(world, kept.id, patch=True)["events"]

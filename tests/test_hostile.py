@@ -122,20 +122,20 @@ def unharmed(rim, space):
     until(lambda: app.sync.pending == 0, 60)
     before = rim.files()
     own = f"Captures/{space.name}/"
-    for work in (app.steward.marked.run, app.steward.dragged.run, app.steward.commits.flush):
+    for work in (app.services.marked.run, app.services.dragged.run, app.services.commits.flush):
         work()
     after = rim.files()
     assert {path for path in before if path.startswith(own)} == {path for path in after if path.startswith(own)}
     for path, text in PROPER.items():
         assert after[path] == text.encode(), path
     assert not [path for path in after if path.startswith("Notes/") and path != "Notes/Note.md"]
-    assert app.steward.waiting.look(lambda said: said.promote) == []
+    assert app.services.waiting.look(lambda said: said.promote) == []
     for path, raw in after.items():
         if path.startswith(own) and path.endswith(".md"):
             found = marks(decode(raw))
             assert not found.promote, path
             assert (found.promote_to, found.review, found.superseded_by) == (None, None, None), path
-            assert app.shelf.slots["captures"].index.at(path) is not None, "it is found"
+            assert app.builds.scopes["captures"].index.at(path) is not None, "it is found"
     assert app.ledger.rows("SELECT * FROM promotions") == []
     assert rim.rest("GET", "/api/v1/status").status_code == 200
 

@@ -395,12 +395,19 @@ def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", CLOCK], env=environ, capture_output=True, text=True, check=True, timeout=120
     )
-    turns = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
-    assert [(days, shift) for days, shift, *_ in turns] == [(0, 0), (-1, -1), (0, 1), (1, 1), (-1, -2), (20000, 20001)]
-    assert all(2 <= ticks <= 17 for _, _, ticks, *_ in turns), f"a tick each 0.1 s for 1.5 s\n{done.stdout}"
+    reservations = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert [(days, shift) for days, shift, *_ in reservations] == [
+        (0, 0),
+        (-1, -1),
+        (0, 1),
+        (1, 1),
+        (-1, -2),
+        (20000, 20001),
+    ]
+    assert all(2 <= ticks <= 17 for _, _, ticks, *_ in reservations), f"a tick each 0.1 s for 1.5 s\n{done.stdout}"
     # Each jump ahead owes one run, however far it is; a jump back owes none and stops none.
-    assert [daily for *_, daily, _ in turns] == [0, 0, 1, 1, 0, 1], done.stdout
-    assert [nightly for *_, nightly in turns] == [0, 0, 1, 1, 0, 1], done.stdout
+    assert [daily for *_, daily, _ in reservations] == [0, 0, 1, 1, 0, 1], done.stdout
+    assert [nightly for *_, nightly in reservations] == [0, 0, 1, 1, 0, 1], done.stdout
 
 
 MIDST = """

@@ -30,8 +30,8 @@ def world(tmp_path):
 
 def broken_off(world, after):
     """A promotion of which so many steps were done."""
-    own, ground = world.app.steward.promotions, world.app.steward.ground
-    plan = own.planned(ground.capture("n1"), to="Notes")
+    own, snapshot = world.app.services.promotions, world.app.services.snapshot
+    plan = own.planned(snapshot.capture("n1"), to="Notes")
     way = own.way(plan)
     journal = own._journal
     journal.begin(way, by="Ann", at=1)
@@ -41,7 +41,7 @@ def broken_off(world, after):
 
 def ended(world):
     world.reopen()
-    own = world.app.steward.promotions
+    own = world.app.services.promotions
     own.tend()
     world.run()
     (found,) = own._journal.of("n1")
@@ -100,7 +100,7 @@ def test_something_else_at_the_destination_is_left_alone(world):
     assert text(world, "Notes/N.md") == "mine\n"
     assert text(world, "Captures/default/N.md") == NOTE
     assert text(world, "Links.md") == FILES["Links.md"]
-    assert world.app.steward.promotions.facts()["torn"] == []
+    assert world.app.services.promotions.facts()["torn"] == []
 
 
 def test_a_note_that_somebody_took_away_is_not_brought_back(world):
@@ -113,7 +113,7 @@ def test_a_note_that_somebody_took_away_is_not_brought_back(world):
 
 def test_the_journal_says_who_and_what(world):
     promote(world, "n1")
-    own = world.app.steward.promotions
+    own = world.app.services.promotions
     (entry,) = own._journal.of("n1")
     assert (entry.kind, entry.state, entry.by) == ("promote", "done", own.owner())
     assert json.loads(entry.about)["relinked"] == ["Links.md", "More.md"]

@@ -45,7 +45,7 @@ def written(space, path, text):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, "utf-8")
     full = f"Captures/{space.name}/{path}"
-    until(lambda: space.rim.world.app.shelf.slots["captures"].index.at(full) is not None)
+    until(lambda: space.rim.world.app.builds.scopes["captures"].index.at(full) is not None)
 
 
 def rest(space, method, path, **options):

@@ -253,7 +253,7 @@ def uploaded_at_once(folder: Path, clients: int, files: int) -> None:
             made = rim.rest("GET", f"/api/v1/jobs/{job}", key="work").json()
             one = rim.rest("GET", f"/api/v1/documents/{made['document_id']}", key="work").json()
             assert one["tags"][:1] == [tag]
-            note = rim.world.vault / rim.desk.workspace("work").get(made["document_id"]).record.path
+            note = rim.world.vault / rim.agent_access.workspace("work").get(made["document_id"]).record.path
             assert note.with_suffix("").read_bytes() == data
             assert split(decode(note.read_bytes()))[1].strip() == data.decode().strip()
             ids.add(made["document_id"])

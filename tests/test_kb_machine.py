@@ -157,7 +157,7 @@ class Base(RuleBasedStateMachine):
         before = CALLER.set(self.caller)
         try:
             asked = operation.given.model_validate(arguments)
-            workspace = self.world.app.desk.workspace("default")
+            workspace = self.world.app.agent_access.workspace("default")
             return payload(operation.run(workspace, asked, self.world.app.settings))[0]
         except ValidationError:
             return "INVALID_ARGUMENT"
@@ -170,7 +170,7 @@ class Base(RuleBasedStateMachine):
         return sorted(self.docs.values(), key=lambda doc: doc.id)[pick % len(self.docs)]
 
     def path(self, doc: Doc) -> Path:
-        record = self.world.app.shelf.slots["captures"].index.record(doc.id, "default")
+        record = self.world.app.builds.scopes["captures"].index.record(doc.id, "default")
         assert record is not None, doc
         return self.world.vault / record.path
 
@@ -372,7 +372,7 @@ class Base(RuleBasedStateMachine):
     def die_at_work(self, left: int, after: bool) -> None:
         """Killed at any write of a job; the next life carries it out."""
         app, fate = self.world.app, Fate(left, after)
-        index, vault, run = app.shelf.slots["captures"].index, app.desk._tools.vault, app.ledger.run
+        index, vault, run = app.builds.scopes["captures"].index, app.agent_access._tools.vault, app.ledger.run
         parts = (index, "_catalog"), (index, "_store"), (app.ledger, "run")
         reals = [getattr(holder, name) for holder, name in parts]
         for (holder, name), real in zip(parts, reals, strict=True):

@@ -44,7 +44,7 @@ def remote(tmp_path, chat):
 
 
 def capture(world, text=TEXT, **given):
-    return world.app.desk.workspace("default").capture(text, **given).record
+    return world.app.agent_access.workspace("default").capture(text, **given).record
 
 
 def dropped(world, name, text, *, age_s=60):
@@ -93,21 +93,21 @@ def test_what_its_writer_gave_is_kept(world):
 
 def test_the_same_content_is_the_same_note_and_keeps_its_hash(world):
     first = capture(world)
-    again = world.app.desk.workspace("default").capture(TEXT)
+    again = world.app.agent_access.workspace("default").capture(TEXT)
     assert not again.created
     assert (again.record.id, again.record.content_hash) == (first.id, first.content_hash)
     assert (again.record.summary, again.record.tags) == (first.summary, first.tags)
 
 
 def test_tags_in_use_are_preferred_in_their_workspace_only(world):
-    world.app.desk.create_workspace("other")
+    world.app.agent_access.create_workspace("other")
     world.write("Notes/mine.md", "---\ntags: [thermals]\n---\nx")
     world.run()
     for n in range(2):
         capture(world, f"note {n}", metadata={"tags": ["vector-db"]})
     text = "The vector database keeps embeddings; the vector database is small."
     assert "vector-db" in capture(world, text).tags
-    elsewhere = world.app.desk.workspace("other").capture(text).record
+    elsewhere = world.app.agent_access.workspace("other").capture(text).record
     assert "vector-database" in elsewhere.tags
     known = world.app.enricher.vocabulary("default")
     assert known["vector-db"] == 3
@@ -217,7 +217,7 @@ def test_when_it_fails_the_capture_stands_and_is_done_later(remote, chat, harm, 
     assert facts(remote)["waiting"] == 2  # not due yet
     monkeypatch.setattr("syncd.enrichment.backfill._now", lambda: LATER)
     remote.app.labels.pay()
-    found = remote.app.desk.workspace("default").get(record.id).record
+    found = remote.app.agent_access.workspace("default").get(record.id).record
     assert (found.summary, found.tags) == ("A summary.", ("one-tag", "two-tags"))
     assert facts(remote) == {"by": "endpoint", "problem": "", "missing": 0, "waiting": 0}
     assert found.updated_at is None
@@ -229,7 +229,7 @@ def test_what_is_owed_for_a_note_that_has_gone_is_let_go_while_the_endpoint_fail
     ledger, enricher = remote.app.ledger, remote.app.enricher
     assert len(enricher.owed()) == 6
     for record in gone:
-        remote.app.desk.workspace("default").delete(record.id)
+        remote.app.agent_access.workspace("default").delete(record.id)
     with ledger.writing():
         ledger.run("UPDATE enrichment SET due_at = 0")
     enricher._resting_until = 0.0
@@ -439,7 +439,7 @@ def test_a_note_that_became_a_node_unseen_is_left_as_it_is(world):
     os.utime(file, (1_700_000_000, 1_700_000_000))
     before = file.read_bytes()
     assert b"type: entity" in before
-    assert world.app.desk.workspace("default").enrich("Captures/default/note.md", found) is None
+    assert world.app.agent_access.workspace("default").enrich("Captures/default/note.md", found) is None
     assert file.read_bytes() == before
 
 
@@ -478,7 +478,7 @@ def test_one_note_is_filled_and_only_replaced_when_that_is_said(world):
 
 
 def test_a_workspace_can_be_named_and_must_exist(world):
-    world.app.desk.create_workspace("other")
+    world.app.agent_access.create_workspace("other")
     dropped(world, "Tomatoes", HAND)
     assert backfill(world, workspace="other")["enriched"] == 0
     with pytest.raises(NotFound):

@@ -46,32 +46,32 @@ def test_law_1_captures_only(world):
     world.write("Captures/Reports/Report.md", "zanzibar report\n")
     world.write("Captures/beside.md", "zanzibar beside\n")
     world.run()
-    desk = world.app.desk
-    workspace = desk.workspace("default")
+    agent_access = world.app.agent_access
+    workspace = agent_access.workspace("default")
     mine = workspace.capture("a capture about zanzibar").record
     for mode in ("hybrid", "vector", "text"):
         assert [hit.record.id for hit in workspace.search(Query("zanzibar", mode=mode)).hits] == [mine.id]
     assert [record.id for record in workspace.recent()] == [mine.id]
     assert world.found("zanzibar safe", scope="vault")  # the owner finds it
     # What the rim is given holds no index of the vault proper: neither a workspace nor the desk's own tools.
-    vault_index = world.app.shelf.slots["vault"].index
+    vault_index = world.app.builds.scopes["vault"].index
     assert isinstance(vault_index, Index)
     reachable = held_by(workspace._tools.captures, leave=(World,)) | held_by(workspace._tools.vault, leave=(World,))
     assert id(vault_index) not in reachable
-    assert id(world.app.shelf.slots["vault"]) not in reachable
-    assert isinstance(desk, AgentAccess)
+    assert id(world.app.builds.scopes["vault"]) not in reachable
+    assert isinstance(agent_access, AgentAccess)
 
 
 def test_law_2_a_person_promotes(world):
     """What agents send is in test_promote_agents.py; here, that nothing but a person's mark or command promotes."""
     front = "---\npromote: true\npromote_to: Notes\n---\n"
-    desk, marked = world.app.desk.workspace("default"), world.app.steward.marked
+    agent_access, marked = world.app.agent_access.workspace("default"), world.app.services.marked
     with authored(Author("mcp", "a tool")):
-        mine = desk.capture(f"{front}words").record
-        desk.update_note(mine.id, f"{front}other words", title="promote: true")
+        mine = agent_access.capture(f"{front}words").record
+        agent_access.update_note(mine.id, f"{front}other words", title="promote: true")
         for key in PERSONS:
             with pytest.raises(InvalidArgument):
-                desk.capture("words", metadata={key: True})
+                agent_access.capture("words", metadata={key: True})
             with pytest.raises(InvalidArgument):  # whatever tool would let it through
                 world.app.vault.create("Captures/default/X.md", f"---\n{key}: true\n---\n".encode())
     world.run()
@@ -111,7 +111,7 @@ def test_law_3_the_persons_bytes_are_theirs(world):
 
 
 def test_law_4_acknowledged_is_durable_and_findable(world):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     for number in range(10):
         record = workspace.capture(f"The heron number {number} stands in the reeds.").record
         assert (world.vault / record.path).is_file()
@@ -119,7 +119,7 @@ def test_law_4_acknowledged_is_durable_and_findable(world):
 
 
 def test_law_4_a_capture_that_can_not_be_embedded_changes_nothing(world):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     before = sorted(world.vault.rglob("*"))
     world.app.embedder.close()
     with pytest.raises(Unavailable):
@@ -133,10 +133,10 @@ class Boom(Exception):
 
 @pytest.mark.parametrize("part", ["_store", "_catalog"])
 def test_law_4_a_capture_that_can_not_be_indexed_changes_nothing(world, part):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept all along").record
     before = {path: path.read_bytes() for path in world.vault.rglob("*.md")}
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
 
     class Failing:
         def __init__(self, real):
@@ -159,7 +159,7 @@ def test_law_4_a_capture_that_can_not_be_indexed_changes_nothing(world, part):
     assert {path: path.read_bytes() for path in world.vault.rglob("*.md")} == before
     world.reopen()
     world.run()
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     assert [hit.record.id for hit in workspace.search(Query("kept lost middle along", mode="text")).hits] == [kept.id]
 
 
@@ -167,7 +167,7 @@ def test_law_5_the_index_is_derived(world, tmp_path):
     world.write("Projects/Rover.md", "---\naliases: [rover]\n---\n# Wheels\n\nsix of them\n\n# Arm\n\none\n")
     world.write("a/Note.md", "alpha beta\n")
     world.run()
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     for text in ("first capture", "second capture about wheels"):
         workspace.capture(text)
     world.write("a/Note.md", "alpha beta gamma\n")
@@ -264,13 +264,13 @@ def test_law_8_nothing_is_silent(world):
     assert world.app.health.status(())["defects"] == []
     world.app.embedder.close()
     assert any("encoder" in sentence for sentence in world.app.health.status(())["degraded"])
-    answer = world.app.desk.workspace("default").search(Query("anything"))
+    answer = world.app.agent_access.workspace("default").search(Query("anything"))
     assert answer.mode == "text"
     assert answer.degraded
 
 
 def test_no_agent_can_mark_its_own_capture(world):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     for key in ("promote", "Promote", "promote_to", "review", "id", "created_at", "collection"):
         with pytest.raises(InvalidArgument, match="belongs to Memex"):
             workspace.capture("mine", metadata={key: True})
@@ -289,7 +289,7 @@ def shared(tmp_path_factory):
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=400))
 def test_what_is_captured_is_got_back_byte_for_byte(shared, content):
-    workspace = shared.app.desk.workspace("default")
+    workspace = shared.app.agent_access.workspace("default")
     captured = workspace.capture(content)
     assert workspace.get(captured.record.id).content == content
     raw = (shared.vault / captured.record.path).read_bytes()
@@ -299,7 +299,7 @@ def test_what_is_captured_is_got_back_byte_for_byte(shared, content):
 
 
 def test_what_was_captured_is_the_same_after_a_rebuild(shared):
-    workspace = shared.app.desk.workspace("default")
+    workspace = shared.app.agent_access.workspace("default")
     texts = [
         "\ufeff---\nid: x\n---\nfake",
         "\r\n\r\rmixed\x85\u2028ends",
@@ -326,10 +326,10 @@ def test_an_encoder_that_comes_late_embeds_what_was_found_by_words(tmp_path):
         world.write("Later.md", "the plover\n")
         world.run()
         assert world.found("plover") == ["Later.md"]
-        assert world.app.shelf.slots["vault"].index.wordbound == 1
+        assert world.app.builds.scopes["vault"].index.wordbound == 1
         world.reopen()
         world.run()
-        assert world.app.shelf.slots["vault"].index.wordbound == 0
+        assert world.app.builds.scopes["vault"].index.wordbound == 0
         assert world.dump() == world.rebuilt(tmp_path / "other")
     finally:
         world.close()

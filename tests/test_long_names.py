@@ -28,7 +28,7 @@ def person(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def desk(tmp_path):
+def agent_access(tmp_path):
     made = Desk(tmp_path, LONG)
     yield made
     made.close()
@@ -43,56 +43,62 @@ def world(tmp_path):
     made.close()
 
 
-def test_both_sides_are_taken_merged_and_sent(desk):
-    desk.there("new ü.md", "from afar\n")
-    assert desk.remote.pull() == Outcome(took=1, files=1)
-    desk.here("ours.md", "ours\n")
-    desk.there("theirs.md", "theirs\n")
-    assert desk.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
-    assert (desk.text("theirs.md"), desk.head()) == ("theirs\n", desk.head(desk.bare, "main"))
-    assert len(desk.head()) == 64
+def test_both_sides_are_taken_merged_and_sent(agent_access):
+    agent_access.there("new ü.md", "from afar\n")
+    assert agent_access.remote.pull() == Outcome(took=1, files=1)
+    agent_access.here("ours.md", "ours\n")
+    agent_access.there("theirs.md", "theirs\n")
+    assert agent_access.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert (agent_access.text("theirs.md"), agent_access.head()) == (
+        "theirs\n",
+        agent_access.head(agent_access.bare, "main"),
+    )
+    assert len(agent_access.head()) == 64
 
 
-def test_a_conflict_is_parked_and_goes_on_once_a_person_has_merged(desk):
-    desk.here("n.md", "ours\n")
-    desk.there("n.md", "theirs\n")
+def test_a_conflict_is_parked_and_goes_on_once_a_person_has_merged(agent_access):
+    agent_access.here("n.md", "ours\n")
+    agent_access.there("n.md", "theirs\n")
     with pytest.raises(Conflict, match=r"both changed n\.md"):
-        desk.remote.sync()
-    assert (desk.text("n.md"), desk.parked()) == ("ours\n", [desk.head(desk.bare, "main")])
-    run(desk.vault, "merge", "-q", "-s", "ours", "--no-edit", "origin/main")
-    assert desk.remote.sync().sent == 2
-    assert desk.parked() == []
+        agent_access.remote.sync()
+    assert (agent_access.text("n.md"), agent_access.parked()) == (
+        "ours\n",
+        [agent_access.head(agent_access.bare, "main")],
+    )
+    run(agent_access.vault, "merge", "-q", "-s", "ours", "--no-edit", "origin/main")
+    assert agent_access.remote.sync().sent == 2
+    assert agent_access.parked() == []
 
 
 @pytest.mark.parametrize("later", ["Captures/default/x.md", None])
-def test_a_secret_in_a_capture_keeps_all_commits_back(desk, later):
-    desk.here("Captures/default/x.md", f"the key is {SECRET}\n")
+def test_a_secret_in_a_capture_keeps_all_commits_back(agent_access, later):
+    agent_access.here("Captures/default/x.md", f"the key is {SECRET}\n")
     if later:
-        desk.here(later, "taken out\n")
+        agent_access.here(later, "taken out\n")
     with pytest.raises(Conflict, match="looks as if it held a secret"):
-        desk.remote.push()
-    assert desk.head(desk.bare, "main") != desk.head()
+        agent_access.remote.push()
+    assert agent_access.head(agent_access.bare, "main") != agent_access.head()
 
 
-def test_a_remote_with_names_of_the_other_kind_is_told_in_git_s_words(desk, tmp_path):
+def test_a_remote_with_names_of_the_other_kind_is_told_in_git_s_words(agent_access, tmp_path):
     run(tmp_path, "init", "-q", "--bare", "-b", "main", str(tmp_path / "other.git"))
-    run(desk.clone, "init", "-q", "-b", "main", str(tmp_path / "short"))
+    run(agent_access.clone, "init", "-q", "-b", "main", str(tmp_path / "short"))
     (tmp_path / "short" / "n.md").write_text("x\n")
     run(tmp_path / "short", "add", "-A")
     run(tmp_path / "short", "commit", "-qm", "x")
     run(tmp_path / "short", "push", "-q", str(tmp_path / "other.git"), "main")
-    run(desk.vault, "remote", "set-url", "origin", str(tmp_path / "other.git"))
-    before = desk.files()
+    run(agent_access.vault, "remote", "set-url", "origin", str(tmp_path / "other.git"))
+    before = agent_access.files()
     with pytest.raises(Unavailable, match="mismatched algorithms"):
-        desk.remote.sync()
-    assert desk.files() == before
+        agent_access.remote.sync()
+    assert agent_access.files() == before
 
 
-def test_what_git_brought_is_known_by_its_bytes(desk):
-    desk.there("new.md", "from\nafar\n")
-    desk.remote.pull()
-    repo = Repository(desk.vault)
-    written = int((desk.vault / "new.md").stat().st_mtime)
+def test_what_git_brought_is_known_by_its_bytes(agent_access):
+    agent_access.there("new.md", "from\nafar\n")
+    agent_access.remote.pull()
+    repo = Repository(agent_access.vault)
+    written = int((agent_access.vault / "new.md").stat().st_mtime)
     assert head_moves.brought(repo, "new.md", b"from\nafar\n", written)
     assert head_moves.brought(repo, "new.md", b"from\r\nafar\r\n", written)
     assert not head_moves.brought(repo, "new.md", b"from here\n", written)
@@ -118,7 +124,7 @@ def test_the_history_of_a_note_has_its_differences_and_what_git_holds_comes_back
 
 def test_captures_and_promotions_are_committed_and_the_index_follows(world):
     one = capture(world, "The heron stands in the reeds.")
-    assert [made.paths for made in world.app.steward.commits.flushed()] == [(one.path,)]
+    assert [made.paths for made in world.app.services.commits.flushed()] == [(one.path,)]
     done = promote(world, one.id, to="Birds")
     assert len(done["commit"]) == 64
     assert world.git("show", "--format=", "--name-status", "-M1%", "HEAD").split("\t")[1:] == [
@@ -130,5 +136,5 @@ def test_captures_and_promotions_are_committed_and_the_index_follows(world):
     world.git("add", "-A")
     world.git("commit", "-qm", "mine")
     assert head_moves.changed(world.app.repo, before, world.app.repo.marks()) == {"Mine.md"}
-    assert world.app.steward.promotions.unpromote(one.id)["target"] == one.path
+    assert world.app.services.promotions.unpromote(one.id)["target"] == one.path
     assert world.git("status", "--porcelain") == ""

@@ -125,7 +125,7 @@ class Vault(RuleBasedStateMachine):
 
     @rule(text=st.text(min_size=1, max_size=60), name=st.sampled_from(["default", "work"]))
     def capture(self, text, name):
-        record = self.world.app.desk.workspace(name).capture(text).record
+        record = self.world.app.agent_access.workspace(name).capture(text).record
         self.captured[record.path] = text
 
     @precondition(lambda self: self.captured)
@@ -133,8 +133,8 @@ class Vault(RuleBasedStateMachine):
     def delete(self, data):
         path = data.draw(st.sampled_from(sorted(self.captured)))
         self.world.run()
-        record = self.world.app.shelf.slots["captures"].index.at(path)
-        self.world.app.desk.workspace(record.workspace).delete(record.id)
+        record = self.world.app.builds.scopes["captures"].index.at(path)
+        self.world.app.agent_access.workspace(record.workspace).delete(record.id)
         del self.captured[path]
 
     @rule()
@@ -149,7 +149,7 @@ class Vault(RuleBasedStateMachine):
         part=st.sampled_from(["_store", "_catalog"]), scope=st.sampled_from(["captures", "vault"]), after=st.booleans()
     )
     def crash(self, part, scope, after):
-        index = self.world.app.shelf.slots[scope].index
+        index = self.world.app.builds.scopes[scope].index
         real = getattr(index, part)
         setattr(index, part, Crashing(real, after=after))
         try:
@@ -162,11 +162,11 @@ class Vault(RuleBasedStateMachine):
 
     @rule(text=st.text(min_size=1, max_size=40))
     def crash_in_capture(self, text):
-        index = self.world.app.shelf.slots["captures"].index
+        index = self.world.app.builds.scopes["captures"].index
         real = index._catalog
         index._catalog = Crashing(real, after=False)
         try:
-            self.world.app.desk.workspace("default").capture(text)
+            self.world.app.agent_access.workspace("default").capture(text)
         except (Boom, MemexError):
             pass
         finally:

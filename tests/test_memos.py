@@ -20,7 +20,7 @@ def world(tmp_path):
 
 @pytest.fixture
 def space(world):
-    return world.app.desk.workspace("default")
+    return world.app.agent_access.workspace("default")
 
 
 def save(space, content, **given):
@@ -81,7 +81,7 @@ def test_saving_a_memo_that_comes_and_goes_ends(world, space):
 
 
 def test_an_id_that_another_workspace_uses_is_free_here(world, space):
-    other = world.app.desk.create_workspace("other")
+    other = world.app.agent_access.create_workspace("other")
     theirs = save(other, "Theirs.", memo_id="todo")
     aim = save(other, "Their aim.", memo_id="aim")
     other.memo_graph.save("todo", "aim", "leads")
@@ -345,7 +345,7 @@ def test_a_note_that_has_no_id_of_its_own_yet_is_not_written_to(world, space):
     world.close()
     world._sections["sync"] = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=3600.0, listing_s=3600.0)
     world.app = world._open()
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     file = world.write("Captures/default/Dropped.md", "dropped in")
     other = save(space, "x")
     world.run()
@@ -373,7 +373,7 @@ def test_nothing_is_written_when_it_can_t_be_embedded(tmp_path):
     encoder = Broken()
     world = World(tmp_path, embedder=fake_embedder(encoder))
     try:
-        space = world.app.desk.workspace("default")
+        space = world.app.agent_access.workspace("default")
         record = save(space, "one")
         before, dump = files(world), world.dump()
         encoder.broken = True
@@ -536,7 +536,7 @@ def test_what_makes_no_sense_is_refused(space, given):
 
 def test_without_an_encoder_a_query_fails_and_a_pivot_does_not(world, space):
     one, _ = save(space, "alpha beta"), save(space, "alpha")
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
     index.memos._fitting = lambda: None
     with pytest.raises(Unavailable):
         space.memos.search(query="alpha")
@@ -579,7 +579,7 @@ def test_a_delete_that_fails_changed_nothing(world, space, monkeypatch):
     a, b = save(space, "a"), save(space, "b")
     space.memo_graph.save(a.id, b.id, "t")
     before, dump = files(world), world.dump()
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
 
     def failing(*_args, **_given):
         raise Unavailable("the disk is full")
@@ -719,9 +719,9 @@ def test_a_relation_is_gone_while_a_person_has_taken_an_end_away(world, space):
 
 
 def test_a_relation_stays_within_its_namespace(world, space):
-    world.app.desk.create_workspace("other")
+    world.app.agent_access.create_workspace("other")
     a, b = save(space, "a"), save(space, "b", namespace="ns")
-    far = save(world.app.desk.workspace("other"), "quokka", title="Q")
+    far = save(world.app.agent_access.workspace("other"), "quokka", title="Q")
     for target in (b, far):
         with pytest.raises(NotFound):
             space.memo_graph.save(a.id, target.id, "t")
@@ -734,7 +734,7 @@ def test_a_relation_stays_within_its_namespace(world, space):
         world.run()
         assert space.memo_graph.list().ties == ()
         assert space.memo_graph.graph(a.id, way="both").steps == ()
-    assert world.app.desk.workspace("other").memo_graph.graph(far.id, way="backward").steps == ()
+    assert world.app.agent_access.workspace("other").memo_graph.graph(far.id, way="backward").steps == ()
 
 
 def test_a_link_means_the_note_with_the_best_right_to_the_name(world, space):

@@ -33,7 +33,7 @@ def rim(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def nothing_is_left(rim):
     yield
-    until(lambda: not rim.desk.uploads._arriving)
+    until(lambda: not rim.agent_access.uploads._arriving)
     assert [path.name for path in (rim.world.state / "uploads").iterdir()] == []
 
 
@@ -277,7 +277,7 @@ def test_a_connection_that_is_cut_at_any_place_leaves_nothing(rim):
     for at in (0, 5, 40, 90, 100, 70_000, MIB, 2 * MIB + 77, 3 * MIB + 100, len(body) - 30, len(body) - 1):
         with connection(rim, length=len(body)) as link:
             link.sendall(body[:at])
-        until(lambda: not rim.desk.uploads._arriving)
+        until(lambda: not rim.agent_access.uploads._arriving)
     assert rim.world.app.queue.counts() == before
 
 
@@ -326,7 +326,7 @@ def test_a_key_has_so_many_uploads_at_once_and_others_are_not_touched(rim):
         with connection(rim, length=len(body), key=space.name) as three:
             for link in (one, two, three):
                 link.sendall(body[:1_000])
-            until(lambda: len(rim.desk.uploads._arriving) == 3)
+            until(lambda: len(rim.agent_access.uploads._arriving) == 3)
             answer = sent(rim, b"x", key=space.name)
             assert error_of(answer)[:2] == (429, "RESOURCE_EXHAUSTED")
             queued(rim, sent(rim, b"x"))
@@ -340,8 +340,8 @@ def test_a_key_that_is_revoked_takes_its_upload_with_it(rim):
     space = rim.space()
     with connection(rim, length=5 * MIB, key=space.name) as link:
         link.sendall(form((FILE, bytes(100_000)), end=False))
-        until(lambda: rim.desk.uploads._arriving)
-        rim.desk.keys.revoke(space.name, now=int(time.time() * 1000))
+        until(lambda: rim.agent_access.uploads._arriving)
+        rim.agent_access.keys.revoke(space.name, now=int(time.time() * 1000))
         stop = threading.Event()
 
         def feed():
@@ -353,7 +353,7 @@ def test_a_key_that_is_revoked_takes_its_upload_with_it(rim):
 
         thread = threading.Thread(target=feed)
         thread.start()
-        until(lambda: not rim.desk.uploads._arriving)
+        until(lambda: not rim.agent_access.uploads._arriving)
         stop.set()
         thread.join(10)
 

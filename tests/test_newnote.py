@@ -21,11 +21,11 @@ def done(world, *jobs):
     world.app.worker.drain([job.id for job in jobs], lambda _: None)
     ended = [world.app.queue.job(job.id) for job in jobs]
     assert [job.status for job in ended] == ["done"] * len(jobs), [job.error for job in ended]
-    return [world.app.desk.workspace(job.workspace).get(job.document_id) for job in ended]
+    return [world.app.agent_access.workspace(job.workspace).get(job.document_id) for job in ended]
 
 
 def home(world, name="default"):
-    return world.app.desk.workspace(name)
+    return world.app.agent_access.workspace(name)
 
 
 def test_a_queued_note_becomes_a_document_of_the_id_it_was_promised(world):
@@ -79,7 +79,7 @@ def test_a_text_that_is_held_is_that_document_and_gets_the_tags_it_lacks(world):
 
 
 def test_the_same_text_elsewhere_is_another_document(world):
-    world.app.desk.create_workspace("work")
+    world.app.agent_access.create_workspace("work")
     places = [("default", {}), ("default", {"namespace": "b"}), ("default", {"collection": "memory"}), ("work", {})]
     kept = done(world, *(home(world, name).add_note("a sanderling", key="k", **more) for name, more in places))
     assert len({one.record.id for one in kept}) == 4
@@ -127,9 +127,9 @@ def test_what_could_not_be_made_is_refused_before_it_is_queued(world, given, err
 
 
 def test_a_job_whose_workspace_was_deleted_fails_with_not_found(world):
-    world.app.desk.create_workspace("brief")
+    world.app.agent_access.create_workspace("brief")
     job = home(world, "brief").add_note("too late", key="k")
-    world.app.desk.delete_workspace("brief")
+    world.app.agent_access.delete_workspace("brief")
     world.app.worker.drain([job.id], lambda _: None)
     ended = world.app.queue.job(job.id)
     assert (ended.status, ended.error["code"]) == ("failed", "NOT_FOUND")
@@ -137,7 +137,7 @@ def test_a_job_whose_workspace_was_deleted_fails_with_not_found(world):
 
 
 def test_jobs_of_another_key_or_workspace_are_as_if_they_were_not_there(world):
-    world.app.desk.create_workspace("work")
+    world.app.agent_access.create_workspace("work")
     job = home(world).add_note("mine", key="a")
     told = []
     for name, key, id in (("default", "b", job.id), ("work", "a", job.id), ("default", "a", "0" * 32)):

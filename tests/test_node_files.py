@@ -24,7 +24,7 @@ def ask(world, tool, **arguments):
     operation = TOOLS[tool]
     try:
         asked = operation.given.model_validate(arguments)
-        return payload(operation.run(world.app.desk.workspace("default"), asked, world.app.settings))[0]
+        return payload(operation.run(world.app.agent_access.workspace("default"), asked, world.app.settings))[0]
     except MemexError as error:
         return error.code
 
@@ -45,7 +45,7 @@ def told(world, name):
         ),
         ask(world, "get_consolidation_report"),
     ]
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     records = sorted(workspace.recent(10), key=lambda one: one.title)
     for one in records:
         answers += [ask(world, "get_thought", id=one.id), workspace.content(one), dict(one.metadata)]
@@ -65,7 +65,7 @@ def test_an_agent_learns_nothing_of_notes_that_have_the_name(tmp_path, name):
         world = World(tmp_path / str(taken))
         try:
             if taken:
-                world.app.desk.create_workspace("work").nodes.create([NewNode(name, "x")])
+                world.app.agent_access.create_workspace("work").nodes.create([NewNode(name, "x")])
                 world.write("Secret plan.md", "the owner's\n")
             world.run()
             known.append(told(world, name))

@@ -27,7 +27,7 @@ def world(tmp_path):
 
 @pytest.fixture
 def nodes(world):
-    return world.app.desk.workspace("default").nodes
+    return world.app.agent_access.workspace("default").nodes
 
 
 def made(nodes, *names, **given):
@@ -53,14 +53,14 @@ def test_nothing_is_made_while_there_are_notes_that_have_not_been_read(tmp_path)
         world.write(f"{ENTITIES}/Heron 2.md", "---\nname: Heron\n---\n## Observations\n- one ^o1\n")
         before = sorted(world.vault.rglob("*"))
         with pytest.raises(Unavailable) as caught:
-            made(world.app.desk.workspace("default").nodes, "Ada", "heron")
+            made(world.app.agent_access.workspace("default").nodes, "Ada", "heron")
         assert caught.value.retryable
         assert sorted(world.vault.rglob("*")) == before
         world.run()
         with pytest.raises(Conflict) as caught:
-            made(world.app.desk.workspace("default").nodes, "Ada", "heron")
+            made(world.app.agent_access.workspace("default").nodes, "Ada", "heron")
         assert caught.value.details["names"] == ["Heron"]
-        made(world.app.desk.workspace("default").nodes, "Ada")
+        made(world.app.agent_access.workspace("default").nodes, "Ada")
     finally:
         world.close()
 
@@ -126,7 +126,7 @@ def test_any_name_is_kept_and_led_to(world, nodes, name):
         [Edge("Other", kept, "knows"), Edge(kept, "Other", "likes")], key=lambda one: (one.source, one.target)
     )
     world.reopen()
-    again = world.app.desk.workspace("default").nodes
+    again = world.app.agent_access.workspace("default").nodes
     assert again.get(name).name == kept
     assert len(again.between(name, "Other")) == 2
     assert world.dump() == world.rebuilt(world.state.parent / "other")
@@ -170,7 +170,7 @@ def test_opened_nodes_are_whole_and_unknown_names_are_told(nodes):
 
 
 def test_lists_are_of_this_workspace(world, nodes):
-    other = world.app.desk.create_workspace("work").nodes
+    other = world.app.agent_access.create_workspace("work").nodes
     made(other, "Ada", observations=["hidden"])
     made(nodes, "Ada", "Babbage")
     assert [one.path for one in nodes.by_type(" person ")] == [f"{ENTITIES}/Ada 2.md", f"{ENTITIES}/Babbage.md"]
@@ -377,7 +377,7 @@ def test_a_person_s_edit_that_is_not_indexed_yet_is_built_upon(world, nodes):
 def test_an_edit_between_reading_and_writing_is_kept(world, nodes, monkeypatch):
     made(nodes, "Ada", "Grace", observations=["one"])
     path = world.vault / ENTITIES / "Ada.md"
-    index, hands = world.app.shelf.slots["captures"].index, iter(["first", "second"])
+    index, hands = world.app.builds.scopes["captures"].index, iter(["first", "second"])
     prepare = index.prepare
 
     def slow(documents, **given):
@@ -395,7 +395,7 @@ def test_an_edit_between_reading_and_writing_is_kept(world, nodes, monkeypatch):
 def test_a_note_that_never_rests_is_a_conflict_and_stays_the_person_s(world, nodes, monkeypatch):
     made(nodes, "Ada", "Grace")
     path = world.vault / ENTITIES / "Ada.md"
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
     prepare, grace = index.prepare, text(world, "Grace")
 
     def restless(documents, **given):
@@ -438,7 +438,7 @@ def test_what_can_t_be_made_findable_is_taken_back(world, nodes, monkeypatch):
     made(nodes, "Ada", "Grace", "Kay", observations=["one"])
     nodes.relate([Edge("Grace", "Ada", "knows")])
     before = {file.name: file.read_bytes() for file in (world.vault / ENTITIES).iterdir()}
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
 
     def failing(*_args, **_given):
         raise Unavailable("the store is full")
@@ -538,7 +538,7 @@ def test_a_word_with_a_hash_in_a_fact_is_no_tag_of_the_node(world, nodes):
     assert nodes.get("Ada").tags == ("math",)
     assert nodes.set_tags("Ada", []).tags == ()
     world.reopen()
-    assert world.app.desk.workspace("default").nodes.get("Ada").tags == ()
+    assert world.app.agent_access.workspace("default").nodes.get("Ada").tags == ()
     assert world.found("algebra", tags=["algebra"]) == [f"{ENTITIES}/Ada.md"]
 
 
@@ -548,7 +548,7 @@ def test_a_word_with_a_hash_in_a_fact_is_no_tag_of_the_node(world, nodes):
 def test_a_capture_with_the_words_of_a_node_is_a_note_of_its_own(world, nodes):
     (ada,) = made(nodes, "Ada", observations=["one"])
     body = text(world, "Ada").split("---\n", 2)[2]
-    captured = world.app.desk.workspace("default").capture(body)
+    captured = world.app.agent_access.workspace("default").capture(body)
     assert captured.created
     assert captured.record.id != ada.id
     assert nodes.get("Ada") == ada
@@ -564,7 +564,7 @@ def test_enrichment_leaves_summary_and_tags_of_a_node_alone(world, nodes):
     with pytest.raises(InvalidArgument, match="node"):
         world.app.labels.again({"id": ada.id}, lambda _: None)
     found = Enrichment(summary="A summary.", tags=("a-tag",))
-    assert world.app.desk.workspace("default").enrich(ada.path, found, replacing=True) is None
+    assert world.app.agent_access.workspace("default").enrich(ada.path, found, replacing=True) is None
     assert text(world, "Ada") == before
 
 
@@ -573,7 +573,7 @@ def test_a_node_deleted_by_its_id_takes_its_relations_along_and_its_twin_alone_d
     nodes.relate([Edge("Kay", "Ada", "admires")])
     world.write(f"{ENTITIES}/Another Ada.md", "---\nid: twin\ntype: entity\nname: Ada\n---\n")
     world.run()
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     space.delete("twin")
     assert not (world.vault / ENTITIES / "Another Ada.md").exists()
     assert nodes.between("Kay", "Ada") == [Edge("Kay", "Ada", "admires")]
@@ -605,7 +605,7 @@ def test_a_call_that_names_a_node_often_changes_its_note_once(world, nodes):
 @pytest.mark.parametrize("kind", ["node", "memo"])
 def test_what_a_crash_leaves_of_a_deletion_the_same_call_finishes(world, nodes, kind):
     """The links to what goes are removed first; as long as one is there, so is what it leads to."""
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     if kind == "node":
         made(nodes, "Ada", "Bob", "Carl")
         nodes.relate([Edge(name, "Ada", "knows") for name in ("Bob", "Carl")])
@@ -670,7 +670,7 @@ def test_a_conflict_copy_of_a_node_is_no_node(world, nodes):
     assert nodes.search("zebra", 5, "text").hits == ()
     assert min(world.found("zebra")).startswith(f"{ENTITIES}/Ada (conflicted")
     assert world.dump() == world.rebuilt(world.state.parent / "other")
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     (copy, _) = (one for one in space.recent(10) if "conflict" in one.path)
     space.delete(copy.id)
     assert not (world.vault / copy.path).exists()
@@ -697,13 +697,13 @@ def test_while_the_notes_are_read_anew_nothing_is_made_twice(world, nodes):
     world.write("Ada.md", "the owner's\n")
     world.run()
     made(nodes, "Ada", "a/b", observations=["one"])
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     space.memos.save("one", memo_id="todo", title="Todo")
     world.app.close()
     for file in world.state.rglob("captures.db*"):
         file.unlink()
     world.app = world._open()
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     before = {path: path.read_bytes() for path in world.vault.rglob("*.md")}
     for call in (
         lambda: space.nodes.create([NewNode("A/B", "person")]),

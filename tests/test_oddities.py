@@ -72,7 +72,7 @@ def test_a_conflict_copy_is_found_named_and_never_taken_for_the_note(world):
     assert names(world)["conflict_copies"] == sorted(f"Captures/default/{name}" for name in COPIES)
     told = defects(world)
     assert all(told[f"Captures/default/{name}"].startswith("conflict-copy: ") for name in COPIES)
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
     assert index.record("plan").path == "Captures/default/Plan.md"
     assert len(world.found("plan", mode="text", limit=50)) == len(COPIES) + 1
 

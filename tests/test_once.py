@@ -49,7 +49,7 @@ def die_at(app, place, die):
 
         setattr(owner, name, patched)
 
-    index = app.shelf.slots["captures"].index
+    index = app.builds.scopes["captures"].index
     match place:
         case "queued":
             before(app.queue, "begin")
@@ -79,7 +79,7 @@ def test_a_note_whose_process_died_is_made_once(tmp_path, monkeypatch, place, af
     monkeypatch.setattr("syncd.jobs.queue.BACKOFF_S", (0.01, 0.02))
     world = World(tmp_path)
     try:
-        job = world.app.desk.workspace("default").add_note(TEXT, key="k", tags=["x"])
+        job = world.app.agent_access.workspace("default").add_note(TEXT, key="k", tags=["x"])
         abandoned(world)
 
         def die():
@@ -146,7 +146,7 @@ def doomed(vault: Path, state: Path, place: str) -> None:
     app = App(settings_of(vault, state), embedder=fake_embedder())
     app.sync.run(accept=True)
     with authored(Author("mcp", "kb_addnote", "k", "claude")):
-        job = app.desk.workspace("default").add_note(TEXT, key="k", tags=["x"])
+        job = app.agent_access.workspace("default").add_note(TEXT, key="k", tags=["x"])
     sys.stdout.write(json.dumps({"id": job.id, "planned": job.planned}) + "\n")
     sys.stdout.flush()
     die_at(app, place, lambda: os.kill(os.getpid(), signal.SIGKILL))

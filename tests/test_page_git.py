@@ -52,7 +52,7 @@ def test_git_is_told_with_what_waits_and_a_conflict_with_its_way_out(world, tmp_
     capture(world, "# One\n\ntext")
     capture(world, "# Two\n\nother")
     assert "2 files to commit" in line(drawn(world), "git")
-    world.app.steward.commits.flush()
+    world.app.services.commits.flush()
     assert "to commit" not in drawn(world)
 
     other = tmp_path / "other"

@@ -156,7 +156,7 @@ def test_a_change_embeds_the_workspace_anew_and_nothing_else(world, tmp_path):
     world.write("Captures/work/Entities/Ada.md", ADA)
     world.write("Captures/default/Note.md", "a plain note\n")
     world.run()
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
     assert ask(world, "list") == {
         "workspace": "default",
         "default": True,

@@ -59,7 +59,7 @@ def manifest(root: Path) -> dict[bytes, str]:
 
 
 def indexed(world: World) -> set[str]:
-    return {path for slot in world.app.shelf.slots.values() for path in list(slot.index.manifest)}
+    return {path for scope_index in world.app.builds.scopes.values() for path in list(scope_index.index.manifest)}
 
 
 def defects(world: World) -> dict[str, list[str]]:
@@ -71,8 +71,8 @@ def defects(world: World) -> dict[str, list[str]]:
 
 def ids(world: World) -> dict[str, str]:
     """The id that each document answers to, by path."""
-    slots = world.app.shelf.slots.values()
-    return {path: slot.index.at(path).id for slot in slots for path in list(slot.index.manifest)}
+    slots = world.app.builds.scopes.values()
+    return {path: scope_index.index.at(path).id for scope_index in slots for path in list(scope_index.index.manifest)}
 
 
 def documents(encoder: FakeEncoder) -> int:
@@ -164,7 +164,7 @@ def test_one_poisoned_note_stops_no_other_and_is_named(tmp_path):
 
 
 def test_a_row_that_the_catalog_refuses_stops_no_other(world):
-    real = world.app.shelf.slots["vault"].index._catalog
+    real = world.app.builds.scopes["vault"].index._catalog
 
     class Refusing:
         def __getattr__(self, name):
@@ -175,23 +175,23 @@ def test_a_row_that_the_catalog_refuses_stops_no_other(world):
                 raise ValueError("b")
             return real.write(upserts=upserts, **others)
 
-    world.app.shelf.slots["vault"].index._catalog = Refusing()
+    world.app.builds.scopes["vault"].index._catalog = Refusing()
     for name in "abc":
         world.write(f"{name}.md", f"the {name} gannet")
     world.run()
     assert indexed(world) == {"a.md", "c.md"}
     assert "b.md" in defects(world)
-    world.app.shelf.slots["vault"].index._catalog = real
+    world.app.builds.scopes["vault"].index._catalog = real
     world.run()
     assert sorted(world.found("gannet")) == ["a.md", "b.md", "c.md"]
     assert "b.md" not in defects(world)
-    assert world.app.shelf.slots["vault"].index._store.count() == 3
+    assert world.app.builds.scopes["vault"].index._store.count() == 3
 
 
 def test_a_removal_that_failed_halfway_leaves_the_note_findable(world):
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept heron").record
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
     real = index._catalog
 
     class Failing:
@@ -212,7 +212,7 @@ def test_a_removal_that_failed_halfway_leaves_the_note_findable(world):
 
 
 def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
-    index = world.app.shelf.slots["vault"].index
+    index = world.app.builds.scopes["vault"].index
     real = index._store
 
     class Full:
@@ -339,7 +339,7 @@ def test_a_root_that_goes_and_comes_back_loses_nothing(world):
         until(lambda: any("vault missing" in told for told in world.app.sync.degraded))
         assert len(world.found("pipit")) == 3
         with pytest.raises(Unavailable):
-            world.app.desk.workspace("default").capture("nowhere to put it")
+            world.app.agent_access.workspace("default").capture("nowhere to put it")
         (aside / "1.md").write_text("the meadow pipit\n")
         aside.rename(world.vault)
         until(lambda: not world.app.sync.degraded)
@@ -633,7 +633,7 @@ def test_of_two_notes_with_one_id_the_better_one_answers_to_it(world):
 
 
 def capturing(world: World, stop: threading.Event, kept: dict[str, str], errors: list[BaseException]) -> None:
-    workspace = world.app.desk.workspace("default")
+    workspace = world.app.agent_access.workspace("default")
     number = 0
     while not stop.is_set():
         text = f"capture {number} while the index is built: a merlin, unique{number}"
@@ -680,17 +680,17 @@ def test_a_rebuild_under_captures_loses_nothing_and_searches_go_on(world, tmp_pa
         until(lambda: len(indexed(world)) == 250 + edits + len(kept))
         assert not any("index:" in told for told in world.app.health.degraded())
     assert world.dump() == world.rebuilt(tmp_path / "other")
-    world.app.shelf.tidy(grace=0)
+    world.app.builds.tidy(grace=0)
     assert len([one for one in (world.state / "index").iterdir() if one.is_dir()]) == 1
 
 
 @pytest.mark.parametrize("twin", ["w\u00f6rk", "Wo\u0308rk"])
 def test_a_workspace_gets_no_twin_that_would_share_its_folder_elsewhere(world, twin):
-    world.app.desk.create_workspace("W\u00f6rk")
+    world.app.agent_access.create_workspace("W\u00f6rk")
     with pytest.raises((Conflict, InvalidArgument)):
-        world.app.desk.create_workspace(twin)
-    world.app.desk.create_workspace("W\u00f6rk")
-    assert world.app.desk.workspaces() == ["W\u00f6rk", "default"]
+        world.app.agent_access.create_workspace(twin)
+    world.app.agent_access.create_workspace("W\u00f6rk")
+    assert world.app.agent_access.workspaces() == ["W\u00f6rk", "default"]
 
 
 def test_the_generation_grows_over_a_rebuild(world):
@@ -724,7 +724,7 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
         for number in range(300):
             world.write(f"n/{number:03}.md", f"note {number} about the whinchat, word{number}\n")
         world.run()
-        old = world.app.shelf.live.folder
+        old = world.app.builds.live.folder
         slow = Slow(32, identity="new")
         slow.pause = 0.3
         world.reopen(embedder=fake_embedder(slow))
@@ -739,22 +739,22 @@ def test_another_encoder_is_embedded_beside_resumed_and_switched_to(tmp_path):
             world.write("Saved.md", "saved in between, a stonechat\n")
             until(lambda: world.found("stonechat", mode="text") == ["Saved.md"], 3)
             with pytest.raises(Unavailable):
-                world.app.desk.workspace("default").capture("not embedded as the index asks for")
-            assert world.app.shelf.live.folder == old
+                world.app.agent_access.workspace("default").capture("not embedded as the index asks for")
+            assert world.app.builds.live.folder == old
         done = documents(slow)
         assert done < 300
         resumed = Slow(32, identity="new")
         world.reopen(embedder=fake_embedder(resumed))  # interrupted, and gone on with
-        assert world.app.shelf.live.folder == old
+        assert world.app.builds.live.folder == old
         with world.serving():
-            until(lambda: world.app.shelf.live.made.identity == "new")
+            until(lambda: world.app.builds.live.made.identity == "new")
             until(lambda: not world.app.health.degraded())
             world.settled()
             assert documents(resumed) < 301 - 50
             answer = world.app.operations["search"]({"query": "word7", "scope": "vault"}, lambda _: None)
             assert (answer["mode"], answer["degraded"]) == ("hybrid", [])
-            assert world.app.desk.workspace("default").capture("embedded again").created
-        world.app.shelf.tidy(grace=0)
+            assert world.app.agent_access.workspace("default").capture("embedded again").created
+        world.app.builds.tidy(grace=0)
         assert not old.exists()
     finally:
         world.close()
@@ -770,7 +770,7 @@ def test_a_build_that_can_not_be_made_keeps_no_edit_out(world, tmp_path):
         world.write("Edit.md", "the whimbrel\n")
         until(lambda: world.found("whimbrel", mode="text") == ["Edit.md"], 10)
         world.app.operations["index"]({"accept_removals": True}, lambda _: None)
-        assert world.app.shelf.live.made.identity == "new"
+        assert world.app.builds.live.made.identity == "new"
         assert len(indexed(world)) == 16
 
 
@@ -780,7 +780,7 @@ def test_a_rebuild_without_an_encoder_does_not_throw_the_vectors_away(world):
     world.app.embedder.close()
     with pytest.raises(Unavailable, match="no vectors"):
         world.app.operations["index"]({"full": True}, lambda _: None)
-    assert world.app.shelf.slots["vault"].index.wordbound == 0
+    assert world.app.builds.scopes["vault"].index.wordbound == 0
 
 
 # (g) an encoder that breaks
@@ -814,7 +814,7 @@ def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
             assert [hit["path"] for hit in answer["hits"]] == ["Early.md"]
             before = manifest(world.vault)
             with pytest.raises(Unavailable):
-                world.app.desk.workspace("default").capture("refused")
+                world.app.agent_access.workspace("default").capture("refused")
             assert manifest(world.vault) == before
             world.write("Late.md", "the dotterel, late\n")
             until(lambda: len(world.found("dotterel", mode="text")) == 2)
@@ -824,7 +824,7 @@ def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
             until(lambda: not world.app.health.degraded())
             answer = world.app.operations["search"]({"query": "dotterel", "scope": "all"}, lambda _: None)
             assert (answer["mode"], answer["degraded"], len(answer["hits"])) == ("hybrid", [], 2)
-            assert world.app.desk.workspace("default").capture("taken").created
+            assert world.app.agent_access.workspace("default").capture("taken").created
         assert world.dump() == world.rebuilt(tmp_path / "other")
     finally:
         world.close()
@@ -843,7 +843,7 @@ def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
         with ended(world):
             until(lambda: documents(slow) > 48)
             begun = time.monotonic()
-            captured = world.app.desk.workspace("default").capture("a capture in a hurry, a smew")
+            captured = world.app.agent_access.workspace("default").capture("a capture in a hurry, a smew")
             took = time.monotonic() - begun
             world.write("Saved.md", "a save in a hurry, a goosander\n")
             until(lambda: world.found("goosander", mode="text") == ["Saved.md"], 4)
@@ -900,7 +900,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
     (world.vault / "Words.md").unlink()
     with world.serving():
         until(lambda: held(world))
-        assert world.app.shelf.slots["vault"].index.wordbound == 1
+        assert world.app.builds.scopes["vault"].index.wordbound == 1
         assert passes(1.5) <= 2
         assert world.app.sync.pending == 0
         world.vault.rename(world.vault.with_name("away"))
@@ -918,7 +918,7 @@ def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_wi
     many(world)
     with world.serving():
         world.settled()
-        live = world.app.shelf.live.folder
+        live = world.app.builds.live.folder
         ((live / part) if part else live.parent).rename(world.state / "taken")
         shutil.rmtree(world.state / "taken", ignore_errors=True)
         seen = []
@@ -930,11 +930,11 @@ def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_wi
                 seen.append(error.message)
                 continue
             assert len(answer["hits"]) == 40 or answer["degraded"]
-            if len(answer["hits"]) == 40 and not answer["degraded"] and world.app.shelf.live.whole():
+            if len(answer["hits"]) == 40 and not answer["degraded"] and world.app.builds.live.whole():
                 break
             time.sleep(0.05)
-        assert world.app.shelf.live.whole()
-        assert world.app.desk.workspace("default").capture("kept in the new one").created
+        assert world.app.builds.live.whole()
+        assert world.app.agent_access.workspace("default").capture("kept in the new one").created
         world.settled()
     world.reopen()
     assert len(indexed(world)) == 41
@@ -944,7 +944,7 @@ def test_an_index_whose_searches_fail_while_the_daemon_runs_is_built_anew(world)
     many(world)
     with world.serving():
         world.settled()
-        broken = world.app.shelf.live.folder
+        broken = world.app.builds.live.folder
         for file in (broken / "vault.lance").rglob("*"):
             if file.is_file() and "_versions" not in file.parts:
                 file.unlink()  # one by one: the folders that were opened stay where they were
@@ -954,7 +954,7 @@ def test_an_index_whose_searches_fail_while_the_daemon_runs_is_built_anew(world)
                 return len(world.found("stork", mode="text", limit=50)) == 40 and not world.app.health.degraded()
 
         until(searched, 60)
-        assert world.app.shelf.live.folder != broken
+        assert world.app.builds.live.folder != broken
 
 
 @pytest.mark.parametrize(
@@ -965,7 +965,7 @@ def test_an_index_harmed_before_the_start_is_mended_and_says_so(world, harm):
 
     many(world)
     world.run()
-    live = world.app.shelf.live.folder
+    live = world.app.builds.live.folder
     world.close()
     for part in harm.split(" and "):
         match part:

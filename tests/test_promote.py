@@ -46,7 +46,7 @@ def world(tmp_path):
 
 
 def promotions(world):
-    return world.app.steward.promotions
+    return world.app.services.promotions
 
 
 def files(world):
@@ -74,7 +74,7 @@ def test_a_capture_becomes_a_note_with_all_its_links(world, tmp_path):
     assert sorted(done["relinked"]) == ["Areas/Pond.md", "Daily/Today.md"]
     assert world.found("heron reeds")[0] == "Birds/Heron.md"
     with pytest.raises(NotFound):
-        world.app.desk.workspace("default").get("c1")
+        world.app.agent_access.workspace("default").get("c1")
     consistent(world, tmp_path)
 
 
@@ -104,7 +104,7 @@ def test_unpromote_gives_every_byte_back(world, tmp_path):
     done = promotions(world).unpromote("c1")
     assert done["target"] == "Captures/default/Heron.md"
     assert files(world) == before
-    assert world.app.desk.workspace("default").get("c1").record.path == "Captures/default/Heron.md"
+    assert world.app.agent_access.workspace("default").get("c1").record.path == "Captures/default/Heron.md"
     assert world.git("status", "--porcelain") == ""
     assert world.git("diff", "HEAD~2", "HEAD", "--stat") == ""
     assert "Memex-Tool: unpromote" in world.git("log", "-1", "--format=%B")
@@ -276,7 +276,7 @@ def test_rules_and_names_are_the_owners(tmp_path):
 
 
 def marked(world):
-    world.app.steward.marked.run()
+    world.app.services.marked.run()
 
 
 def test_a_tick_is_carried_out_once_it_is_quiet(world, tmp_path):
@@ -318,7 +318,7 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     assert text.replace(next(line for line in text.splitlines(True) if "promote_problem" in line), "") == capture(
         "promote: true\npromote_to: ../out\n"
     )
-    facts = world.app.steward.marked.facts()
+    facts = world.app.services.marked.facts()
     assert [one["path"] for one in facts["problems"]] == ["Captures/default/Heron.md"]
     seq = world.app.audit.head.seq
     world.run()
@@ -329,7 +329,7 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     world.run()
     marked(world)
     assert "promote_problem" not in (world.vault / "Birds/Heron.md").read_text()
-    assert world.app.steward.marked.facts()["problems"] == []
+    assert world.app.services.marked.facts()["problems"] == []
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_what_a_person_meant_as_a_mark_is_answered(world, front, told):
     world.run()
     marked(world)
     assert told in (marks(file.read_text()).promote_problem or "")
-    assert [told in one["problem"] for one in world.app.steward.marked.facts()["problems"]] == [True]
+    assert [told in one["problem"] for one in world.app.services.marked.facts()["problems"]] == [True]
     file.write_text(file.read_text().replace(front, "promote: true\n"))
     world.run()
     marked(world)
@@ -357,7 +357,7 @@ def test_a_mark_that_is_there_twice_is_told_although_nothing_can_be_written(worl
     world.run()
     marked(world)
     assert file.read_text() == capture("promote: true\npromote: false\n")
-    assert "twice" in world.app.steward.marked.facts()["problems"][0]["problem"]
+    assert "twice" in world.app.services.marked.facts()["problems"][0]["problem"]
 
 
 def test_new_folders_that_differ_in_letter_case_or_unicode_are_one(world):
@@ -378,7 +378,7 @@ def test_a_capture_with_an_impossible_time_keeps_no_other_from_being_promoted(wo
     world.write("Captures/default/Early.md", odd)
     world.write("Captures/default/Heron.md", capture("promote: true\n"))
     world.run()
-    world.app.steward.marked.run()
+    world.app.services.marked.run()
     assert not (world.vault / "Captures/default/Heron.md").exists()
     assert not (world.vault / "Captures/default/Early.md").exists()
     world.close()
@@ -400,7 +400,7 @@ def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(wor
     marked(world)
     assert (world.vault / "Notes/Heron.md").exists()
     assert "a mistake of Memex" in (world.vault / "Captures/default/Early.md").read_text()
-    assert [one["path"] for one in world.app.steward.marked.facts()["problems"]] == ["Captures/default/Early.md"]
+    assert [one["path"] for one in world.app.services.marked.facts()["problems"]] == ["Captures/default/Early.md"]
     assert "a defect" in caplog.text
 
 
@@ -432,7 +432,7 @@ def tick(world, choice):
     lines = [line for line in note.read_text().splitlines() if line.startswith("- [ ]")]
     (line,) = [line for line in lines if choice in line]
     note.write_text(note.read_text().replace(line, line.replace("[ ]", "[x]")))
-    proposals = world.app.steward.proposals
+    proposals = world.app.services.proposals
     assert len(proposals.answered(answers([note.read_text()]))) == 1
     (done,) = proposals.carry().values()
     return done
@@ -448,7 +448,7 @@ def test_a_taken_destination_is_asked_about_in_a_note(world):
     assert files(world)["Notes/Heron.md"] == b"An old note, ```` and all.\r\n"
     problem = marks((world.vault / "Captures/default/Heron.md").read_text()).promote_problem
     assert problem == "Notes/Heron.md is there already, and is not overwritten; see [[Merge Heron]]"
-    (told,) = world.app.steward.marked.facts()["problems"]
+    (told,) = world.app.services.marked.facts()["problems"]
     assert told["problem"] == problem
     marked(world)
     world.run()
@@ -490,14 +490,14 @@ def test_an_answer_settles_the_other_boxes_of_the_note(world, choice):
     note = asked(world)
     note.write_text(note.read_text().replace(f"- [ ] {choice}", f"- [x] {choice}"))
     os.utime(note, (1, 1))
-    steward = world.app.steward
-    (done,) = steward.consolidation.tick().values()
+    services = world.app.services
+    (done,) = services.consolidation.tick().values()
     assert done.done
     lines = [line for line in note.read_text().splitlines() if line.startswith("- [")]
     assert sorted(line[:5] for line in lines) == ["- [-]", "- [-]", "- [x]"]
     assert sum("another answer was carried out ❌" in line for line in lines) == 2
     assert "^p-" not in note.read_text()
-    assert (steward.proposals.counts()["open"], steward.proposals.counts()["stale"]) == (0, 2)
+    assert (services.proposals.counts()["open"], services.proposals.counts()["stale"]) == (0, 2)
 
 
 def test_ticking_append_puts_the_text_behind_the_note_that_is_there(world, tmp_path):
@@ -523,7 +523,7 @@ def test_nothing_is_appended_where_it_would_be_code_or_a_comment(world, text):
 @pytest.mark.parametrize("last", ["remove", "note"])
 def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monkeypatch, last):
     taken(world)
-    promotions, proposals = world.app.steward.promotions, world.app.steward.proposals
+    promotions, proposals = world.app.services.promotions, world.app.services.proposals
 
     class Killed(BaseException):
         pass
@@ -544,12 +544,12 @@ def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monke
     monkeypatch.undo()
     world.reopen()
     world.run()
-    (done,) = world.app.steward.proposals.carry().values()
+    (done,) = world.app.services.proposals.carry().values()
     assert (done.done, done.said) == (True, "appended to Notes/Heron.md")
     raw = (world.vault / "Notes/Heron.md").read_bytes()
     assert raw == b"An old note, ```` and all.\r\n\r\n" + split(capture())[1].encode()
     assert not (world.vault / "Captures/default/Heron.md").exists()
-    assert world.app.steward.promotions.facts() == {"torn": [], "begun": 0, "uncommitted": 0}
+    assert world.app.services.promotions.facts() == {"torn": [], "begun": 0, "uncommitted": 0}
 
 
 def test_ticking_leave_takes_the_mark_off(world):
@@ -577,7 +577,7 @@ def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path
         other = World(tmp_path / name)
         other.run()
         other.app.sync.ready.set()
-        other.app.steward.marked.run()
+        other.app.services.marked.run()
         worlds.append(other)
     one, two = map(files, worlds)
     assert one == two
@@ -591,14 +591,14 @@ def test_two_daemons_that_see_the_same_mark_write_the_same_bytes(world, tmp_path
 def test_a_change_that_comes_in_between_is_never_lost(world):
     """An agent's write, or a person's, that comes after the plan was made: nothing of the promotion has come about then."""
     own = promotions(world)
-    plan = own.planned(world.app.steward.ground.capture("c1"), to="Birds")
+    plan = own.planned(world.app.services.snapshot.capture("c1"), to="Birds")
     (world.vault / "Captures/default/Heron.md").write_text("a person's own words\n")
     before = files(world)
     (outcome,) = own.carry([plan])
     assert isinstance(outcome, Conflict)
     assert files(world) == before
     with pytest.raises(Conflict):
-        own.planned(world.app.steward.ground.capture("c1"))
+        own.planned(world.app.services.snapshot.capture("c1"))
 
 
 def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
@@ -657,11 +657,11 @@ def test_a_commit_that_git_does_not_allow_is_made_up_for(world):
 def test_what_is_committed_meanwhile_leaves_a_promotion_its_own_commit(world, monkeypatch):
     monkeypatch.setattr("syncd.commits.committer.PATIENCE_S", 0.0)
     own, lock = promotions(world), world.vault / ".git/index.lock"
-    world.app.desk.workspace("default").capture("another thing")
+    world.app.agent_access.workspace("default").capture("another thing")
     lock.touch()
     assert promote(world, "c1")["commit"] == ""
     lock.unlink()
-    commits = world.app.steward.commits
+    commits = world.app.services.commits
     planned = world.app.operations["commit"]({"dry_run": True}, lambda _: None)["commits"]
     assert [(one["commit"], one["subject"]) for one in planned] == [
         ("", "Capture 1 note (memex)"),
@@ -705,16 +705,16 @@ def test_a_vault_that_is_away_fails_no_job(world):
 
 
 def test_agents_see_that_what_they_related_to_is_gone(world):
-    desk = world.app.desk.workspace("default")
+    agent_access = world.app.agent_access.workspace("default")
     for name in ("one", "two"):
-        desk.memos.save(f"memo {name}", memo_id=name)
-    desk.memo_graph.save("one", "two", "extends")
-    assert len(desk.memo_graph.list().ties) == 1
+        agent_access.memos.save(f"memo {name}", memo_id=name)
+    agent_access.memo_graph.save("one", "two", "extends")
+    assert len(agent_access.memo_graph.list().ties) == 1
     promote(world, "two", to="Secret folder")
-    assert desk.memo_graph.list().ties == ()
+    assert agent_access.memo_graph.list().ties == ()
     with pytest.raises(NotFound):
-        desk.get("two")
-    assert "Secret folder" not in (world.vault / desk.get("one").record.path).read_text()
+        agent_access.get("two")
+    assert "Secret folder" not in (world.vault / agent_access.get("one").record.path).read_text()
     promotions(world).unpromote("two")
-    assert desk.get("two").content == "memo two"
-    assert len(desk.memo_graph.list().ties) == 1
+    assert agent_access.get("two").content == "memo two"
+    assert len(agent_access.memo_graph.list().ties) == 1

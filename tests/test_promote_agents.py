@@ -78,7 +78,7 @@ def test_nothing_that_an_agent_sends_promotes(tmp_path):
             assert "promot" not in listed
             assert "promot" not in rim.rest("GET", "/openapi.json").text.lower()
         rim.world.settled()
-        rim.world.app.steward.marked.run()
+        rim.world.app.services.marked.run()
         notes = list((rim.world.vault / "Captures").rglob("*.md"))
         assert len(notes) > 40
         for note in notes:
@@ -101,7 +101,7 @@ def world(tmp_path):
 def test_no_write_of_an_agent_changes_a_persons_key(world, surface):
     vault = world.app.vault
     raw, _ = vault.read("Captures/default/A.md")
-    digest = world.app.shelf.slots["captures"].index.at("Captures/default/A.md").digest
+    digest = world.app.builds.scopes["captures"].index.at("Captures/default/A.md").digest
     with authored(Author(surface, "some tool")):
         for key in (*PERSONS, "PROMOTE", "Promote_To", "ｐromote", '"promote "'):
             with pytest.raises(InvalidArgument, match="owner's alone"):
@@ -122,9 +122,9 @@ def test_a_suggestion_stays_while_an_agent_writes(world):
         "---\nid: a1\ncreated_at: 2026-11-20\nsuggested_folder: Birds\npromote: false\n---\nx\n",
     )
     world.run()
-    desk = world.app.desk.workspace("default")
+    agent_access = world.app.agent_access.workspace("default")
     with authored(Author("mcp", "kb_update_note")):
-        desk.update_note("a1", "other words")
+        agent_access.update_note("a1", "other words")
     text = (world.vault / "Captures/default/A.md").read_text()
     assert "suggested_folder: Birds\npromote: false\n" in text
     assert text.endswith("other words")
@@ -134,14 +134,14 @@ def test_what_a_person_has_marked_is_left_alone(world):
     world.write("Captures/default/A.md", "---\nid: a1\ncreated_at: 2026-11-20\npromote: true\n---\nwords\n")
     world.run()
     before = (world.vault / "Captures/default/A.md").read_bytes()
-    desk = world.app.desk.workspace("default")
+    agent_access = world.app.agent_access.workspace("default")
     with authored(Author("mcp", "any")):
         for write in (
-            lambda: desk.update_note("a1", "other words"),
-            lambda: desk.set_tags("a1", ["x"]),
-            lambda: desk.delete("a1"),
-            lambda: desk.capture("words\n"),
-            lambda: desk.memos.save("other words", memo_id="a1"),
+            lambda: agent_access.update_note("a1", "other words"),
+            lambda: agent_access.set_tags("a1", ["x"]),
+            lambda: agent_access.delete("a1"),
+            lambda: agent_access.capture("words\n"),
+            lambda: agent_access.memos.save("other words", memo_id="a1"),
         ):
             with pytest.raises(Conflict) as refused:
                 write()
@@ -151,27 +151,27 @@ def test_what_a_person_has_marked_is_left_alone(world):
 
 
 def test_a_node_that_somebody_ticked_can_still_be_written_to(world):
-    desk = world.app.desk.workspace("default")
-    desk.nodes.create([NewNode("Ada", "person", ["one"])])
+    agent_access = world.app.agent_access.workspace("default")
+    agent_access.nodes.create([NewNode("Ada", "person", ["one"])])
     (file,) = (world.vault / "Captures/default/Entities").glob("*.md")
     file.write_text(file.read_text().replace("---\n## ", "promote: true\n---\n## "))
     world.run()
     assert marks(file.read_text()).promote
     with authored(Author("mcp", "add_observations")):
-        desk.nodes.add([("Ada", ["two"])])
+        agent_access.nodes.add([("Ada", ["two"])])
     assert "two" in file.read_text()
     world.run()
-    world.app.steward.marked.run()
+    world.app.services.marked.run()
     assert "node of the graph" in (marks(file.read_text()).promote_problem or "")
     assert file.exists()
 
 
 def test_a_mark_and_agents_at_the_same_note_at_once(world):
     """What is promoted is what the mark stood in: an agent's text is all of it, or none of it, and never lost or doubled."""
-    desk, own = world.app.desk.workspace("default"), world.app.steward
+    agent_access, own = world.app.agent_access.workspace("default"), world.app.services
     for life in range(3):
-        id = desk.capture(f"life {life}\n").record.id
-        file = world.vault / desk.get(id).record.path
+        id = agent_access.capture(f"life {life}\n").record.id
+        file = world.vault / agent_access.get(id).record.path
         told, stop = [f"life {life}\n"], threading.Event()
 
         def write(id=id, told=told, stop=stop, life=life):
@@ -180,7 +180,7 @@ def test_a_mark_and_agents_at_the_same_note_at_once(world):
                     return
                 with authored(Author("mcp", "kb_update_note")):
                     try:
-                        desk.update_note(id, f"life {life}, {number}\n")
+                        agent_access.update_note(id, f"life {life}, {number}\n")
                         told.append(f"life {life}, {number}\n")
                     except Exception:  # refused, or gone: either ends it sooner or later
                         continue
@@ -205,7 +205,7 @@ def filled(world, memo, **given):
     """What an agent is told that gives a memo that much metadata; None = it may."""
     try:
         with authored(Author("mcp", "memory.save", "k", "claude")):
-            world.app.desk.workspace("default").memos.save("text", memo_id=memo, metadata=given)
+            world.app.agent_access.workspace("default").memos.save("text", memo_id=memo, metadata=given)
     except MemexError as error:
         return error.as_dict()
     return None

@@ -89,7 +89,7 @@ def normal(found: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def steps(world: World) -> dict[str, Callable[[], object]]:
-    own = world.app.steward.promotions
+    own = world.app.services.promotions
     return {"promote": lambda: promote(world, "f1", to="Birds"), "unpromote": lambda: own.unpromote("f1")}
 
 
@@ -149,7 +149,7 @@ def test_a_process_that_dies_leaves_one_of_the_two(tmp_path, what):
         if not died:
             break
         world.reopen()
-        world.app.steward.promotions.tend()
+        world.app.services.promotions.tend()
         now = normal(files(world.vault))
         assert now in (before, after), at
         world.run()
@@ -196,7 +196,7 @@ def test_kill_9_leaves_one_of_the_two(tmp_path):
             )
             assert died.returncode in (0, -signal.SIGKILL, 1), died
             world = World(tmp_path)
-            world.app.steward.promotions.tend()
+            world.app.services.promotions.tend()
             world.run()
             there = normal(files(world.vault))
             assert there in (before, after), (at, what)

@@ -71,7 +71,7 @@ class Desk:
             GitSettings(**{"timeout_s": 5.0, **settings}),
             inbox="Captures",
             flush=lambda: self.flushed.pop() if self.flushed else 0,
-            reserved=self.notes.turns.reserved,
+            reserved=self.notes.reservations.reserved,
             moved=lambda: self.calls.append("moved"),
             untied=lambda: self.calls.append("untied"),
         )
@@ -122,364 +122,371 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path):
+def agent_access(tmp_path):
     made = Desk(tmp_path)
     yield made
     made.close()
 
 
-def test_what_the_remote_has_is_taken_by_moving_on(desk):
-    desk.there("new ü.md", "from afar\n")
-    desk.there("n.md", "two\n")
-    assert desk.remote.sync() == Outcome(took=2, files=2)
-    assert (desk.text("new ü.md"), desk.text("n.md")) == ("from afar\n", "two\n")
-    assert desk.head() == desk.head(desk.bare, "main")
-    assert run(desk.vault, "status", "--porcelain") == ""
-    assert desk.calls == ["moved"]
-    assert desk.remote.sync() == Outcome()
+def test_what_the_remote_has_is_taken_by_moving_on(agent_access):
+    agent_access.there("new ü.md", "from afar\n")
+    agent_access.there("n.md", "two\n")
+    assert agent_access.remote.sync() == Outcome(took=2, files=2)
+    assert (agent_access.text("new ü.md"), agent_access.text("n.md")) == ("from afar\n", "two\n")
+    assert agent_access.head() == agent_access.head(agent_access.bare, "main")
+    assert run(agent_access.vault, "status", "--porcelain") == ""
+    assert agent_access.calls == ["moved"]
+    assert agent_access.remote.sync() == Outcome()
 
 
-def test_what_the_remote_has_not_is_sent_and_nothing_else(desk):
-    run(desk.vault, "branch", "private")
-    run(desk.vault, "tag", "-am", "x", "mine")
-    run(desk.vault, "config", "push.followTags", "true")
-    run(desk.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
-    desk.here("a.md", "a\n")
-    assert desk.remote.push() == Outcome(sent=1)
-    assert desk.head() == desk.head(desk.bare, "main")
-    assert run(desk.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
-    assert run(desk.vault, "rev-list", "--count", "@{upstream}..HEAD") == "0"
+def test_what_the_remote_has_not_is_sent_and_nothing_else(agent_access):
+    run(agent_access.vault, "branch", "private")
+    run(agent_access.vault, "tag", "-am", "x", "mine")
+    run(agent_access.vault, "config", "push.followTags", "true")
+    run(agent_access.vault, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
+    agent_access.here("a.md", "a\n")
+    assert agent_access.remote.push() == Outcome(sent=1)
+    assert agent_access.head() == agent_access.head(agent_access.bare, "main")
+    assert run(agent_access.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert run(agent_access.vault, "rev-list", "--count", "@{upstream}..HEAD") == "0"
 
 
-def test_both_sides_are_merged_in_memory_with_a_trailer_and_sent(desk):
-    desk.there("theirs.md", "theirs\n")
-    desk.here("ours.md", "ours\n")
-    assert desk.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
-    assert (desk.text("theirs.md"), desk.text("ours.md")) == ("theirs\n", "ours\n")
-    assert run(desk.vault, "log", "-1", "--format=%(trailers:key=Memex-Tool,valueonly)") == "pull"
-    assert run(desk.vault, "rev-list", "--count", "--min-parents=2", "HEAD") == "1"
-    assert desk.head() == desk.head(desk.bare, "main")
+def test_both_sides_are_merged_in_memory_with_a_trailer_and_sent(agent_access):
+    agent_access.there("theirs.md", "theirs\n")
+    agent_access.here("ours.md", "ours\n")
+    assert agent_access.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert (agent_access.text("theirs.md"), agent_access.text("ours.md")) == ("theirs\n", "ours\n")
+    assert run(agent_access.vault, "log", "-1", "--format=%(trailers:key=Memex-Tool,valueonly)") == "pull"
+    assert run(agent_access.vault, "rev-list", "--count", "--min-parents=2", "HEAD") == "1"
+    assert agent_access.head() == agent_access.head(agent_access.bare, "main")
 
 
-def test_a_conflict_is_parked_touches_no_byte_and_goes_on_once_a_person_has_merged(desk):
-    desk.there("n.md", "theirs\n")
-    desk.there("more.md", "more\n")
-    desk.here("n.md", "ours\n")
-    theirs, before, head = desk.head(desk.bare, "main"), desk.files(), desk.head()
+def test_a_conflict_is_parked_touches_no_byte_and_goes_on_once_a_person_has_merged(agent_access):
+    agent_access.there("n.md", "theirs\n")
+    agent_access.there("more.md", "more\n")
+    agent_access.here("n.md", "ours\n")
+    theirs, before, head = agent_access.head(agent_access.bare, "main"), agent_access.files(), agent_access.head()
     for _ in range(2):
         with pytest.raises(Conflict, match=r"both changed n\.md.*`git .* pull --no-rebase`"):
-            desk.remote.sync()
-    assert (desk.files(), desk.head(), desk.parked()) == (before, head, [theirs])
-    assert desk.head(desk.bare, "main") == theirs
-    assert desk.remote.unwell.startswith("git: the vault and its remote have both moved on")
-    run(desk.vault, "pull", "-q", "--no-rebase", check=False)
+            agent_access.remote.sync()
+    assert (agent_access.files(), agent_access.head(), agent_access.parked()) == (before, head, [theirs])
+    assert agent_access.head(agent_access.bare, "main") == theirs
+    assert agent_access.remote.unwell.startswith("git: the vault and its remote have both moved on")
+    run(agent_access.vault, "pull", "-q", "--no-rebase", check=False)
     with pytest.raises(Conflict, match="conflicts are left to mend"):
-        desk.remote.sync()
-    desk.here("n.md", "ours and theirs\n")
-    assert desk.remote.sync().sent == 2
-    assert (desk.parked(), desk.remote.problem, desk.remote.unwell) == ([], "", "")
-    assert desk.head() == desk.head(desk.bare, "main")
+        agent_access.remote.sync()
+    agent_access.here("n.md", "ours and theirs\n")
+    assert agent_access.remote.sync().sent == 2
+    assert (agent_access.parked(), agent_access.remote.problem, agent_access.remote.unwell) == ([], "", "")
+    assert agent_access.head() == agent_access.head(agent_access.bare, "main")
 
 
-def test_a_note_goes_where_it_was_put_though_its_folder_is_called_otherwise_elsewhere(desk):
-    desk.here("Notes/b.md", "b\n")
-    desk.remote.sync()
-    run(desk.clone, "pull", "-q")
-    (desk.clone / "Notes").rename(desk.clone / "Articles")
-    desk.there("n.md", "two\n")
-    desk.here("Notes/new.md", "new\n")
-    assert desk.remote.sync().merged
-    assert {"Articles/b.md", "Notes/new.md"} <= desk.files().keys()
-    assert (desk.vault / "Notes/b.md").exists() is False
+def test_a_note_goes_where_it_was_put_though_its_folder_is_called_otherwise_elsewhere(agent_access):
+    agent_access.here("Notes/b.md", "b\n")
+    agent_access.remote.sync()
+    run(agent_access.clone, "pull", "-q")
+    (agent_access.clone / "Notes").rename(agent_access.clone / "Articles")
+    agent_access.there("n.md", "two\n")
+    agent_access.here("Notes/new.md", "new\n")
+    assert agent_access.remote.sync().merged
+    assert {"Articles/b.md", "Notes/new.md"} <= agent_access.files().keys()
+    assert (agent_access.vault / "Notes/b.md").exists() is False
 
 
-def test_a_conflict_on_which_git_dies_by_its_guess_at_folders_is_parked_and_its_command_works(desk):
+def test_a_conflict_on_which_git_dies_by_its_guess_at_folders_is_parked_and_its_command_works(agent_access):
     """A capture was promoted here and deleted there, where all that was promoted went back: Git 2.39 aborts on that."""
-    desk.here("Captures/a.md", "a\n" * 9)
-    desk.here("Captures/c.md", "c\n" * 9)
-    desk.here("Notes/b.md", "b\n" * 9)
-    desk.remote.sync()
-    run(desk.clone, "pull", "-q")
-    (desk.vault / "Notes/a.md").write_bytes((desk.vault / "Captures/a.md").read_bytes())
-    desk.here("Captures/a.md", None)
-    (desk.clone / "Notes/b.md").rename(desk.clone / "Captures/b.md")
-    desk.there("Captures/a.md", None)
+    agent_access.here("Captures/a.md", "a\n" * 9)
+    agent_access.here("Captures/c.md", "c\n" * 9)
+    agent_access.here("Notes/b.md", "b\n" * 9)
+    agent_access.remote.sync()
+    run(agent_access.clone, "pull", "-q")
+    (agent_access.vault / "Notes/a.md").write_bytes((agent_access.vault / "Captures/a.md").read_bytes())
+    agent_access.here("Captures/a.md", None)
+    (agent_access.clone / "Notes/b.md").rename(agent_access.clone / "Captures/b.md")
+    agent_access.there("Captures/a.md", None)
     with pytest.raises(Conflict, match=r"both changed Notes/a\.md") as told:
-        desk.remote.sync()
+        agent_access.remote.sync()
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=False, capture_output=True)
-    assert desk.repo.state() == "conflict"
-    run(desk.vault, "add", "-A")
-    run(desk.vault, "commit", "-qm", "mended")
-    assert desk.remote.sync().sent
-    assert desk.files().keys() >= {"Notes/a.md", "Captures/b.md"}
+    assert agent_access.repo.state() == "conflict"
+    run(agent_access.vault, "add", "-A")
+    run(agent_access.vault, "commit", "-qm", "mended")
+    assert agent_access.remote.sync().sent
+    assert agent_access.files().keys() >= {"Notes/a.md", "Captures/b.md"}
 
 
 @pytest.mark.parametrize(("path", "text"), [("n.md", "edited\n"), ("new.md", "not committed\n")])
-def test_what_is_not_committed_is_never_overwritten_and_is_named(desk, path, text):
-    desk.here(".gitignore", "ignored.md\n")
-    desk.remote.sync()
-    run(desk.clone, "pull", "-q")
-    (desk.clone / path).write_text("theirs\n")
-    run(desk.clone, "add", "-Af")
-    run(desk.clone, "commit", "-qm", "x")
-    run(desk.clone, "push", "-q")
-    desk.here(path, text, commit=False)
-    before, head = desk.files(), desk.head()
+def test_what_is_not_committed_is_never_overwritten_and_is_named(agent_access, path, text):
+    agent_access.here(".gitignore", "ignored.md\n")
+    agent_access.remote.sync()
+    run(agent_access.clone, "pull", "-q")
+    (agent_access.clone / path).write_text("theirs\n")
+    run(agent_access.clone, "add", "-Af")
+    run(agent_access.clone, "commit", "-qm", "x")
+    run(agent_access.clone, "push", "-q")
+    agent_access.here(path, text, commit=False)
+    before, head = agent_access.files(), agent_access.head()
     with pytest.raises(Conflict, match=rf"not committed: {path}; commit it") as told:
-        desk.remote.sync()
+        agent_access.remote.sync()
     assert told.value.details == {"paths": [path]}
-    assert (desk.files(), desk.head()) == (before, head)
-    assert not (desk.vault / ".git/index.lock").exists()
+    assert (agent_access.files(), agent_access.head()) == (before, head)
+    assert not (agent_access.vault / ".git/index.lock").exists()
 
 
 @pytest.mark.parametrize("kind", ["assume-unchanged", "skip-worktree", "ignored", "ignored folder"])
-def test_what_git_overlooks_is_never_overwritten_and_the_command_that_is_told_ends_it(desk, kind):
+def test_what_git_overlooks_is_never_overwritten_and_the_command_that_is_told_ends_it(agent_access, kind):
     path = "ignored it's.md" if "ignored" in kind else "n.md"
     if kind == "ignored folder":
-        desk.here(f"{path}/deep.md", "a person's\n", commit=False)
+        agent_access.here(f"{path}/deep.md", "a person's\n", commit=False)
     else:
-        desk.here(path, "a person's\n", commit=False)
+        agent_access.here(path, "a person's\n", commit=False)
     if "ignored" in kind:
-        (desk.vault / ".git/info/exclude").write_text("ignored*\n")
+        (agent_access.vault / ".git/info/exclude").write_text("ignored*\n")
     else:
-        run(desk.vault, "update-index", f"--{kind}", "n.md")
-    desk.there(path, "theirs\n")
-    before = desk.files()
+        run(agent_access.vault, "update-index", f"--{kind}", "n.md")
+    agent_access.there(path, "theirs\n")
+    before = agent_access.files()
     for _ in range(2 if "ignored" in kind else 3):  # Git sees it again, it is committed, and a person merges both
         with pytest.raises(Conflict) as told:
-            desk.remote.sync()
-        assert desk.files() == before
+            agent_access.remote.sync()
+        assert agent_access.files() == before
         if "refs/memex" in told.value.message:
             break
         subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
         if "ignored" in kind:
-            assert desk.remote.sync().took == 1
-            assert desk.text(path) == "theirs\n"
+            assert agent_access.remote.sync().took == 1
+            assert agent_access.text(path) == "theirs\n"
             break
-    assert "a person's\n" in {raw.decode() for raw in desk.files().values()}
+    assert "a person's\n" in {raw.decode() for raw in agent_access.files().values()}
 
 
-def test_edits_that_are_not_in_the_way_stay_uncommitted_and_staged_as_they_are(desk):
-    desk.here("own.md", "own\n")
-    desk.here("staged.md", "staged\n", commit=False)
-    run(desk.vault, "add", "staged.md")
-    desk.here("own.md", "own, edited\n", commit=False)
-    desk.there("theirs.md", "theirs\n")
-    before = run(desk.vault, "status", "--porcelain")
-    desk.remote.sync()
-    assert run(desk.vault, "status", "--porcelain") == before == "M own.md\nA  staged.md"
-    assert (desk.text("own.md"), desk.text("theirs.md")) == ("own, edited\n", "theirs\n")
+def test_edits_that_are_not_in_the_way_stay_uncommitted_and_staged_as_they_are(agent_access):
+    agent_access.here("own.md", "own\n")
+    agent_access.here("staged.md", "staged\n", commit=False)
+    run(agent_access.vault, "add", "staged.md")
+    agent_access.here("own.md", "own, edited\n", commit=False)
+    agent_access.there("theirs.md", "theirs\n")
+    before = run(agent_access.vault, "status", "--porcelain")
+    agent_access.remote.sync()
+    assert run(agent_access.vault, "status", "--porcelain") == before == "M own.md\nA  staged.md"
+    assert (agent_access.text("own.md"), agent_access.text("theirs.md")) == ("own, edited\n", "theirs\n")
 
 
-def test_what_an_agent_wrote_in_that_moment_is_committed_and_merged(desk):
-    desk.there("theirs.md", "theirs\n")
-    desk.here("theirs.md", "an agent's\n", commit=False)
+def test_what_an_agent_wrote_in_that_moment_is_committed_and_merged(agent_access):
+    agent_access.there("theirs.md", "theirs\n")
+    agent_access.here("theirs.md", "an agent's\n", commit=False)
 
     def flush():
         """What another part does: it commits what is Memex's."""
-        if not run(desk.vault, "status", "--porcelain"):
+        if not run(agent_access.vault, "status", "--porcelain"):
             return 0
-        desk.calls.append("flush")
-        if len(desk.calls) > 1:  # the first time, before the fetch, nothing was there yet
-            (desk.vault / "theirs.md").rename(desk.vault / "ours.md")
-            run(desk.vault, "add", "-A")
-            run(desk.vault, "commit", "-qm", "x")
+        agent_access.calls.append("flush")
+        if len(agent_access.calls) > 1:  # the first time, before the fetch, nothing was there yet
+            (agent_access.vault / "theirs.md").rename(agent_access.vault / "ours.md")
+            run(agent_access.vault, "add", "-A")
+            run(agent_access.vault, "commit", "-qm", "x")
         return 1
 
-    desk.remote._flush = flush
-    assert desk.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
-    assert (desk.text("theirs.md"), desk.text("ours.md")) == ("theirs\n", "an agent's\n")
+    agent_access.remote._flush = flush
+    assert agent_access.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert (agent_access.text("theirs.md"), agent_access.text("ours.md")) == ("theirs\n", "an agent's\n")
 
 
-def test_files_that_another_tool_has_brought_already_are_no_hindrance(desk):
-    desk.there("synced.md", "by Syncthing too\n")
-    desk.there("n.md", "two\n")
-    desk.here("synced.md", "by Syncthing too\n", commit=False)
-    assert desk.remote.sync().took == 2
-    assert run(desk.vault, "status", "--porcelain") == ""
-    assert desk.text("n.md") == "two\n"
-    assert desk.head() == desk.head(desk.bare, "main")
+def test_files_that_another_tool_has_brought_already_are_no_hindrance(agent_access):
+    agent_access.there("synced.md", "by Syncthing too\n")
+    agent_access.there("n.md", "two\n")
+    agent_access.here("synced.md", "by Syncthing too\n", commit=False)
+    assert agent_access.remote.sync().took == 2
+    assert run(agent_access.vault, "status", "--porcelain") == ""
+    assert agent_access.text("n.md") == "two\n"
+    assert agent_access.head() == agent_access.head(agent_access.bare, "main")
 
 
-def test_a_fetch_of_another_program_at_the_same_moment_is_no_failure(desk):
-    desk.there("theirs.md", "theirs\n")
-    once, script = desk.state / "once", desk.state / "pack"
-    ref, first, git = "refs/remotes/origin/main", desk.head(), shlex.quote(str(desk.vault / ".git"))
+def test_a_fetch_of_another_program_at_the_same_moment_is_no_failure(agent_access):
+    agent_access.there("theirs.md", "theirs\n")
+    once, script = agent_access.state / "once", agent_access.state / "pack"
+    ref, first, git = "refs/remotes/origin/main", agent_access.head(), shlex.quote(str(agent_access.vault / ".git"))
     script.write_text(
         f'#!/bin/sh\n[ -e {once} ] || git --git-dir={git} update-ref {ref} "$(cat {once}.to)"\n: > {once}\nexec "$@"\n'
     )
     script.chmod(0o755)
     with Path("~/.gitconfig").expanduser().open("a") as config:
         config.write(f"[uploadpack]\npackObjectsHook = {script}\n")
-    run(desk.vault, "commit", "-q", "--allow-empty", "-m", "elsewhere")
-    Path(f"{once}.to").write_text(desk.head())
-    run(desk.vault, "reset", "-q", "--hard", first)
-    assert desk.remote.sync().took == 1
+    run(agent_access.vault, "commit", "-q", "--allow-empty", "-m", "elsewhere")
+    Path(f"{once}.to").write_text(agent_access.head())
+    run(agent_access.vault, "reset", "-q", "--hard", first)
+    assert agent_access.remote.sync().took == 1
     assert once.exists()
 
 
 @pytest.mark.parametrize("prune", ["true", "false"])
-def test_a_branch_that_the_remote_has_no_more_is_told_and_not_made_again(desk, prune):
-    run(desk.vault, "config", "fetch.prune", prune)
-    run(desk.bare, "branch", "-m", "main", "trunk")
-    desk.here("ours.md", "ours\n")
+def test_a_branch_that_the_remote_has_no_more_is_told_and_not_made_again(agent_access, prune):
+    run(agent_access.vault, "config", "fetch.prune", prune)
+    run(agent_access.bare, "branch", "-m", "main", "trunk")
+    agent_access.here("ours.md", "ours\n")
     with pytest.raises(Conflict, match="origin has no branch main") as told:
-        desk.remote.sync()
-    assert run(desk.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/trunk"
+        agent_access.remote.sync()
+    assert run(agent_access.bare, "for-each-ref", "--format=%(refname)") == "refs/heads/trunk"
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
-    assert desk.head(desk.bare, "main") == desk.head()
-    assert desk.remote.sync() == Outcome()
+    assert agent_access.head(agent_access.bare, "main") == agent_access.head()
+    assert agent_access.remote.sync() == Outcome()
 
 
-def test_an_empty_remote_is_told_with_the_command_that_begins_it(desk):
-    run(desk.bare, "update-ref", "-d", "refs/heads/main")
-    run(desk.vault, "update-ref", "-d", "refs/remotes/origin/main")
+def test_an_empty_remote_is_told_with_the_command_that_begins_it(agent_access):
+    run(agent_access.bare, "update-ref", "-d", "refs/heads/main")
+    run(agent_access.vault, "update-ref", "-d", "refs/remotes/origin/main")
     with pytest.raises(Conflict) as told:
-        desk.remote.sync()
+        agent_access.remote.sync()
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
-    assert desk.remote.sync() == Outcome()
+    assert agent_access.remote.sync() == Outcome()
 
 
-def beside(desk):
+def beside(agent_access):
     """A pull while another Git works in the vault: a merge that is about to fail."""
-    desk.here("gone.md", "to go\n")
-    run(desk.vault, "push", "-q")
-    desk.there("gone.md", None)
-    desk.there("n.md", "two\n")
-    desk.there("new.md", "new\n")
-    before, working = desk.head(), desk.state.parent / "git-merge"
+    agent_access.here("gone.md", "to go\n")
+    run(agent_access.vault, "push", "-q")
+    agent_access.there("gone.md", None)
+    agent_access.there("n.md", "two\n")
+    agent_access.there("new.md", "new\n")
+    before, working = agent_access.head(), agent_access.state.parent / "git-merge"
     shutil.copy(shutil.which("sleep"), working)
-    with subprocess.Popen([working, "60"], cwd=desk.vault) as process:
-        assert desk.remote.pull().files == 3
+    with subprocess.Popen([working, "60"], cwd=agent_access.vault) as process:
+        assert agent_access.remote.pull().files == 3
         process.kill()
-    run(desk.vault, "read-tree", "-u", "--reset", before)
-    assert (desk.text("n.md"), run(desk.vault, "status", "--porcelain") != "") == ("one\n", True)
+    run(agent_access.vault, "read-tree", "-u", "--reset", before)
+    assert (agent_access.text("n.md"), run(agent_access.vault, "status", "--porcelain") != "") == ("one\n", True)
 
 
-def test_what_another_git_puts_back_when_it_fails_is_brought_again(desk):
-    beside(desk)
-    desk.remote.tick()
-    assert run(desk.vault, "status", "--porcelain") == ""
-    assert desk.files() == {"n.md": b"two\n", "new.md": b"new\n"}
-    run(desk.vault, "read-tree", "-u", "--reset", "HEAD~1")
-    desk.remote._beside = None  # as if it were a minute later: then it is what its owner wants
-    before = desk.files()
-    desk.remote.tick()
-    assert desk.files() == before != {"n.md": b"two\n", "new.md": b"new\n"}
+def test_what_another_git_puts_back_when_it_fails_is_brought_again(agent_access):
+    beside(agent_access)
+    agent_access.remote.tick()
+    assert run(agent_access.vault, "status", "--porcelain") == ""
+    assert agent_access.files() == {"n.md": b"two\n", "new.md": b"new\n"}
+    run(agent_access.vault, "read-tree", "-u", "--reset", "HEAD~1")
+    agent_access.remote._beside = None  # as if it were a minute later: then it is what its owner wants
+    before = agent_access.files()
+    agent_access.remote.tick()
+    assert agent_access.files() == before != {"n.md": b"two\n", "new.md": b"new\n"}
 
 
-def test_what_a_person_has_done_meanwhile_is_not_taken_for_another_git_s_failure(desk):
-    beside(desk)
-    (desk.vault / "n.md").write_text("mine\n")
-    before = desk.files()
-    desk.remote.tick()
-    assert desk.files() == before
+def test_what_a_person_has_done_meanwhile_is_not_taken_for_another_git_s_failure(agent_access):
+    beside(agent_access)
+    (agent_access.vault / "n.md").write_text("mine\n")
+    before = agent_access.files()
+    agent_access.remote.tick()
+    assert agent_access.files() == before
 
 
-def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(desk):
-    desk.here("ours.md", "ours\n")
-    desk.there("theirs.md", "theirs\n")
-    assert desk.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
-    assert desk.head() == desk.head(desk.bare, "main")
-    assert "theirs.md" in desk.files()
+def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(agent_access):
+    agent_access.here("ours.md", "ours\n")
+    agent_access.there("theirs.md", "theirs\n")
+    assert agent_access.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert agent_access.head() == agent_access.head(agent_access.bare, "main")
+    assert "theirs.md" in agent_access.files()
 
 
-def test_two_pushes_at_the_same_moment_both_arrive(desk):
-    desk.there("theirs.md", "theirs\n", push=False)
-    run(desk.clone, "push", "-q", "origin", "HEAD:refs/heads/faster")
-    faster = desk.bare / "hooks" / "pre-receive"
+def test_two_pushes_at_the_same_moment_both_arrive(agent_access):
+    agent_access.there("theirs.md", "theirs\n", push=False)
+    run(agent_access.clone, "push", "-q", "origin", "HEAD:refs/heads/faster")
+    faster = agent_access.bare / "hooks" / "pre-receive"
     faster.parent.mkdir(exist_ok=True)
     faster.write_text(
         '#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/heads/main refs/heads/faster\nrm -- "$0"\n'
     )
     faster.chmod(0o755)
-    desk.here("ours.md", "ours\n")
-    assert desk.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
-    assert desk.head() == desk.head(desk.bare, "main")
+    agent_access.here("ours.md", "ours\n")
+    assert agent_access.remote.push() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert agent_access.head() == agent_access.head(agent_access.bare, "main")
 
 
 @pytest.mark.parametrize("later", [True, False])
-def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(desk, later):
-    desk.here("ok.md", f"the vault proper is the person's own: {SECRET}\n")
-    assert desk.remote.sync().sent == 1
-    desk.here("Captures/default/a ü.md", f"token {SECRET}\n")
+def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(agent_access, later):
+    agent_access.here("ok.md", f"the vault proper is the person's own: {SECRET}\n")
+    assert agent_access.remote.sync().sent == 1
+    agent_access.here("Captures/default/a ü.md", f"token {SECRET}\n")
     if later:
-        desk.here("Captures/default/a ü.md", "it was taken out\n")
-    sent = desk.head(desk.bare, "main")
+        agent_access.here("Captures/default/a ü.md", "it was taken out\n")
+    sent = agent_access.head(agent_access.bare, "main")
     with pytest.raises(
         Conflict, match=r"Captures/default/a ü\.md looks as if it held a secret \(github-token\).*reset --soft"
     ) as told:
-        desk.remote.sync()
+        agent_access.remote.sync()
     assert SECRET not in str(told.value.as_dict())
-    assert desk.head(desk.bare, "main") == sent
-    run(desk.vault, "reset", "--soft", "origin/main")
-    desk.here("Captures/default/a ü.md", "it was taken out\n")
-    assert desk.remote.sync().sent == 1
-    assert SECRET not in run(desk.bare, "log", "-p", "--", "Captures")
+    assert agent_access.head(agent_access.bare, "main") == sent
+    run(agent_access.vault, "reset", "--soft", "origin/main")
+    agent_access.here("Captures/default/a ü.md", "it was taken out\n")
+    assert agent_access.remote.sync().sent == 1
+    assert SECRET not in run(agent_access.bare, "log", "-p", "--", "Captures")
 
 
-def test_a_secret_in_the_name_of_a_capture_is_not_sent(desk):
-    desk.here(f"Captures/default/{SECRET}.md", "nothing secret\n")
+def test_a_secret_in_the_name_of_a_capture_is_not_sent(agent_access):
+    agent_access.here(f"Captures/default/{SECRET}.md", "nothing secret\n")
     with pytest.raises(Conflict, match=r"looks as if it held a secret \(github-token\)"):
-        desk.remote.sync()
+        agent_access.remote.sync()
 
 
-def test_a_secret_that_the_remote_has_already_does_not_keep_ours_back(desk):
-    desk.there("Captures/default/theirs.md", f"token {SECRET}\n")
-    desk.here("Captures/default/ours.md", "nothing secret\n")
-    assert desk.remote.sync().sent == 2
+def test_a_secret_that_the_remote_has_already_does_not_keep_ours_back(agent_access):
+    agent_access.there("Captures/default/theirs.md", f"token {SECRET}\n")
+    agent_access.here("Captures/default/ours.md", "nothing secret\n")
+    assert agent_access.remote.sync().sent == 2
 
 
 @pytest.mark.parametrize("elsewhere", ["pushes elsewhere", "pre-push hook"])
-def test_a_push_that_is_the_persons_own_business_is_left_to_them(desk, elsewhere):
-    desk.here("a.md", "a\n")
+def test_a_push_that_is_the_persons_own_business_is_left_to_them(agent_access, elsewhere):
+    agent_access.here("a.md", "a\n")
     if elsewhere == "pre-push hook":
-        (desk.vault / ".git/hooks").mkdir(exist_ok=True)
-        (desk.vault / ".git/hooks/pre-push").write_text("#!/bin/sh\nexit 0\n")
+        (agent_access.vault / ".git/hooks").mkdir(exist_ok=True)
+        (agent_access.vault / ".git/hooks/pre-push").write_text("#!/bin/sh\nexit 0\n")
     else:
-        run(desk.vault, "remote", "add", "fork", str(desk.clone))
-        run(desk.vault, "config", "remote.pushDefault", "fork")
+        run(agent_access.vault, "remote", "add", "fork", str(agent_access.clone))
+        run(agent_access.vault, "config", "remote.pushDefault", "fork")
     with pytest.raises(Conflict, match=r"left to you: `git -C .* push`"):
-        desk.remote.sync()
-    desk.there("theirs.md", "x\n")
-    assert desk.remote.pull().took == 1
+        agent_access.remote.sync()
+    agent_access.there("theirs.md", "x\n")
+    assert agent_access.remote.pull().took == 1
 
 
-def test_a_history_that_was_rewritten_is_not_merged_back(desk):
-    desk.there("secret.md", "to be purged\n")
-    desk.remote.sync()
-    desk.here("ours.md", "ours\n")
-    run(desk.clone, "reset", "-q", "--hard", "HEAD~1")
-    run(desk.clone, "commit", "-q", "--allow-empty", "-m", "clean")
-    run(desk.clone, "push", "-q", "--force")
-    run(desk.vault, "update-index", "--cacheinfo", "100644", run(desk.vault, "rev-parse", "HEAD:ours.md"), "ours.md")
-    desk.here("n.md", "not committed\n", commit=False)
-    before = desk.files()
+def test_a_history_that_was_rewritten_is_not_merged_back(agent_access):
+    agent_access.there("secret.md", "to be purged\n")
+    agent_access.remote.sync()
+    agent_access.here("ours.md", "ours\n")
+    run(agent_access.clone, "reset", "-q", "--hard", "HEAD~1")
+    run(agent_access.clone, "commit", "-q", "--allow-empty", "-m", "clean")
+    run(agent_access.clone, "push", "-q", "--force")
+    run(
+        agent_access.vault,
+        "update-index",
+        "--cacheinfo",
+        "100644",
+        run(agent_access.vault, "rev-parse", "HEAD:ours.md"),
+        "ours.md",
+    )
+    agent_access.here("n.md", "not committed\n", commit=False)
+    before = agent_access.files()
     for _ in range(3):
         with pytest.raises(Conflict, match="another history than before") as told:
-            desk.remote.sync()
-    assert desk.files() == before
-    assert run(desk.bare, "rev-list", "--count", "main") == "2"
-    assert desk.repo.advice(desk.repo.standing()) == told.value.message
-    assert desk.remote.unwell == UNWELL["rewritten"]
+            agent_access.remote.sync()
+    assert agent_access.files() == before
+    assert run(agent_access.bare, "rev-list", "--count", "main") == "2"
+    assert agent_access.repo.advice(agent_access.repo.standing()) == told.value.message
+    assert agent_access.remote.unwell == UNWELL["rewritten"]
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
-    assert desk.files() == {path: raw for path, raw in before.items() if path != "secret.md"}
-    desk.there("theirs.md", "theirs\n")
-    assert desk.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
-    assert run(desk.bare, "log", "--format=%s", "--", "secret.md") == ""
-    assert run(desk.vault, "for-each-ref", "refs/memex") == ""
+    assert agent_access.files() == {path: raw for path, raw in before.items() if path != "secret.md"}
+    agent_access.there("theirs.md", "theirs\n")
+    assert agent_access.remote.sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    assert run(agent_access.bare, "log", "--format=%s", "--", "secret.md") == ""
+    assert run(agent_access.vault, "for-each-ref", "refs/memex") == ""
 
 
-def test_a_remote_that_was_made_anew_is_taken_by_the_command_that_is_told(desk):
-    shutil.rmtree(desk.clone / ".git")
+def test_a_remote_that_was_made_anew_is_taken_by_the_command_that_is_told(agent_access):
+    shutil.rmtree(agent_access.clone / ".git")
     for words in (["init", "-qb", "main"], ["add", "-A"], ["commit", "-qm", "anew"]):
-        run(desk.clone, *words)
-    run(desk.clone, "push", "-qf", str(desk.bare), "main")
-    desk.here("ours.md", "ours\n")
+        run(agent_access.clone, *words)
+    run(agent_access.clone, "push", "-qf", str(agent_access.bare), "main")
+    agent_access.here("ours.md", "ours\n")
     with pytest.raises(Conflict, match="another history than before") as told:
-        desk.remote.sync()
+        agent_access.remote.sync()
     subprocess.run(["sh", "-c", only_command(told.value.message)], check=True, capture_output=True)
-    assert (desk.text("ours.md"), desk.remote.sync().sent) == ("ours\n", 1)
+    assert (agent_access.text("ours.md"), agent_access.remote.sync().sent) == ("ours\n", 1)
 
 
 WORKS = ("ok", "ahead", "behind", "diverged", "shallow")
@@ -519,13 +526,13 @@ def contents(root):
 # Ways to fail
 
 
-def transport(desk, script):
+def transport(agent_access, script):
     """Let the remote be reached by ssh, and ssh be this script."""
-    program = desk.state.parent / "ssh"
+    program = agent_access.state.parent / "ssh"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    run(desk.vault, "config", "core.sshCommand", str(program))
-    run(desk.vault, "remote", "set-url", "origin", f"host:{desk.bare}")
+    run(agent_access.vault, "config", "core.sshCommand", str(program))
+    run(agent_access.vault, "remote", "set-url", "origin", f"host:{agent_access.bare}")
 
 
 def alive(word):
@@ -556,26 +563,26 @@ OFTEN = ("it is down", "it hangs", "it tells a secret")
 
 @pytest.mark.parametrize("how", [pytest.param(how, marks=() if how in OFTEN else pytest.mark.slow) for how in FAILURES])
 def test_a_remote_that_fails_costs_its_time_and_no_more(tmp_path, how):
-    desk = Desk(tmp_path, timeout_s=1.0)
+    agent_access = Desk(tmp_path, timeout_s=1.0)
     script, says = FAILURES[how]
-    desk.here("ours.md", "ours\n")
-    desk.there("theirs.md", "theirs\n")
-    transport(desk, script)
-    before, began = desk.files(), time.monotonic()
+    agent_access.here("ours.md", "ours\n")
+    agent_access.there("theirs.md", "theirs\n")
+    transport(agent_access, script)
+    before, began = agent_access.files(), time.monotonic()
     with pytest.raises(Unavailable, match=says) as told:
-        desk.remote.sync()
+        agent_access.remote.sync()
     assert time.monotonic() - began < 20
     assert (SECRET not in told.value.message, len(told.value.message) < 1_000) == (True, True)
     until(lambda: not alive(b"86399"))
-    assert desk.files() == before
-    assert desk.remote.unwell == UNREACHED
-    transport(desk, SERVES)
-    assert desk.made(timeout_s=60.0).sync() == Outcome(took=1, files=1, merged=True, sent=2)
-    desk.close()
+    assert agent_access.files() == before
+    assert agent_access.remote.unwell == UNREACHED
+    transport(agent_access, SERVES)
+    assert agent_access.made(timeout_s=60.0).sync() == Outcome(took=1, files=1, merged=True, sent=2)
+    agent_access.close()
 
 
 @pytest.mark.parametrize("asks", ["a password", "a helper that opens a window"])
-def test_nobody_is_asked_for_a_password(desk, asks):
+def test_nobody_is_asked_for_a_password(agent_access, asks):
     class Closed(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(401)
@@ -588,15 +595,15 @@ def test_nobody_is_asked_for_a_password(desk, asks):
     server = http.server.HTTPServer(("127.0.0.1", 0), Closed)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    window = desk.state.parent / "window"
+    window = agent_access.state.parent / "window"
     window.write_text(f"#!/bin/sh\ntouch {window}.opened\nsleep 86399\n")
     window.chmod(0o755)
     if asks != "a password":
-        run(desk.vault, "config", "core.askPass", str(window))
-    run(desk.vault, "remote", "set-url", "origin", f"http://127.0.0.1:{server.server_port}/vault.git")
+        run(agent_access.vault, "config", "core.askPass", str(window))
+    run(agent_access.vault, "remote", "set-url", "origin", f"http://127.0.0.1:{server.server_port}/vault.git")
     try:
         with pytest.raises(Unavailable, match="terminal prompts disabled"):
-            desk.remote.sync()
+            agent_access.remote.sync()
     finally:
         server.shutdown()
         thread.join()
@@ -604,7 +611,7 @@ def test_nobody_is_asked_for_a_password(desk, asks):
     assert not window.with_suffix(".opened").exists()
 
 
-def test_a_credential_helper_of_git_is_asked(desk):
+def test_a_credential_helper_of_git_is_asked(agent_access):
     seen = []
 
     class Closed(http.server.BaseHTTPRequestHandler):
@@ -620,84 +627,84 @@ def test_a_credential_helper_of_git_is_asked(desk):
     server = http.server.HTTPServer(("127.0.0.1", 0), Closed)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    run(desk.vault, "config", "credential.helper", "!f() { echo username=me; echo password=it; }; f")
-    run(desk.vault, "remote", "set-url", "origin", f"http://127.0.0.1:{server.server_port}/vault.git")
+    run(agent_access.vault, "config", "credential.helper", "!f() { echo username=me; echo password=it; }; f")
+    run(agent_access.vault, "remote", "set-url", "origin", f"http://127.0.0.1:{server.server_port}/vault.git")
     with pytest.raises(Unavailable, match="not found"):
-        desk.remote.sync()
+        agent_access.remote.sync()
     server.shutdown()
     thread.join()
     server.server_close()
     assert seen[-1] == "Basic bWU6aXQ="
 
 
-def test_a_remote_that_refuses_a_push_is_told_in_its_words_and_the_next_success_sends_all(desk):
-    hook = desk.bare / "hooks" / "pre-receive"
+def test_a_remote_that_refuses_a_push_is_told_in_its_words_and_the_next_success_sends_all(agent_access):
+    hook = agent_access.bare / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'branch is frozen' >&2\nexit 1\n")
     hook.chmod(0o755)
     for name in ("a.md", "b.md"):
-        desk.here(name, name)
+        agent_access.here(name, name)
         with pytest.raises(Unavailable, match=r"does not take the commits: .*declined.*branch is frozen"):
-            desk.remote.sync()
+            agent_access.remote.sync()
     hook.unlink()
-    assert desk.remote.sync().sent == 2
+    assert agent_access.remote.sync().sent == 2
 
 
 def test_what_waits_for_the_network_ends_with_the_daemon(tmp_path):
-    desk = Desk(tmp_path, timeout_s=60.0)
-    transport(desk, FAILURES["it hangs"][0])
+    agent_access = Desk(tmp_path, timeout_s=60.0)
+    transport(agent_access, FAILURES["it hangs"][0])
     failed = []
 
     def work():
         with pytest.raises(Unavailable, match="is stopping"):
-            desk.remote.sync()
+            agent_access.remote.sync()
         failed.append(True)
 
     thread = threading.Thread(target=work)
     thread.start()
     until(lambda: alive(b"86399"))
-    desk.remote.interrupt()
+    agent_access.remote.interrupt()
     thread.join(20)
     assert failed
     until(lambda: not alive(b"86399"))
-    desk.close()
+    agent_access.close()
 
 
-def test_the_persons_own_ssh_is_asked_with_its_options_and_never_for_a_password(desk, monkeypatch):
-    folder = desk.state.parent / "bin"
+def test_the_persons_own_ssh_is_asked_with_its_options_and_never_for_a_password(agent_access, monkeypatch):
+    folder = agent_access.state.parent / "bin"
     folder.mkdir()
     (folder / "ssh").write_text(f'#!/bin/sh\necho "$@" > {folder}/said\n{SERVES}\n')
     (folder / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("GIT_SSH_COMMAND", "/bin/false")  # of whoever started the daemon
-    run(desk.vault, "config", "core.sshCommand", "ssh -i key")
-    run(desk.vault, "remote", "set-url", "origin", f"host:{desk.bare}")
-    desk.remote.sync()
+    run(agent_access.vault, "config", "core.sshCommand", "ssh -i key")
+    run(agent_access.vault, "remote", "set-url", "origin", f"host:{agent_access.bare}")
+    agent_access.remote.sync()
     assert (folder / "said").read_text().startswith("-i key -oBatchMode=yes -oConnectTimeout=10")
 
 
 # When
 
 
-def test_failures_are_tried_again_ever_less_often_and_a_push_elsewhere_at_once(desk, monkeypatch):
+def test_failures_are_tried_again_ever_less_often_and_a_push_elsewhere_at_once(agent_access, monkeypatch):
     now = [1_000.0]
     monkeypatch.setattr(remote, "time", clock(now))
-    desk.remote = desk.made(pull_s=10.0)
-    away = desk.bare.with_name("away")
-    desk.bare.rename(away)
+    agent_access.remote = agent_access.made(pull_s=10.0)
+    away = agent_access.bare.with_name("away")
+    agent_access.bare.rename(away)
     tries = []
     monkeypatch.setattr(remote, "fetch", lambda *given, **how: (tries.append(now[0]), fetch(*given, **how)))
     for _ in range(3_000):
-        desk.remote.tick()
+        agent_access.remote.tick()
         now[0] += 10.0
     gaps = [b - a for a, b in itertools.pairwise(tries)]
     assert gaps[:8] == [60, 120, 240, 480, 960, 1920, 3600, 3600]
-    away.rename(desk.bare)
-    desk.there("theirs.md", "theirs\n")
-    desk.remote.rung()
-    desk.remote.tick()
-    assert "theirs.md" in desk.files()
-    assert desk.remote.problem == ""
+    away.rename(agent_access.bare)
+    agent_access.there("theirs.md", "theirs\n")
+    agent_access.remote.rung()
+    agent_access.remote.tick()
+    assert "theirs.md" in agent_access.files()
+    assert agent_access.remote.problem == ""
 
 
 def clock(now):
@@ -705,53 +712,55 @@ def clock(now):
     return types.SimpleNamespace(monotonic=lambda: now[0], time_ns=time.time_ns)
 
 
-def test_by_default_nothing_is_exchanged_until_somebody_asks(desk, monkeypatch):
-    desk.here("ours.md", "ours\n")
-    desk.there("theirs.md", "theirs\n")
-    before = desk.files()
-    desk.remote.tick()
-    assert desk.files() == before
-    desk.remote.rung()
-    desk.remote.tick()
-    assert "theirs.md" in desk.files()
-    assert desk.head(desk.bare, "main") != desk.head()  # what was announced is pulled; nothing is pushed
+def test_by_default_nothing_is_exchanged_until_somebody_asks(agent_access, monkeypatch):
+    agent_access.here("ours.md", "ours\n")
+    agent_access.there("theirs.md", "theirs\n")
+    before = agent_access.files()
+    agent_access.remote.tick()
+    assert agent_access.files() == before
+    agent_access.remote.rung()
+    agent_access.remote.tick()
+    assert "theirs.md" in agent_access.files()
+    assert (
+        agent_access.head(agent_access.bare, "main") != agent_access.head()
+    )  # what was announced is pulled; nothing is pushed
 
 
-def test_with_the_setting_what_is_committed_is_pushed(desk):
-    desk.remote = desk.made(push=True)
-    desk.here("ours.md", "ours\n")
-    desk.remote.tick()
-    assert desk.head(desk.bare, "main") == desk.head()
-    sent = desk.remote.facts()["pushed_at"]
-    desk.remote.tick()
-    assert desk.remote.facts()["pushed_at"] == sent
+def test_with_the_setting_what_is_committed_is_pushed(agent_access):
+    agent_access.remote = agent_access.made(push=True)
+    agent_access.here("ours.md", "ours\n")
+    agent_access.remote.tick()
+    assert agent_access.head(agent_access.bare, "main") == agent_access.head()
+    sent = agent_access.remote.facts()["pushed_at"]
+    agent_access.remote.tick()
+    assert agent_access.remote.facts()["pushed_at"] == sent
 
 
-def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(desk, monkeypatch, caplog):
+def test_what_was_asked_for_once_and_failed_is_done_by_itself_later(agent_access, monkeypatch, caplog):
     now = [1_000.0]
     monkeypatch.setattr(remote, "time", clock(now))
-    away = desk.bare.with_name("away")
-    desk.here("ours.md", "ours\n")
-    desk.there("theirs.md", "theirs\n")
-    desk.bare.rename(away)
+    away = agent_access.bare.with_name("away")
+    agent_access.here("ours.md", "ours\n")
+    agent_access.there("theirs.md", "theirs\n")
+    agent_access.bare.rename(away)
     with pytest.raises(Unavailable):
-        desk.remote.sync()
+        agent_access.remote.sync()
     assert caplog.text == "", "who asked is told; the log is for what nobody asked for"
-    away.rename(desk.bare)
-    desk.remote.tick()
-    assert desk.remote.problem
+    away.rename(agent_access.bare)
+    agent_access.remote.tick()
+    assert agent_access.remote.problem
     now[0] += 60
-    desk.remote.tick()
-    assert (desk.remote.problem, desk.head(desk.bare, "main")) == ("", desk.head())
-    assert "theirs.md" in desk.files()
+    agent_access.remote.tick()
+    assert (agent_access.remote.problem, agent_access.head(agent_access.bare, "main")) == ("", agent_access.head())
+    assert "theirs.md" in agent_access.files()
 
 
-def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(desk):
-    run(desk.vault, "remote", "remove", "origin")
-    desk.remote.rung()
-    desk.remote.tick()
-    assert desk.calls == ["untied"]
-    assert desk.remote.problem == ""
+def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(agent_access):
+    run(agent_access.vault, "remote", "remove", "origin")
+    agent_access.remote.rung()
+    agent_access.remote.tick()
+    assert agent_access.calls == ["untied"]
+    assert agent_access.remote.problem == ""
 
 
 # What comes in
@@ -760,8 +769,8 @@ def test_a_push_is_announced_and_there_is_no_remote_so_the_vault_is_looked_at(de
 @pytest.mark.parametrize(
     "name", [".git", "..", *(pytest.param(name, marks=pytest.mark.slow) for name in (".GIT", ".g\u200cit", "git~1"))]
 )
-def test_a_tree_that_leads_out_of_the_vault_is_refused(desk, name):
-    evil = desk.clone
+def test_a_tree_that_leads_out_of_the_vault_is_refused(agent_access, name):
+    evil = agent_access.clone
     blob = (
         subprocess.run(
             ["git", "-C", str(evil), "hash-object", "-w", "--stdin"], input=b"evil", check=True, capture_output=True
@@ -773,12 +782,12 @@ def test_a_tree_that_leads_out_of_the_vault_is_refused(desk, name):
     root = mktree(evil, f"040000 tree {inner}\t{name}")
     commit = run(evil, "commit-tree", "-p", "HEAD", "-m", "x", root)
     run(evil, "-c", "core.protectNTFS=false", "push", "-q", "origin", f"{commit}:main")
-    before = desk.files()
+    before = agent_access.files()
     with pytest.raises(Conflict, match=r"Git refuses what the remote has: .*invalid path"):
-        desk.remote.sync()
-    assert desk.files() == before
-    assert not list(desk.vault.parent.glob("hooks-x"))
-    assert not (desk.vault / ".git/hooks-x").exists()
+        agent_access.remote.sync()
+    assert agent_access.files() == before
+    assert not list(agent_access.vault.parent.glob("hooks-x"))
+    assert not (agent_access.vault / ".git/hooks-x").exists()
 
 
 def mktree(root, line):
@@ -789,63 +798,63 @@ def mktree(root, line):
     return done.stdout.decode().strip()
 
 
-def test_a_name_that_this_disk_can_t_hold_is_told_and_nothing_counts_as_taken(desk):
-    desk.there("fine.md", "fine\n", push=False)
-    blob = run(desk.clone, "rev-parse", "HEAD:fine.md")
-    run(desk.clone, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'x' * 300}.md")
-    run(desk.clone, "commit", "-qm", "long")
-    run(desk.clone, "push", "-q")
-    before, head = desk.files(), desk.head()
+def test_a_name_that_this_disk_can_t_hold_is_told_and_nothing_counts_as_taken(agent_access):
+    agent_access.there("fine.md", "fine\n", push=False)
+    blob = run(agent_access.clone, "rev-parse", "HEAD:fine.md")
+    run(agent_access.clone, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'x' * 300}.md")
+    run(agent_access.clone, "commit", "-qm", "long")
+    run(agent_access.clone, "push", "-q")
+    before, head = agent_access.files(), agent_access.head()
     for _ in range(2):
         with pytest.raises(Conflict, match=r"Git refuses what the remote has: .*File name too long"):
-            desk.remote.sync()
-    assert (desk.files(), desk.head(), desk.calls) == (before, head, [])
-    assert not (desk.state / JOURNAL).exists()
+            agent_access.remote.sync()
+    assert (agent_access.files(), agent_access.head(), agent_access.calls) == (before, head, [])
+    assert not (agent_access.state / JOURNAL).exists()
 
 
-def test_a_link_that_comes_in_stays_a_link_and_nothing_is_written_through_it(desk):
-    outside = desk.vault.parent / "outside"
+def test_a_link_that_comes_in_stays_a_link_and_nothing_is_written_through_it(agent_access):
+    outside = agent_access.vault.parent / "outside"
     outside.mkdir()
-    (desk.clone / "Folder").symlink_to(outside)
-    run(desk.clone, "add", "-A")
-    run(desk.clone, "commit", "-qm", "x")
-    run(desk.clone, "push", "-q")
-    desk.remote.sync()
-    assert (desk.vault / "Folder").is_symlink()
-    (desk.clone / "Folder").unlink()
-    desk.there("Folder/note.md", "inside\n")
-    desk.remote.sync()
-    assert (list(outside.iterdir()), desk.text("Folder/note.md")) == ([], "inside\n")
-    assert not (desk.vault / "Folder").is_symlink()
+    (agent_access.clone / "Folder").symlink_to(outside)
+    run(agent_access.clone, "add", "-A")
+    run(agent_access.clone, "commit", "-qm", "x")
+    run(agent_access.clone, "push", "-q")
+    agent_access.remote.sync()
+    assert (agent_access.vault / "Folder").is_symlink()
+    (agent_access.clone / "Folder").unlink()
+    agent_access.there("Folder/note.md", "inside\n")
+    agent_access.remote.sync()
+    assert (list(outside.iterdir()), agent_access.text("Folder/note.md")) == ([], "inside\n")
+    assert not (agent_access.vault / "Folder").is_symlink()
 
 
-def test_no_hook_and_no_monitor_of_the_repository_runs(desk):
+def test_no_hook_and_no_monitor_of_the_repository_runs(agent_access):
     for name in ("post-merge", "post-checkout", "reference-transaction", "pre-merge-commit"):
-        hook = desk.vault / ".git/hooks" / name
+        hook = agent_access.vault / ".git/hooks" / name
         hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch '{desk.state}/ran'\n")
+        hook.write_text(f"#!/bin/sh\ntouch '{agent_access.state}/ran'\n")
         hook.chmod(0o755)
-    run(desk.vault, "config", "core.fsmonitor", str(hook))
-    desk.there("theirs.md", "theirs\n")
-    desk.here("ours.md", "ours\n", commit=False)
-    (desk.state / "ran").unlink(missing_ok=True)
-    assert desk.remote.sync().took == 1
-    assert not (desk.state / "ran").exists()
+    run(agent_access.vault, "config", "core.fsmonitor", str(hook))
+    agent_access.there("theirs.md", "theirs\n")
+    agent_access.here("ours.md", "ours\n", commit=False)
+    (agent_access.state / "ran").unlink(missing_ok=True)
+    assert agent_access.remote.sync().took == 1
+    assert not (agent_access.state / "ran").exists()
 
 
-def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(desk):
-    desk.here("Captures/default/a.md", "a\n")
+def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(agent_access):
+    agent_access.here("Captures/default/a.md", "a\n")
     digest = hashlib.sha256(b"a\n").hexdigest()
     done = []
 
     def write():
-        desk.notes.replace("Captures/default/a.md", b"b\n", digest=digest)
+        agent_access.notes.replace("Captures/default/a.md", b"b\n", digest=digest)
         done.append("a")
 
-    with desk.notes.turns.reserved(["Captures/default/a.md"]):
+    with agent_access.notes.reservations.reserved(["Captures/default/a.md"]):
         thread = threading.Thread(target=write)
         thread.start()
-        desk.notes.create("Captures/default/other.md", b"o\n")
+        agent_access.notes.create("Captures/default/other.md", b"o\n")
         assert done == []
     thread.join(20)
-    assert (done, desk.text("Captures/default/a.md")) == (["a"], "b\n")
+    assert (done, agent_access.text("Captures/default/a.md")) == (["a"], "b\n")

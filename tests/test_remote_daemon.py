@@ -68,7 +68,7 @@ def costs(folder, monkeypatch, notes):
         monkeypatch.setattr(world.app.sync, "want_listing", lambda: listed.append(1))
         monkeypatch.setattr(world.app.follow, "_list_all", lambda: listed.append(1))
         shared.there("Folder 1/Note 1.md", "zqnewx came from afar\n")
-        assert world.app.steward.remote.pull().files == 1
+        assert world.app.services.remote.pull().files == 1
         until(lambda: world.found("zqnewx", scope="vault", mode="text") == ["Folder 1/Note 1.md"])
         until(lambda: world.app.follow._marks == world.app.repo.marks())
         world.settled()
@@ -113,9 +113,9 @@ def test_what_agents_write_is_committed_first_and_sent_with_the_setting(tmp_path
     shared = Shared(tmp_path, push=True, quiet_s=0.0)
     world = shared.world
     with world.serving():
-        captured = world.app.desk.workspace("default").capture("zqcapturedx was thought of")
-        world.app.steward.commits.tick()
-        world.app.steward.remote.tick()  # unless the daemon is at it
+        captured = world.app.agent_access.workspace("default").capture("zqcapturedx was thought of")
+        world.app.services.commits.tick()
+        world.app.services.remote.tick()  # unless the daemon is at it
         until(
             lambda: captured.record.path in run(shared.bare, "ls-tree", "-r", "-z", "--name-only", "main").split("\0")
         )
@@ -133,7 +133,7 @@ def test_a_conflict_is_told_wherever_health_is_told_without_a_name(tmp_path):
     world.write("Folder 1/Note 1.md", "ours\n")
     run(world.vault, "commit", "-qam", "ours")
     with pytest.raises(Conflict, match=r"both changed Folder 1/Note 1\.md"):
-        world.app.steward.remote.sync()
+        world.app.services.remote.sync()
     assert world.app.health.degraded() == [UNWELL["diverged"]]
     git = world.app.health.facts()["git"]
     assert (git["state"], "refs/memex/conflict/" in git["exchange"]["problem"]) == ("diverged", True)
@@ -190,7 +190,7 @@ def test_two_devices_that_adopt_the_same_note_write_the_same_bytes(tmp_path):
             (tmp_path / "two").mkdir()
             run(tmp_path, "clone", "-q", str(one.bare), "two/vault")
         world = one.world if name == "one" else World(tmp_path / "two")
-        world.app.steward.remote.pull()
+        world.app.services.remote.pull()
         world.run()
         world.run()
         texts.add((world.vault / note).read_text())

@@ -68,7 +68,7 @@ def world_with(tmp_path, reranker, texts=TEXTS):
         world.write(f"Captures/default/{name}.md", f"{text}\n")
     world.run()
     world.app.opened = world.app.health._opened = replace(world.app.opened, reranker=reranker)
-    world.app.desk._tools = replace(world.app.desk._tools, reranker=reranker)
+    world.app.agent_access._tools = replace(world.app.agent_access._tools, reranker=reranker)
     try:
         yield world
     finally:
@@ -91,7 +91,7 @@ def world(tmp_path, reranker):
 
 
 def search(world, text="stove", limit=10, mode="hybrid"):
-    return world.app.desk.workspace("default").search(Query(text, limit, mode))
+    return world.app.agent_access.workspace("default").search(Query(text, limit, mode))
 
 
 def titles(answer):
@@ -326,8 +326,8 @@ def test_nobody_else_waits_for_it(tmp_path, folder, loading, judge):
         judge.entered.clear()
         waiting = pool.submit(search, world)
         assert judge.entered.wait(30)
-        desk = world.app.desk.workspace("default")
-        assert desk.capture("a new stove, made while a search waits").created
+        agent_access = world.app.agent_access.workspace("default")
+        assert agent_access.capture("a new stove, made while a search waits").created
         assert search(world, mode="text").hits
         assert world.app.embedder.query("stove").any()
         assert not waiting.done()
@@ -379,6 +379,6 @@ def test_the_settings_reach_it(tmp_path):
     try:
         made = world.app.reranker
         assert (made.model, made.pool, made.seconds) == (str(tmp_path), 7, 0.5)
-        assert world.app.desk._tools.reranker is made
+        assert world.app.agent_access._tools.reranker is made
     finally:
         world.close()

@@ -79,7 +79,7 @@ def said(world, path):
 
 def reviewed(world):
     world.run()
-    return world.app.steward.review.run()
+    return world.app.services.review.run()
 
 
 def test_a_waiting_capture_gets_its_folder_tags_similar_notes_and_a_box(world):
@@ -126,9 +126,9 @@ def test_a_second_run_writes_nothing_and_embeds_nothing(alone):
     before, calls = (world.vault / path).read_bytes(), len(world.encoder.calls)
     world.run()
     assert len(world.encoder.calls) == calls
-    world.app.steward.review._looked.clear()
-    world.app.steward.review._moment = None
-    assert world.app.steward.review.run() == 0
+    world.app.services.review._looked.clear()
+    world.app.services.review._moment = None
+    assert world.app.services.review.run() == 0
     world.reopen()
     calls = len(world.encoder.calls)
     assert reviewed(world) == 0
@@ -150,11 +150,11 @@ def test_only_lines_of_its_own_are_written(world):
 def test_what_agents_read_of_the_note_stays(world):
     path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock, blend the soup.")
     world.run()
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
     before = index.at(path)
     told = []
-    world.app.desk.on_change(told.append)
-    assert world.app.steward.review.run() == 1
+    world.app.agent_access.on_change(told.append)
+    assert world.app.services.review.run() == 1
     after = index.at(path)
     assert (after.version, after.updated_at, after.metadata, after.content_hash, after.defects) == (
         before.version, before.updated_at, before.metadata, before.content_hash, before.defects,
@@ -168,7 +168,7 @@ def test_a_note_without_a_time_of_its_own_keeps_the_one_it_had(world):
     os.utime(path, (1_700_000_000, 1_700_000_000))
     assert reviewed(world) == 1
     world.run()
-    assert world.app.shelf.slots["captures"].index.record("undated").created_at == 1_700_000_000_000
+    assert world.app.builds.scopes["captures"].index.record("undated").created_at == 1_700_000_000_000
 
 
 @pytest.mark.parametrize(
@@ -207,15 +207,15 @@ def test_suggestions_stay_while_they_are_as_good_and_go_when_they_are_not(alone)
     reviewed(world)
     world.write("Kitchen/Pea soup.md", "---\ntags: [soup]\n---\nSimmer peas in stock, blend the soup.\n")
     world.run()
-    world.app.steward.review._learnt = None
-    world.app.steward.review._looked.clear()
+    world.app.services.review._learnt = None
+    world.app.services.review._looked.clear()
     reviewed(world)
     assert said(world, path)["suggested_folder"] == "Recipes"
     for note in ("Leek soup", "Onion soup", "Bread"):
         (world.vault / f"Recipes/{note}.md").unlink()
     world.run()
-    world.app.steward.review._learnt = None
-    world.app.steward.review._looked.clear()
+    world.app.services.review._learnt = None
+    world.app.services.review._looked.clear()
     reviewed(world)
     now = said(world, path)
     assert now["suggested_folder"] == "Kitchen"
@@ -228,7 +228,7 @@ def test_a_name_that_looks_like_a_secret_is_never_told(alone):
     world.write(f"Recipes/{name}.md", f"---\ntags: [recipe]\n---\n{SOUP}\n")
     path = capture(world, "Potato soup", SOUP)
     reviewed(world)
-    record = world.app.shelf.slots["captures"].index.at(path)
+    record = world.app.builds.scopes["captures"].index.at(path)
     assert record.defects == ()
     assert said(world, path) == {**said(world, path), "promote": False}
     assert name not in (world.vault / path).read_text()
@@ -241,7 +241,7 @@ def test_properties_without_lines_of_their_own_are_left_alone(world):
     before = path.read_bytes()
     assert reviewed(world) == 0
     assert path.read_bytes() == before
-    assert world.app.steward.review._moment is not None  # nothing is left for the next run
+    assert world.app.services.review._moment is not None  # nothing is left for the next run
 
 
 def test_the_table_is_kept_until_a_person_changes_it(world):
@@ -274,11 +274,11 @@ def test_the_table_lists_what_the_daemon_says_waits(world):
     capture(world, "Three", "Third.", "promote: true\npromote_problem: there is one\n")
     world.write("Captures/default/Entities/Ada.md", "---\nid: ada\ntype: entity\n---\n")
     reviewed(world)
-    files = [Note(path, said(world, path)) for path in world.app.shelf.slots["captures"].index.manifest]
+    files = [Note(path, said(world, path)) for path in world.app.builds.scopes["captures"].index.manifest]
     rows = Base(review_table("Captures")).rows("Waiting", files)
-    waiting = world.app.steward.review.waiting()
+    waiting = world.app.services.review.waiting()
     assert sorted(rows) == sorted(record.path for record, _ in waiting)
-    assert world.app.steward.review.summary() == {"waiting": 2, "marked": 1, "problems": 1}
+    assert world.app.services.review.summary() == {"waiting": 2, "marked": 1, "problems": 1}
 
 
 def test_a_run_is_bounded_and_the_next_goes_on(world, monkeypatch):
@@ -287,7 +287,7 @@ def test_a_run_is_bounded_and_the_next_goes_on(world, monkeypatch):
     world.run()
     monkeypatch.setattr(review, "RUN_S", 0.0)
     runs = 0
-    while world.app.steward.review.run():
+    while world.app.services.review.run():
         runs += 1
     assert runs == 5  # one note each
 
@@ -305,7 +305,7 @@ def test_off_means_off(tmp_path):
 def test_what_speaks_for_a_folder_is_told(world):
     path = capture(world, "Potato soup", "Simmer potatoes and leeks in stock.", "tags: [soup]\n")
     world.run()
-    found = world.app.steward.review.suggestions(world.app.shelf.slots["captures"].index.at(path))
+    found = world.app.services.review.suggestions(world.app.builds.scopes["captures"].index.at(path))
     assert isinstance(found, Suggestions)
     assert "nearest notes" in found.folders[0].reason
 

@@ -369,11 +369,11 @@ def set_aside(world, *, secrets):
 
 def tended(world):
     """What the daemon does for its owner now and then, now."""
-    steward = world.app.steward
+    services = world.app.services
     world.app.sync.run()
-    steward.archive.run()
-    steward.review.run()
-    steward.consolidation.run(threading.Event())
+    services.archive.run()
+    services.review.run()
+    services.consolidation.run(threading.Event())
     world.app.sync.run()
 
 
@@ -469,9 +469,9 @@ def test_no_agent_sets_a_key_that_is_its_owner_s(tmp_path):
         for path in notes:
             said = persons(split((rim.world.vault / path).read_text())[0])
             assert said in ({}, {"promote": [False]}), path
-        steward = rim.world.app.steward
-        steward.marked.run()
-        steward.archive.run()
+        services = rim.world.app.services
+        services.marked.run()
+        services.archive.run()
         assert all(path in rim.files() for path in notes)
 
 

@@ -96,7 +96,7 @@ def rim(tmp_path_factory):
 
 def served(rim) -> list[tuple[str, str]]:
     """Every route that there is, by method."""
-    found: list[BaseRoute] = app(rim.desk, rim.world.app.settings)._app.app.routes
+    found: list[BaseRoute] = app(rim.agent_access, rim.world.app.settings)._app.app.routes
     routes = []
     for one in found:
         methods = one.methods if isinstance(one, Route) and one.methods else {"GET", "POST", "DELETE"}
@@ -138,7 +138,7 @@ def test_no_route_at_all_answers_without_a_good_key(rim):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_tool_asks_for_its_scope_and_tells_no_workspace_from_one_that_is_hidden(rim, mode):
-    rim.desk.workspace("secret").capture(f"a thing of {mode}")
+    rim.agent_access.workspace("secret").capture(f"a thing of {mode}")
     before = rim.files()
 
     async def asked(key, **headers):
@@ -260,12 +260,12 @@ def listening(rim, secret):
 
 
 def test_a_stream_ends_when_its_key_expires(rim):
-    _, secret = rim.desk.keys.create("short", workspaces=None, expires_at=now_ms() + 3_000, now=now_ms())
+    _, secret = rim.agent_access.keys.create("short", workspaces=None, expires_at=now_ms() + 3_000, now=now_ms())
     assert listening(rim, secret).wait(30)
 
 
 def test_streams_of_an_old_secret_end_with_it_and_those_of_the_new_one_stay(rim):
-    keys = rim.desk.keys
+    keys = rim.agent_access.keys
     _, old = keys.create("changing", workspaces=None, now=now_ms())
     before = listening(rim, old)
     _, new = keys.rotate("changing", overlap_ms=4_000, now=now_ms())
@@ -279,12 +279,12 @@ def test_streams_of_an_old_secret_end_with_it_and_those_of_the_new_one_stay(rim)
 
 
 def test_a_subscription_ends_when_its_key_is_revoked(rim):
-    key, rim.secrets["subscriber"] = rim.desk.keys.create("subscriber", workspaces=None, now=now_ms())
+    key, rim.secrets["subscriber"] = rim.agent_access.keys.create("subscriber", workspaces=None, now=now_ms())
 
     async def listen():
         async with client(rim, key="subscriber", mode="2026-07-28") as mcp:
             async with mcp.listen(tools_list_changed=True) as heard:
-                await asyncio.to_thread(rim.desk.keys.revoke, key.id, now=now_ms())
+                await asyncio.to_thread(rim.agent_access.keys.revoke, key.id, now=now_ms())
                 async for _ in heard:
                     pass
 
@@ -307,7 +307,7 @@ def paced(tmp_path_factory):
 
 
 def own_key(rim, name):
-    _, rim.secrets[name] = rim.desk.keys.create(name, workspaces=None, now=now_ms())
+    _, rim.secrets[name] = rim.agent_access.keys.create(name, workspaces=None, now=now_ms())
     return name
 
 
@@ -441,7 +441,7 @@ def test_an_assertion_of_access_opens_what_its_key_opens(tmp_path):
             good = {"cf-access-jwt-assertion": team.assertion("first")}
             assert come(**good).status_code == 200
             assert come("/capture", "POST", **good).status_code == 200
-            assert [one.namespace for one in rim.desk.workspace("work").recent(5)] == ["default"]
+            assert [one.namespace for one in rim.agent_access.workspace("work").recent(5)] == ["default"]
             assert come(**good, **{"X-Memory-Workspace": "secret"}).status_code == 404
             stranger = come(**{"cf-access-jwt-assertion": team.assertion("first", email="eve@example.org")})
             assert (stranger.status_code, stranger.json()["error"]["code"]) == (403, "PERMISSION_DENIED")
@@ -462,7 +462,7 @@ def test_an_assertion_of_access_opens_what_its_key_opens(tmp_path):
             assert come(f"/thoughts?cf-access-jwt-assertion={team.assertion('first')}").status_code == 401
             twice = httpx2.get(rim.url + "/thoughts", headers=[*good.items()] * 2)
             assert twice.status_code == 400
-            rim.desk.keys.revoke("work", now=now_ms())
+            rim.agent_access.keys.revoke("work", now=now_ms())
             assert come(**good).status_code == 403
             assert come("/healthz", **{"cf-access-jwt-assertion": "x"}).status_code == 200
     finally:
@@ -505,10 +505,10 @@ def test_the_owner_is_told_of_keys_that_are_about_to_end(tmp_path):
     with running(tmp_path / "state") as rim:
         day = 24 * 3600 * 1000
         for name, days in (("soon", 13), ("later", 15)):
-            rim.desk.keys.create(name, workspaces=None, expires_at=now_ms() + days * day, now=now_ms())
+            rim.agent_access.keys.create(name, workspaces=None, expires_at=now_ms() + days * day, now=now_ms())
         told = rim.world.app.health.facts()["keys"]
         assert told["expiring"] == ["soon"]
-        live = [key for key in rim.desk.keys.list() if key.live(now_ms())]
+        live = [key for key in rim.agent_access.keys.list() if key.live(now_ms())]
         assert told["live"] == len(live)
 
 
@@ -596,12 +596,12 @@ def everything(rim, key, mode, note="0" * 32):
 @pytest.mark.parametrize("part", ["store", "catalog", "vault"])
 def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, caplog):
     with running(tmp_path / "state") as rim:
-        rim.desk.workspace("secret").capture("the word is xqbodyzy")
-        index = rim.world.app.shelf.slots["captures"].index
+        rim.agent_access.workspace("secret").capture("the word is xqbodyzy")
+        index = rim.world.app.builds.scopes["captures"].index
         holder, name = {
             "store": (index, "_store"),
             "catalog": (index, "_catalog"),
-            "vault": (rim.desk, "_tools"),
+            "vault": (rim.agent_access, "_tools"),
         }[part]
         whole = getattr(holder, name)
         broken = Broken(FAULTS[fault])
@@ -623,7 +623,7 @@ def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, cap
 
 def test_a_vault_that_is_gone_and_a_model_that_fails_tell_nothing_either(tmp_path):
     with running(tmp_path / "state") as rim:
-        rim.desk.workspace("secret").capture("the word is xqbodyzy")
+        rim.agent_access.workspace("secret").capture("the word is xqbodyzy")
         made = rim.rest("POST", "/capture", key="work", json={"content": "mine"}).json()
         crash = rim.rest("POST", "/capture", key="work", json={"content": f"the {CRASH}"})
         assert crash.status_code in (500, 503)
@@ -692,14 +692,14 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
             ledger._connection = whole
         assert rim.rest("GET", "/thoughts", key="work").status_code == 200
         assert not any(text.startswith("ledger:") for text in rim.world.app.health.degraded())
-        rim.desk.keys.revoke("work", now=now_ms())
+        rim.agent_access.keys.revoke("work", now=now_ms())
         assert stream.wait(30)  # whoever watches over streams has outlived it
 
 
 @pytest.mark.parametrize("kind", REAL)
 def test_what_breaks_on_disk_is_told_without_where_or_what_it_was(tmp_path, kind):
     with running(tmp_path / "state") as rim:
-        rim.desk.workspace("secret").capture("# Hidden title xqtitlezy\n\nthe word is xqbodyzy")
+        rim.agent_access.workspace("secret").capture("# Hidden title xqtitlezy\n\nthe word is xqbodyzy")
         made = rim.rest("POST", "/capture", key="work", json={"content": "a note of mine"}).json()
         note = next((rim.world.vault / "Captures/work").glob("*.md"))
         REAL[kind](rim, note)

@@ -140,7 +140,7 @@ def test_a_key_without_the_scope_is_refused_whatever_it_sends(rim, key, method, 
     ],
 )
 def test_missing_and_forbidden_workspaces_look_the_same(rim, method, path, sent):
-    note = rim.desk.workspace("secret").capture("a secret thing").record.id
+    note = rim.agent_access.workspace("secret").capture("a secret thing").record.id
     before = count(rim)
     answers = set()
     for name in ("secret", "nowhere", "Work", "../secret", "", "work/x", "sécret"):
@@ -159,13 +159,13 @@ def raw_call(rim, method, path, workspace, sent):
 
 
 def test_an_id_of_another_workspace_is_as_unknown_as_none(rim):
-    note = rim.desk.workspace("secret").capture("another secret").record.id
+    note = rim.agent_access.workspace("secret").capture("another secret").record.id
     for method in ("GET", "DELETE"):
         other = rim.rest(method, f"/thought/{note}", key="work")
         none = rim.rest(method, "/thought/" + "0" * len(note), key="work")
         assert other.status_code == none.status_code == 404
         assert other.text.replace(note, "ID") == none.text.replace("0" * len(note), "ID")
-    assert rim.desk.workspace("secret").get(note)
+    assert rim.agent_access.workspace("secret").get(note)
 
 
 def holds(workspace, note):
@@ -178,7 +178,7 @@ def test_the_workspace_is_the_header_or_the_only_one_or_default(rim):
         if answer.status_code != 200:
             return answer.status_code
         note = answer.json()["id"]
-        return next(name for name in rim.desk.workspaces() if holds(rim.desk.workspace(name), note))
+        return next(name for name in rim.agent_access.workspaces() if holds(rim.agent_access.workspace(name), note))
 
     assert where("work") == "work"
     assert where("full") == where("two") == "default"
@@ -387,7 +387,7 @@ def test_health_answers_while_all_threads_are_busy(rim):
 @pytest.mark.parametrize("path", ["/sse", "/mcp"])
 def test_an_open_stream_ends_when_its_key_is_revoked(tmp_path, path):
     with running(tmp_path / "state") as rim:
-        key, secret = rim.desk.keys.create("stream", workspaces=None, now=now_ms())
+        key, secret = rim.agent_access.keys.create("stream", workspaces=None, now=now_ms())
         headers = {"authorization": f"Bearer {secret}", "accept": "text/event-stream"}
         if path == "/mcp":
             hello = {
@@ -409,7 +409,7 @@ def test_an_open_stream_ends_when_its_key_is_revoked(tmp_path, path):
             headers |= {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"}
         with httpx2.stream("GET", rim.url + path, headers=headers, timeout=10) as stream:
             assert stream.status_code == 200
-            rim.desk.keys.revoke(key.id, now=now_ms())
+            rim.agent_access.keys.revoke(key.id, now=now_ms())
             for _ in stream.iter_bytes():
                 pass  # ends by itself
 

@@ -199,7 +199,7 @@ def test_a_key_without_the_scope_is_told_so(rim, mode):
 
 @pytest.mark.parametrize(("way", "mode"), WAYS)
 def test_missing_and_forbidden_look_the_same(rim, way, mode):
-    secret = rim.desk.workspace("secret").capture(f"nobody else's {way} {mode}").record.id
+    secret = rim.agent_access.workspace("secret").capture(f"nobody else's {way} {mode}").record.id
 
     async def answers(**headers):
         async with client(rim, key="two", way=way, mode=mode, **headers) as mcp:
@@ -221,7 +221,7 @@ def test_missing_and_forbidden_look_the_same(rim, way, mode):
 
 def test_the_workspace_may_change_from_request_to_request_in_one_session(rim):
     """Each POST's own header counts, also in a long-lived session."""
-    in_work = rim.desk.workspace("work").capture("only in work, this one")
+    in_work = rim.agent_access.workspace("work").capture("only in work, this one")
 
     async def work():
         async with (
@@ -236,7 +236,7 @@ def test_the_workspace_may_change_from_request_to_request_in_one_session(rim):
             return seen
 
     assert run(work()) == [False, True, False]
-    rim.desk.workspace("work").delete(in_work.record.id)
+    rim.agent_access.workspace("work").delete(in_work.record.id)
 
 
 def test_a_session_belongs_to_the_key_that_opened_it(rim):

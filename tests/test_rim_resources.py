@@ -113,7 +113,7 @@ def test_each_spelling_of_a_uri_names_the_note(rim):
 def test_missing_forbidden_and_nonsense_are_the_same_words(rim, mode):
     space = rim.space()
     space.capture("# Mine\n\nwhat is mine")
-    rim.desk.workspace("secret").capture("# Hidden\n\nnobody else's")
+    rim.agent_access.workspace("secret").capture("# Hidden\n\nnobody else's")
     rim.world.write("Own.md", "the owner's\n")
     rim.world.write("Captures/Reports/Report.md", "a report\n")
     rim.world.run()
@@ -130,8 +130,8 @@ def test_missing_forbidden_and_nonsense_are_the_same_words(rim, mode):
 
 
 def test_a_header_holds_every_request_in_its_workspace(rim):
-    rim.desk.workspace("work").capture("# In work\n\nin work")
-    rim.desk.workspace("default").capture("# In default\n\nin default")
+    rim.agent_access.workspace("work").capture("# In work\n\nin work")
+    rim.agent_access.workspace("default").capture("# In default\n\nin default")
     calls = [
         reading("note://work/In%20work.md"),
         reading("note://default/In%20default.md"),

@@ -376,7 +376,9 @@ def test_health_is_told_to_anybody_and_paths_only_to_those_who_may_see_them(tmp_
             assert key != "owner" or state["vault"]["documents"] == 2
             return {one["path"] for one in state["defects"]}
 
-        _, rim.secrets["bound"] = rim.desk.keys.create("bound", workspaces=("work",), scopes=SCOPES, now=now_ms())
+        _, rim.secrets["bound"] = rim.agent_access.keys.create(
+            "bound", workspaces=("work",), scopes=SCOPES, now=now_ms()
+        )
         assert paths(None) == set()
         assert paths("bound") == paths("work"), "an admin of one workspace is not the vault's owner"
         assert paths("work") == {"Captures/work/Bad.md", "Captures/work/Link.md"}

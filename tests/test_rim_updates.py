@@ -28,8 +28,8 @@ class Known(Updates):
 
     last: "Known"
 
-    def __init__(self, desktop):
-        super().__init__(desktop)
+    def __init__(self, runner):
+        super().__init__(runner)
         Known.last = self
 
 
@@ -108,7 +108,7 @@ def test_a_change_by_anybody_is_told_on_every_way(rim, space, way, mode):
         mine.write_text(mine.read_text() + f"line {next(numbers)}\n")
 
     def agent():
-        space.capture(rim.desk.workspace(space.name).get(note).content)
+        space.capture(rim.agent_access.workspace(space.name).get(note).content)
 
     def owner():
         rim.world.app.operations["delete"]({"id": note, "workspace": space.name}, lambda _: None)
@@ -150,7 +150,7 @@ def test_each_is_told_of_its_own_notes_by_its_own_spelling(rim, space, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_what_can_not_be_read_can_not_be_watched(rim, space, mode):
     space.capture("# Mine\n\nmine")
-    rim.desk.workspace("secret").capture("# Hidden\n\nhidden")
+    rim.agent_access.workspace("secret").capture("# Hidden\n\nhidden")
     forbidden = [
         uri("secret", "Hidden.md"),
         uri("secret", "Nope.md"),
@@ -240,7 +240,7 @@ def test_a_revoked_key_is_told_nothing_more(tmp_path, mode):
         async def work():
             async with listening(rim, space.name, [named], mode=mode) as (_, next_one):
                 told.append(await hears(edit, next_one))
-                rim.desk.keys.revoke(space.name, now=now_ms())
+                rim.agent_access.keys.revoke(space.name, now=now_ms())
                 await asyncio.sleep(2 * WATCH_SECONDS + 0.5)
                 edit()
                 await asyncio.to_thread(rim.world.run)

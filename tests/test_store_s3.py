@@ -135,17 +135,19 @@ def test_a_whole_daemon_keeps_its_chunks_there(options, tmp_path):
     try:
         world.write("Note.md", "the shoveler in the vault\n")
         world.run()
-        kept = world.app.desk.workspace("default").capture("a shoveler was seen at dawn").record
+        kept = world.app.agent_access.workspace("default").capture("a shoveler was seen at dawn").record
         assert world.found("shoveler vault", scope="vault") == ["Note.md"]
         world.reopen()
         world.run()
         assert kept.path in world.found("shoveler dawn", scope="captures")
         world.app.operations["index"]({"full": True}, lambda _: None)
         assert kept.path in world.found("shoveler dawn", scope="captures")
-        assert world.dump() == {scope: slot.index.dump() for scope, slot in world.app.shelf.slots.items()}
+        assert world.dump() == {
+            scope: scope_index.index.dump() for scope, scope_index in world.app.builds.scopes.items()
+        }
         assert not list((world.state / "index").rglob("*.lance"))
-        world.app.shelf.tidy(grace=0)
+        world.app.builds.tidy(grace=0)
         keys = [one["Key"] for one in _client(options).list_objects_v2(Bucket=BUCKET, Prefix="daemon/")["Contents"]]
-        assert {key.split("/")[1] for key in keys} == {world.app.shelf.live.folder.name}
+        assert {key.split("/")[1] for key in keys} == {world.app.builds.live.folder.name}
     finally:
         world.close()

@@ -39,7 +39,7 @@ def world(tmp_path):
 
 
 def nodes_of(world):
-    return world.app.desk.workspace("default").nodes
+    return world.app.agent_access.workspace("default").nodes
 
 
 def filled(world, count):
@@ -140,7 +140,7 @@ def test_a_report_stays_in_its_workspace(world):
     (world.vault / "Captures/work").mkdir()
     world.run()
     filled(world, 2)
-    other = world.app.desk.workspace("work").nodes
+    other = world.app.agent_access.workspace("work").nodes
     other.create([NewNode("Secret plan", "thing", ["Node 0 must not know"])])
     assert [one.name for one in other.report().stale] == ["Secret plan"]
     assert "Secret" not in repr(nodes_of(world).report())

@@ -141,7 +141,9 @@ async def _mcp_call(rim):
 
 
 def test_no_agent_s_key_sees_a_number_of_the_vault(rim):
-    _, rim.secrets["bound"] = rim.desk.keys.create("bound", workspaces=("work",), scopes=("admin",), now=now_ms())
+    _, rim.secrets["bound"] = rim.agent_access.keys.create(
+        "bound", workspaces=("work",), scopes=("admin",), now=now_ms()
+    )
     for key in ("full", "work", "reader", "writer", "static-rest", "bound"):
         answer = rim.rest("GET", "/metrics", key=key)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "PERMISSION_DENIED"), key

@@ -31,7 +31,7 @@ def by(key="claude", tool="capture_thought", surface="mcp", request=None):
 
 
 def space(world, name="default"):
-    return world.app.desk.workspace(name)
+    return world.app.agent_access.workspace(name)
 
 
 def capture(world, text, **more):
@@ -184,7 +184,7 @@ def test_one_key_s_writes_are_taken_back_and_another_s_are_kept(world):
 
 
 def test_one_workspace_s_writes_are_taken_back(world):
-    world.app.desk.create_workspace("work")
+    world.app.agent_access.create_workspace("work")
     there, here = capture(world, "one", workspace="work"), capture(world, "two")
     assert [one["path"] for one in undo(world, since=0, workspace="work")["done"]] == [there.path]
     assert list(inbox(world)) == [here.path]
@@ -255,18 +255,18 @@ def test_a_note_that_was_moved_within_the_inbox_is_restored_where_it_is(world):
 
 
 def test_a_workspace_that_is_gone_is_not_made_again(world):
-    world.app.desk.create_workspace("work")
+    world.app.agent_access.create_workspace("work")
     there = capture(world, "one", workspace="work")
     with by(tool="delete_thought"):
         space(world, "work").delete(there.id)
-    world.app.desk.delete_workspace("work")
+    world.app.agent_access.delete_workspace("work")
     assert reasons(undo(world, there.id)) == {there.path: UNHOUSED}
     assert inbox(world) == {}
 
 
 def test_a_note_that_changes_at_the_very_moment_is_left_alone(world):
     kept = capture(world, "one")
-    taking = world.app.steward.undo
+    taking = world.app.services.undo
     steps = taking.planned(taking.since(0))
     world.write(kept.path, "mine")
     made = taking.carried_out(steps, lambda *_: None)
@@ -289,7 +289,7 @@ def test_who_wrote_a_thought_is_told_and_nothing_of_another_workspace(world):
     world.run()
     assert writers(world, ours)[1] == ("hand", "", "")
     update(world, ours.id, "three", key="codex")
-    world.app.desk.create_workspace("work")
+    world.app.agent_access.create_workspace("work")
     file.rename(world.vault / "Captures/work/one.md")
     world.run()
     assert writers(world, ours, "work") == (("hand", "", ""), ("hand", "", ""))
@@ -317,7 +317,7 @@ def test_a_stored_file_comes_and_goes_with_its_bytes_and_never_over_a_person_s(w
         pass
     assert [one["did"] for one in undo(world, path)["done"]] == ["brought back"]
     assert (world.vault / path).read_bytes() == source.read_bytes()
-    taking = world.app.steward.undo
+    taking = world.app.services.undo
     steps = taking.planned(taking.since(0))
     world.write(path, "mine")
     made = taking.carried_out(steps, lambda *_: None)

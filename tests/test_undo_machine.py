@@ -31,7 +31,7 @@ class Story:
 
     def __init__(self, world, name, dice):
         self.world, self.name, self.dice = world, name, dice
-        self.space = world.app.desk.create_workspace(name)
+        self.space = world.app.agent_access.create_workspace(name)
         self.folder = world.vault / "Captures" / name
         self.number = 0
 

@@ -20,7 +20,7 @@ def world(tmp_path):
 
 @pytest.fixture
 def space(world):
-    return world.app.desk.workspace("default")
+    return world.app.agent_access.workspace("default")
 
 
 def files(world):
@@ -136,7 +136,7 @@ def test_a_node_and_a_file_name_what_changes_them(world, space):
 
 
 def test_what_lies_elsewhere_is_not_found(world, space):
-    other = world.app.desk.create_workspace("other")
+    other = world.app.agent_access.create_workspace("other")
     theirs = other.capture("theirs").record
     world.write("Note.md", "---\nid: vault-note\n---\nmine")
     world.run()
@@ -177,7 +177,7 @@ def test_an_encoder_that_fails_leaves_the_old_note_whole(tmp_path):
     encoder = Broken()
     world = World(tmp_path, embedder=fake_embedder(encoder))
     try:
-        space = world.app.desk.workspace("default")
+        space = world.app.agent_access.workspace("default")
         first = space.capture("the old text").record
         before, dump = files(world), world.dump()
         encoder.failing = True
@@ -194,7 +194,7 @@ def test_an_encoder_that_fails_leaves_the_old_note_whole(tmp_path):
 def test_an_index_that_fails_leaves_the_old_note_whole(world, space, part, after):
     first = space.capture("the old text").record
     before = files(world)
-    index = world.app.shelf.slots["captures"].index
+    index = world.app.builds.scopes["captures"].index
     real = getattr(index, part)
     setattr(index, part, Failing(real, after=after))
     try:

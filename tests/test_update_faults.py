@@ -20,7 +20,7 @@ pytestmark = pytest.mark.faults
 def test_killed_in_the_middle_of_updates_each_note_is_whole(tmp_path):
     """Two agents update, a person edits; what was acknowledged is there, nothing is half of one text and half of another."""
     world = World(tmp_path)
-    space = world.app.desk.workspace("default")
+    space = world.app.agent_access.workspace("default")
     notes = [space.capture(f"note {n}, " + "first words. " * 200).record for n in range(2)]
     mine = space.capture("mine, the beginning\n").record
     world.close()
@@ -60,7 +60,7 @@ def test_killed_in_the_middle_of_updates_each_note_is_whole(tmp_path):
     world = World(tmp_path)
     try:
         world.run()
-        space = world.app.desk.workspace("default")
+        space = world.app.agent_access.workspace("default")
         assert told
         for one in notes:
             kept = space.get(one.id)
@@ -84,7 +84,7 @@ def test_a_full_disk_refuses_an_update_and_an_edit_is_stamped_once_there_is_spac
     with small_disk(tmp_path / "vault", "2m"):
         world = World(tmp_path)
         try:
-            space = world.app.desk.workspace("default")
+            space = world.app.agent_access.workspace("default")
             one, other = (space.capture(f"{name}, " + "old words. " * 1000).record for name in ("one", "other"))
             world.run()
             file = world.vault / other.path

@@ -17,7 +17,7 @@ def world(tmp_path):
 
 
 def waiting(world):
-    return WaitingCaptures(world.app.shelf.slots["captures"], world.app.vault)
+    return WaitingCaptures(world.app.builds.scopes["captures"], world.app.vault)
 
 
 def marked(waits):

@@ -199,7 +199,7 @@ def test_ignored_folders_are_not_even_watched(tmp_path):
     for folder in (".git/objects/00", "a/b", "a/.trash"):
         (tmp_path / folder).mkdir(parents=True)
     with Heard(tmp_path) as heard:
-        (emitter,) = heard.watch._ears._observer.emitters
+        (emitter,) = heard.watch._folder_events._observer.emitters
         watched = {
             os.fsdecode(os.path.relpath(path, os.fsencode(tmp_path)))
             for path in emitter.group._active_callbacks_by_path
@@ -250,8 +250,8 @@ def test_a_listener_that_fails_is_not_the_watcher_s_end(vault, caplog):
 
 def threads_of(watch):
     """By what each does: reads the kernel's events, sorts them, hands them out."""
-    (emitter,) = watch._ears._observer.emitters
-    return {"reader": watch._ears._threads[0], "emitter": emitter, "observer": watch._ears._observer}
+    (emitter,) = watch._folder_events._observer.emitters
+    return {"reader": watch._folder_events._threads[0], "emitter": emitter, "observer": watch._folder_events._observer}
 
 
 @linux
@@ -362,7 +362,7 @@ def test_it_can_be_stopped_twice_and_started_again(vault):
 
 @linux
 def test_an_overflow_asks_for_a_listing(vault, heard):
-    (emitter,) = heard.watch._ears._observer.emitters
+    (emitter,) = heard.watch._folder_events._observer.emitters
     emitter.group.on_queue_overflow()
     heard.doubts_that("dropped file events")
     assert heard.watch.hearing().overflows == 1

@@ -472,7 +472,7 @@ def dumped(vault, state, *, run):
     try:
         if run:
             app.sync.run(accept=True)
-        return {scope: slot.index.dump() for scope, slot in app.shelf.slots.items()}
+        return {scope: scope_index.index.dump() for scope, scope_index in app.builds.scopes.items()}
     finally:
         app.close()
 

@@ -61,7 +61,7 @@ class World:
 
     def dump(self) -> dict[str, Any]:
         """All that the indexes hold, independent of how it came there."""
-        return {scope: slot.index.dump() for scope, slot in self.app.shelf.slots.items()}
+        return {scope: scope_index.index.dump() for scope, scope_index in self.app.builds.scopes.items()}
 
     def rebuilt(self, folder: Path) -> dict[str, Any]:
         """What an index made from scratch of the same files holds."""
@@ -69,7 +69,7 @@ class World:
         app = App(settings_of(self.vault, folder, **self._sections), embedder=fake_embedder(FakeEncoder()))
         try:
             app.sync.run(accept=True)
-            return {scope: slot.index.dump() for scope, slot in app.shelf.slots.items()}
+            return {scope: scope_index.index.dump() for scope, scope_index in app.builds.scopes.items()}
         finally:
             app.close()
 
@@ -103,8 +103,8 @@ class World:
 
 def promote(world: World, given: str, to: str | None = None) -> dict[str, Any]:
     """Promote a capture, as `memex promote` does; raises what keeps it from that."""
-    own = world.app.steward.promotions
-    (done,) = own.carry([own.planned(world.app.steward.ground.capture(given), to=to)])
+    own = world.app.services.promotions
+    (done,) = own.carry([own.planned(world.app.services.snapshot.capture(given), to=to)])
     if isinstance(done, MemexError):
         raise done
     return done

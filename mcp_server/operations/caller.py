@@ -49,10 +49,10 @@ def allow(caller: Caller, scope: str) -> None:
         raise PermissionDenied(f"the key lacks the scope {scope!r}; use a key that has it")
 
 
-def visible(desk: AgentAccess, caller: Caller) -> list[str]:
+def visible(agent_access: AgentAccess, caller: Caller) -> list[str]:
     """The workspaces that the request may be about, in order: the one its header names, else all that the key may see."""
     named = caller.workspace
-    return [name for name in desk.workspaces() if caller.key.sees(name) and named in (None, name)]
+    return [name for name in agent_access.workspaces() if caller.key.sees(name) and named in (None, name)]
 
 
 def about(caller: Caller, workspace: str) -> Caller:
@@ -67,7 +67,7 @@ def exhausted(message: str, wait: float) -> ResourceExhausted:
     return ResourceExhausted(message, retryable=True, retry_after=math.ceil(wait * 10) / 10)
 
 
-def workspace_of(desk: AgentAccess, caller: Caller, *, named: bool = False) -> Workspace:
+def workspace_of(agent_access: AgentAccess, caller: Caller, *, named: bool = False) -> Workspace:
     """The workspace that the request names; else, unless it must be `named`, the key's only one; else `default`."""
     name = caller.workspace
     if name is None and named:
@@ -77,7 +77,7 @@ def workspace_of(desk: AgentAccess, caller: Caller, *, named: bool = False) -> W
         name = next(iter(bound)) if bound is not None and len(bound) == 1 else DEFAULT
     if caller.key.sees(name):
         try:
-            return desk.workspace(name)
+            return agent_access.workspace(name)
         except NotFound:
             pass
     raise NotFound(

@@ -62,13 +62,18 @@ class Operation:
         return self.name.replace(".", "_")
 
 
-class Desktop:
+class OperationRunner:
     """The desk, and the threads on which its operations run: the rim's one hop off the event loop."""
 
     def __init__(
-        self, desk: AgentAccess, settings: Settings, *, metrics: Metrics | None = None, traces: Traces | None = None
+        self,
+        agent_access: AgentAccess,
+        settings: Settings,
+        *,
+        metrics: Metrics | None = None,
+        traces: Traces | None = None,
     ) -> None:
-        self.desk = desk
+        self.agent_access = agent_access
         self.settings = settings
         self._metrics, self._traces = metrics, traces
         self._threads = {"read": anyio.CapacityLimiter(READERS), "write": anyio.CapacityLimiter(WRITERS)}
@@ -99,7 +104,9 @@ class Desktop:
             except MemexError as error:
                 outcome["code"] = error.code
                 if isinstance(error, PermissionDenied) and scope == "write":
-                    await anyio.to_thread.run_sync(partial(self.desk.denied, author, error, caller.workspace or ""))
+                    await anyio.to_thread.run_sync(
+                        partial(self.agent_access.denied, author, error, caller.workspace or "")
+                    )
                 raise
             outcome["code"] = "OK"
 
@@ -132,7 +139,7 @@ class Desktop:
             raise invalid(problem) from None
 
         def work() -> Returned:
-            workspace = workspace_of(self.desk, caller, named=operation.family in NAMED)
+            workspace = workspace_of(self.agent_access, caller, named=operation.family in NAMED)
             return operation.run(workspace.reporting(progress) if progress else workspace, given, self.settings)
 
         return await self.run(operation.name, operation.scope, operation.seconds, work)
@@ -168,7 +175,9 @@ class Desktop:
 
     async def status(self, caller: Caller | None) -> dict[str, Any]:
         """The state of the daemon, as far as the caller may know it."""
-        return await anyio.to_thread.run_sync(lambda: self.desk.status(self._visible(caller)), abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(
+            lambda: self.agent_access.status(self._visible(caller)), abandon_on_cancel=True
+        )
 
     def _visible(self, caller: Caller | None) -> frozenset[str] | None:
         """The workspaces whose notes' paths may be told; None = all of the vault, for its owner."""
@@ -179,7 +188,7 @@ class Desktop:
         if caller.key.workspaces is not None:
             return caller.key.workspaces
         try:
-            return frozenset(self.desk.workspaces())
+            return frozenset(self.agent_access.workspaces())
         except Unavailable:  # the vault is away, and the status says so
             return frozenset()
 

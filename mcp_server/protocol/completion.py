@@ -23,7 +23,7 @@ MOST: Final = 100  # values in one answer, as the protocol has it
 VOCABULARY: Final = 1_000  # tags that are looked at in each workspace
 
 
-def completed(desk: AgentAccess, caller: Caller, params: CompleteRequestParams) -> Completion:
+def completed(agent_access: AgentAccess, caller: Caller, params: CompleteRequestParams) -> Completion:
     """The values that begin with, or else hold, what was typed; the best first. Raises InvalidArgument."""
     argument, typed = params.argument.name, params.argument.value
     named = (params.context.arguments if params.context else None) or {}
@@ -31,11 +31,11 @@ def completed(desk: AgentAccess, caller: Caller, params: CompleteRequestParams) 
         raise InvalidArgument(f"no argument {argument[:64]!a} there; the list names them all")
     match argument:
         case "workspace":
-            found = _best(visible(desk, caller), typed)
+            found = _best(visible(agent_access, caller), typed)
         case "path":
-            found = _paths(desk, caller, named.get("workspace", ""), typed)
+            found = _paths(agent_access, caller, named.get("workspace", ""), typed)
         case "tags":
-            found = _tags(desk, caller, named.get("workspace", ""), typed)
+            found = _tags(agent_access, caller, named.get("workspace", ""), typed)
         case _:
             found = []  # free text
     return Completion(values=[plain(value) for value in found[:MOST]], has_more=len(found) > MOST)
@@ -49,20 +49,20 @@ def _arguments(params: CompleteRequestParams) -> list[str]:
     return ["workspace", "path"]
 
 
-def _paths(desk: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
+def _paths(agent_access: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
     try:
-        return workspace_of(desk, about(caller, workspace)).matching(typed, MOST + 1)
+        return workspace_of(agent_access, about(caller, workspace)).matching(typed, MOST + 1)
     except NotFound:
         return []
 
 
-def _tags(desk: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
+def _tags(agent_access: AgentAccess, caller: Caller, workspace: str, typed: str) -> list[str]:
     """The last of the tags that were typed, completed; those before it stay."""
     before, comma, last = typed.rpartition(",")
     begun = f"{before}{comma}{' ' if comma else ''}"
     has = {fold(tag.strip()) for tag in before.split(",")}
-    names = [name for name in visible(desk, caller) if workspace in ("", name)]
-    known = {fold(tag): tag for name in names for tag in desk.workspace(name).tags(VOCABULARY)}
+    names = [name for name in visible(agent_access, caller) if workspace in ("", name)]
+    known = {fold(tag): tag for name in names for tag in agent_access.workspace(name).tags(VOCABULARY)}
     return [f"{begun}{tag}" for tag in _best((known[key] for key in known if key not in has), last.strip())]
 
 

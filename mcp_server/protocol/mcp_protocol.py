@@ -38,7 +38,7 @@ from pydantic import AnyUrl, BaseModel
 from index.errors import InvalidArgument, MemexError, NotFound
 from mcp_server.http.request_log import identified
 from mcp_server.operations.caller import CALLER, allow
-from mcp_server.operations.operation import Desktop, Operation
+from mcp_server.operations.operation import Operation, OperationRunner
 from mcp_server.operations.wire_format import choices, payload, schema
 from mcp_server.protocol import prompts, resources
 from mcp_server.protocol.completion import completed
@@ -84,7 +84,9 @@ def failure(error: MemexError) -> CallToolResult:
 class VaultMCP(MCPServer[Any]):
     """One MCP server: some families of operations. Each endpoint has its own."""
 
-    def __init__(self, operations: Sequence[Operation], desktop: Desktop, updates: Updates, *, version: str) -> None:
+    def __init__(
+        self, operations: Sequence[Operation], runner: OperationRunner, updates: Updates, *, version: str
+    ) -> None:
         super().__init__(
             "memex",
             title="Memex",
@@ -94,12 +96,12 @@ class VaultMCP(MCPServer[Any]):
             middleware=[_one_page],
             subscriptions=False,  # the SDK would let anybody watch any URI; ours follow
         )
-        self._desktop = desktop
+        self._runner = runner
         self._families = families(operations)
         self._called: dict[str, Operation] = {}
         for operation in operations:
             self._called[operation.name] = self._called[operation.safe_name] = operation
-        known = desktop.settings.kb.known
+        known = runner.settings.kb.known
         self._tools = {
             names: [(operation, _listed(operation, names, known)) for operation in operations]
             for names in ("safe", "dotted")
@@ -115,14 +117,14 @@ class VaultMCP(MCPServer[Any]):
         caller, shown = CALLER.get(), self._shown()
         return [
             tool
-            for operation, tool in self._tools[caller.names or self._desktop.settings.mcp.tool_names]
+            for operation, tool in self._tools[caller.names or self._runner.settings.mcp.tool_names]
             if operation.family in shown and not (caller.readonly and operation.scope != "read")
         ]
 
     def _shown(self) -> frozenset[str]:
         """The families that are listed to the caller here."""
         asked, own = CALLER.get().toolsets, frozenset(self._families)
-        return own & (asked if asked is not None else frozenset(self._desktop.settings.mcp.toolsets) or own)
+        return own & (asked if asked is not None else frozenset(self._runner.settings.mcp.toolsets) or own)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -133,8 +135,8 @@ class VaultMCP(MCPServer[Any]):
             if operation is None:
                 raise InvalidArgument(f"no tool {_short(name)}; tools/list names them all")
             async with alive(context) as progress:
-                with self._desktop.traced_by(_carried(context)):
-                    data, text = payload(await self._desktop.call(operation, CALLER.get(), arguments, progress))
+                with self._runner.traced_by(_carried(context)):
+                    data, text = payload(await self._runner.call(operation, CALLER.get(), arguments, progress))
         except MemexError as error:
             return failure(error)
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data)
@@ -143,7 +145,7 @@ class VaultMCP(MCPServer[Any]):
 
     async def list_resources(self) -> list[Resource]:
         """The latest notes; all of them would be too many."""
-        return await self._read("resources/list", partial(resources.recent, self._desktop.desk, CALLER.get()))
+        return await self._read("resources/list", partial(resources.recent, self._runner.agent_access, CALLER.get()))
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
         """The one template."""
@@ -155,7 +157,7 @@ class VaultMCP(MCPServer[Any]):
         context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
         """The text of a note."""
-        work = partial(resources.read, self._desktop.desk, CALLER.get(), str(uri))
+        work = partial(resources.read, self._runner.agent_access, CALLER.get(), str(uri))
         return [await self._read("resources/read", work, uri=str(uri))]
 
     async def list_prompts(self) -> list[Prompt]:
@@ -169,24 +171,24 @@ class VaultMCP(MCPServer[Any]):
         context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK's signature
     ) -> GetPromptResult | InputRequiredResult:
         """A prompt, with what it needs of the notes."""
-        caller, desktop, shown = CALLER.get(), self._desktop, self._shown()
+        caller, runner, shown = CALLER.get(), self._runner, self._shown()
 
         def work() -> GetPromptResult:
             kind = prompts.kind_of(name)
             given = prompts.checked(kind, arguments or {})
-            return prompts.made(desktop, caller, kind, given, shown)
+            return prompts.made(runner, caller, kind, given, shown)
 
         return await self._read("prompts/get", work)
 
     async def _complete(self, _: ServerRequestContext[Any, Any], params: CompleteRequestParams) -> CompleteResult:
-        work = partial(completed, self._desktop.desk, CALLER.get(), params)
+        work = partial(completed, self._runner.agent_access, CALLER.get(), params)
         return CompleteResult(completion=await self._read("completion/complete", work))
 
     async def _read(self, method: str, work: Callable[[], T], **data: Any) -> T:
         """What `work` returns, off the event loop, for a key that may read."""
         try:
             allow(CALLER.get(), "read")
-            return await self._desktop.run(method, "read", READ_SECONDS, work)
+            return await self._runner.run(method, "read", READ_SECONDS, work)
         except MemexError as error:
             raise refusal(error, **data) from None
 

@@ -19,7 +19,7 @@ from index.model import COLLECTION_TAG, Record
 from index.query import request, tag_key, tag_keys
 from mcp_server.answers.text_budget import shares
 from mcp_server.operations.caller import Caller, about, workspace_of
-from mcp_server.operations.operation import NAMED, Desktop
+from mcp_server.operations.operation import NAMED, OperationRunner
 from mcp_server.operations.wire_format import Given, invalid, plain
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY
 from syncd.notes.timestamps import iso
@@ -253,12 +253,14 @@ def checked(kind: Kind, arguments: Mapping[str, str]) -> _Asked:
         raise invalid(problem) from None
 
 
-def made(desktop: Desktop, caller: Caller, kind: Kind, given: _Asked, families: frozenset[str]) -> GetPromptResult:
+def made(
+    runner: OperationRunner, caller: Caller, kind: Kind, given: _Asked, families: frozenset[str]
+) -> GetPromptResult:
     """The prompt as the host puts it before the model, for the families that it is shown. Raises NotFound as tools do."""
-    desk = desktop.desk
-    workspace = workspace_of(desk, about(caller, given.workspace))
-    text = kind.text(workspace, given, desktop.settings, families if caller.workspace else families - NAMED)
-    if given.workspace and workspace.name != (own := _own(desk, caller)):
+    agent_access = runner.agent_access
+    workspace = workspace_of(agent_access, about(caller, given.workspace))
+    text = kind.text(workspace, given, runner.settings, families if caller.workspace else families - NAMED)
+    if given.workspace and workspace.name != (own := _own(agent_access, caller)):
         text += (
             f"\n\nThese notes are of the workspace {json.dumps(workspace.name, ensure_ascii=False)}. The tools work in "
             f"{json.dumps(own, ensure_ascii=False) if own else 'no workspace'} as this connection is set up (header "
@@ -268,9 +270,9 @@ def made(desktop: Desktop, caller: Caller, kind: Kind, given: _Asked, families: 
     return GetPromptResult(description=kind.description, messages=[message])
 
 
-def _own(desk: AgentAccess, caller: Caller) -> str:
+def _own(agent_access: AgentAccess, caller: Caller) -> str:
     try:
-        return workspace_of(desk, caller).name
+        return workspace_of(agent_access, caller).name
     except NotFound:
         return ""
 

@@ -49,14 +49,14 @@ def uri(workspace: str, address: str) -> str:
     return f"{SCHEME}{quote(workspace, safe='')}/{quote(address)}"
 
 
-def spot(desk: AgentAccess, caller: Caller, named: str) -> Spot:
+def spot(agent_access: AgentAccess, caller: Caller, named: str) -> Spot:
     """The note that `named` is the URI of. Raises NotFound."""
     scheme, rest = named[: len(SCHEME)], named[len(SCHEME) :]
     if scheme == SCHEME and len(named) <= LONGEST_URI:
         folder, _, address = rest.partition("/")
         name = unquote(folder)
-        if name in visible(desk, caller):
-            workspace = desk.workspace(name)
+        if name in visible(agent_access, caller):
+            workspace = agent_access.workspace(name)
             try:
                 return Spot(workspace, workspace.at(unquote(address)))
             except NotFound:
@@ -64,14 +64,14 @@ def spot(desk: AgentAccess, caller: Caller, named: str) -> Spot:
     raise _unknown()
 
 
-def spots(desk: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, Spot]:
+def spots(agent_access: AgentAccess, caller: Caller, named: Iterable[str]) -> dict[str, Spot]:
     """The note of each URI. Raises NotFound when one of them names none."""
-    return {one: spot(desk, caller, one) for one in named}
+    return {one: spot(agent_access, caller, one) for one in named}
 
 
-def read(desk: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
+def read(agent_access: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
     """The text of a note. Raises NotFound, and ResourceExhausted for more than `LONGEST_TEXT`."""
-    workspace, record = spot(desk, caller, named)
+    workspace, record = spot(agent_access, caller, named)
     try:
         text = plain(workspace.content(record))
     except NotFound:
@@ -84,10 +84,10 @@ def read(desk: AgentAccess, caller: Caller, named: str) -> ReadResourceContents:
     return ReadResourceContents(content=text, mime_type=MARKDOWN, meta={"dev.memex/id": record.id})
 
 
-def recent(desk: AgentAccess, caller: Caller) -> list[Resource]:
+def recent(agent_access: AgentAccess, caller: Caller) -> list[Resource]:
     """The latest notes of the workspace that the tools work in: what a host offers to a person for attaching."""
     try:
-        workspace = workspace_of(desk, caller)
+        workspace = workspace_of(agent_access, caller)
     except NotFound:
         return []
     records = workspace.recent(LISTED)

@@ -27,7 +27,7 @@ from mcp.types import (
 from index.errors import ResourceExhausted
 from index.model import Record
 from mcp_server.operations.caller import CALLER, Caller, allow
-from mcp_server.operations.operation import Desktop
+from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol.resources import spots
 
 STREAMS: Final = 16  # that one key may hold open: streams that listen, and sessions that watch notes
@@ -50,8 +50,8 @@ class _Session:
 class Updates:
     """One for all endpoints of a server. All but `changed` belongs to its event loop."""
 
-    def __init__(self, desktop: Desktop) -> None:
-        self._desktop = desktop
+    def __init__(self, runner: OperationRunner) -> None:
+        self._runner = runner
         self._bus = InMemorySubscriptionBus()
         self._handler = ListenHandler(self._bus)
         self._watched: dict[str, Counter[str]] = {}  # path of a note -> the URIs by which it is watched
@@ -67,7 +67,7 @@ class Updates:
     async def running(self) -> AsyncIterator[None]:
         """Hear of changes, and tell of them, inside this block."""
         self._loop = asyncio.get_running_loop()
-        end = self._desktop.desk.on_change(self.changed)
+        end = self._runner.agent_access.on_change(self.changed)
         try:
             yield
         finally:
@@ -93,7 +93,7 @@ class Updates:
 
     def _differs(self, path: str) -> bool:
         """Whether a watched note says something else to agents than when this was last asked; its owner's keys don't count."""
-        now = self._desktop.desk.seen_at(path)
+        now = self._runner.agent_access.seen_at(path)
         with self._noting:
             differs = path not in self._seen or self._seen[path] != now
             self._seen[path] = now
@@ -200,8 +200,8 @@ class Updates:
         if len(uris) > WATCHED:
             raise _too_many()
         allow(caller, "read")
-        desk = self._desktop.desk
-        found = await self._desktop.run("subscribe", "read", SECONDS, lambda: spots(desk, caller, uris))
+        agent_access = self._runner.agent_access
+        found = await self._runner.run("subscribe", "read", SECONDS, lambda: spots(agent_access, caller, uris))
         return {uri: one.record.path for uri, one in found.items()}
 
     @contextlib.contextmanager

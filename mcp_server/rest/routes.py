@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
 from mcp_server.http.metrics_page import CONTENT_TYPE
-from mcp_server.operations.operation import Desktop, Operation
+from mcp_server.operations.operation import Operation, OperationRunner
 from mcp_server.operations.wire_format import body, payload, schema, status
 from mcp_server.rest import openapi, upload_form
 from mcp_server.rest.upload_form import Endpoint
@@ -58,9 +58,9 @@ ROUTES: Final = (
 OPERATIONS: Final = {operation.name: operation for operation in (*thoughts.OPERATIONS, *kb.OPERATIONS, *kb.ROUTED)}
 
 
-def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
+def routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
     """All routes of REST."""
-    settings = desktop.settings
+    settings = runner.settings
     known = settings.kb.known
     served = [openapi.Described(*one, OPERATIONS[one.operation]) for one in ROUTES]
     description = json.dumps(
@@ -71,22 +71,22 @@ def routes(desktop: Desktop, *, version: str) -> list[BaseRoute]:
         return _json(description)
 
     async def healthz(_: Request) -> Response:
-        degraded = (await desktop.status(None))["degraded"]
+        degraded = (await runner.status(None))["degraded"]
         return _json(json.dumps({"status": "degraded" if degraded else "ok", "degraded": list(degraded)}).encode())
 
     async def readyz(request: Request) -> Response:
-        state = await desktop.status(request.scope.get("memex.caller"))
+        state = await runner.status(request.scope.get("memex.caller"))
         return _json(json.dumps(state).encode(), 200 if state["ready"] else 503)
 
     async def metrics(request: Request) -> Response:
-        page = await anyio.to_thread.run_sync(desktop.page, request.scope["memex.caller"], abandon_on_cancel=True)
+        page = await anyio.to_thread.run_sync(runner.page, request.scope["memex.caller"], abandon_on_cancel=True)
         return Response(page, media_type=CONTENT_TYPE)
 
     paths: dict[str, dict[str, Endpoint]] = {}
     for one in ROUTES:
-        paths.setdefault(one.path, {})[one.method] = _endpoint(desktop, OPERATIONS[one.operation], one)
+        paths.setdefault(one.path, {})[one.method] = _endpoint(runner, OPERATIONS[one.operation], one)
     jobs = paths[upload_form.PATH]
-    jobs["POST"] = upload_form.either(desktop, jobs["POST"])
+    jobs["POST"] = upload_form.either(runner, jobs["POST"])
     return [
         *(Route(path, _by_method(endpoints), methods=[*endpoints]) for path, endpoints in paths.items()),
         Route("/healthz", healthz, methods=["GET"]),
@@ -113,7 +113,7 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _endpoint(desktop: Desktop, operation: Operation, served: Served) -> Endpoint:
+def _endpoint(runner: OperationRunner, operation: Operation, served: Served) -> Endpoint:
     lists = {name for name, of in schema(operation.given)["properties"].items() if of.get("type") == "array"}
 
     async def endpoint(request: Request) -> Response:
@@ -124,7 +124,7 @@ def _endpoint(desktop: Desktop, operation: Operation, served: Served) -> Endpoin
             arguments = _merged(await request.body(), request.path_params)
         else:
             arguments = await request.body()
-        _, text = payload(await desktop.call(operation, request.scope["memex.caller"], arguments))
+        _, text = payload(await runner.call(operation, request.scope["memex.caller"], arguments))
         return _json(text.encode(), served.code)
 
     return endpoint

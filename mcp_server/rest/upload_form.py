@@ -25,7 +25,7 @@ from mcp_server.http.body_limits import BodyLimit, TooSlow
 from mcp_server.http.refusals import drained
 from mcp_server.http.request_log import CLOSED
 from mcp_server.operations.caller import allow, workspace_of
-from mcp_server.operations.operation import Desktop
+from mcp_server.operations.operation import OperationRunner
 from mcp_server.operations.wire_format import body, status
 from syncd.jobs.queued_job import Job
 from syncd.uploads.upload_request import TITLE
@@ -50,10 +50,10 @@ def body_limit(max_file: int) -> BodyLimit:
     return BodyLimit("POST", PATH, max_file + FORM_BYTES, KIND)
 
 
-async def answered(desktop: Desktop, request: Request) -> Response:
+async def answered(runner: OperationRunner, request: Request) -> Response:
     """Take the file of a form; the answer names its job."""
     try:
-        job = await taken(desktop, request)
+        job = await taken(runner, request)
     except ClientDisconnect:
         return Response(status_code=CLOSED)  # nobody reads it; the log does
     except MemexError as error:
@@ -67,13 +67,13 @@ async def answered(desktop: Desktop, request: Request) -> Response:
     return Response(json.dumps({"job_id": job.id, "status": job.status}), 202, media_type="application/json")
 
 
-async def taken(desktop: Desktop, request: Request) -> Job:
+async def taken(runner: OperationRunner, request: Request) -> Job:
     """The job of a form's file. Raises the errors of `index.errors`, and ClientDisconnect."""
     caller = request.scope["memex.caller"]
-    async with desktop.telling(NAME, "write", caller):
+    async with runner.telling(NAME, "write", caller):
         allow(caller, "write")
         length = request.headers.get("content-length")
-        begin = partial(_begun, desktop, caller, int(length) if length else None)
+        begin = partial(_begun, runner, caller, int(length) if length else None)
         form = _Form(_boundary(request.headers["content-type"]))
         # Not given up on when the caller leaves: what was begun is ended by the thread that began it.
         with await anyio.to_thread.run_sync(begin) as arrival:
@@ -88,25 +88,25 @@ async def taken(desktop: Desktop, request: Request) -> Job:
                 arrival.write(form.drain())
                 return arrival.queued(**said)
 
-            return await desktop.run(NAME, "write", QUEUE_S, queued)
+            return await runner.run(NAME, "write", QUEUE_S, queued)
 
 
-def _begun(desktop: Desktop, caller: Any, length: int | None) -> Arrival:
-    workspace = workspace_of(desktop.desk, caller)
-    uploads = desktop.desk.uploads
+def _begun(runner: OperationRunner, caller: Any, length: int | None) -> Arrival:
+    workspace = workspace_of(runner.agent_access, caller)
+    uploads = runner.agent_access.uploads
     return uploads.receive(
         caller.key.id, workspace.name, None if length is None else min(length, uploads.settings.max_file)
     )
 
 
-def either(desktop: Desktop, notes: Endpoint) -> Endpoint:
+def either(runner: OperationRunner, notes: Endpoint) -> Endpoint:
     """The endpoint of the route: a form is taken here, all else by `notes`."""
-    form = body_limit(desktop.settings.kb.max_file)
+    form = body_limit(runner.settings.kb.max_file)
 
     async def endpoint(request: Request) -> Response:
         kind = request.headers.get("content-type", "").encode("latin-1")
         if form.covers(request.method, request.url.path, kind):
-            return await answered(desktop, request)
+            return await answered(runner, request)
         return await notes(request)
 
     return endpoint

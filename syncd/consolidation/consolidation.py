@@ -44,7 +44,7 @@ class Consolidation:
 
     def __init__(
         self,
-        ground: VaultSnapshot,
+        snapshot: VaultSnapshot,
         ledger: Ledger,
         proposals: Proposals,
         repo: Repository,
@@ -54,7 +54,7 @@ class Consolidation:
         vertex: Callable[[str, str], Vertex | None],
         waiting: Callable[[], int],
     ) -> None:
-        self._ground, self._ledger, self._proposals, self._repo = ground, ledger, proposals, repo
+        self._snapshot, self._ledger, self._proposals, self._repo = snapshot, ledger, proposals, repo
         self._look, self._workspaces, self._vertex, self._waiting = look, workspaces, vertex, waiting
         self._lock = threading.RLock()
         self._seen: dict[str, object] = {}  # path of a report → how it was when its boxes were last read
@@ -62,7 +62,7 @@ class Consolidation:
     @property
     def folder(self) -> str:
         """Where reports lie."""
-        return f"{self._ground.inbox}/{REPORTS}"
+        return f"{self._snapshot.inbox}/{REPORTS}"
 
     def run(
         self,
@@ -109,9 +109,9 @@ class Consolidation:
     def tick(self, stopping: threading.Event | None = None) -> dict[str, Outcome]:
         """Read the boxes of reports that have changed, and carry out what is ticked; what became of it."""
         with self._lock, authored(AUTHOR):
-            if self._repo.busy() or not self._ground.vault.present():
+            if self._repo.busy() or not self._snapshot.vault.present():
                 return {}
-            changed = self._changed(self._ground.settings.sync.adopt_s)
+            changed = self._changed(self._snapshot.settings.sync.adopt_s)
             texts = [decode(raw) for raw, _ in changed.values()]
             self._proposals.answered(answers(texts))
             self._unticked({box.key for text in texts for box in boxes(text) if box.mark == " "})
@@ -127,7 +127,7 @@ class Consolidation:
     def _unticked(self, keys: set[str]) -> None:
         """What waits to be carried out and of which a box is empty by now was taken back, if no other box says otherwise."""
         if accepted := keys & self._proposals.accepted():
-            vault, texts = self._ground.vault, []
+            vault, texts = self._snapshot.vault, []
             for path in vault.listing(self.folder).files:
                 with suppress(NotFound):
                     texts.append(decode(vault.read(path)[0]))
@@ -146,14 +146,14 @@ class Consolidation:
 
     def _there(self, path: str) -> str:
         with suppress(MemexError):  # the vault is away, so nobody can tell
-            return path if path and self._ground.vault.stat(path) else ""
+            return path if path and self._snapshot.vault.stat(path) else ""
         return path
 
     # Boxes
 
     def _changed(self, quiet_s: float) -> dict[str, tuple[bytes, object]]:
         """The reports that are not as they were when they were last read, and have been quiet so long; with their bytes."""
-        vault = self._ground.vault
+        vault = self._snapshot.vault
         found: dict[str, tuple[bytes, object]] = {}
         listed = vault.listing(self.folder).files
         self._seen = {path: stat for path, stat in self._seen.items() if path in listed}
@@ -169,9 +169,9 @@ class Consolidation:
     def _standing(self) -> set[str]:
         """The proposals that a report asks just now."""
         found: set[str] = set()
-        for path in self._ground.vault.listing(self.folder).files:
+        for path in self._snapshot.vault.listing(self.folder).files:
             with suppress(MemexError):  # gone, or being written
-                found |= {box.key for box in boxes(decode(self._ground.vault.read(path)[0]))}
+                found |= {box.key for box in boxes(decode(self._snapshot.vault.read(path)[0]))}
         return found
 
     def _settle(self, reports: Mapping[str, tuple[bytes, object]]) -> None:
@@ -181,15 +181,15 @@ class Consolidation:
             text = settled(decode(raw), outcomes, _day())
             if (after := encode(text)) != raw:
                 try:
-                    self._ground.vault.replace(path, after, digest=sha256(raw))
+                    self._snapshot.vault.replace(path, after, digest=sha256(raw))
                 except (Conflict, NotFound):  # a person is at it
                     self._seen.pop(path, None)
-                self._ground.sync.hint([path])
+                self._snapshot.sync.hint([path])
 
     # The report
 
     def _asked(self, found: Findings[Any]) -> tuple[Callable[[str], Vertex | None], Callable[[str], str | None]]:
-        index, name = self._ground.captures.index, found.workspace
+        index, name = self._snapshot.captures.index, found.workspace
 
         def path(id: str) -> str | None:
             record = index.record(id, name)
@@ -213,13 +213,13 @@ class Consolidation:
         if entry.kind != "merge-duplicates":
             return entry
         with suppress(MemexError):
-            kept, other = (decode(self._ground.vault.read(path)[0]) for path in entry.paths)
+            kept, other = (decode(self._snapshot.vault.read(path)[0]) for path in entry.paths)
             return replace(entry, adds=added(kept, other))
         return entry
 
     def _written(self, sheets: Sequence[Sheet], keys: Sequence[str]) -> str:
         """Write the report, in place of that of the day if nobody has touched it; its path."""
-        vault, day, drawn = self._ground.vault, _day(), board(sheets)
+        vault, day, drawn = self._snapshot.vault, _day(), board(sheets)
         known: dict[str, list[str]] = self._facts().get("files", {})
         for number in range(1, 1_000):
             more = f" {number}" if number > 1 else ""
@@ -227,7 +227,7 @@ class Consolidation:
             held = {one: self._held(one) for one in (path, canvas)}
             if all(raw is None or sha256(raw) in known.get(one, ()) for one, raw in held.items()):
                 break
-        table = f"{self._ground.inbox}/{TABLE}"
+        table = f"{self._snapshot.inbox}/{TABLE}"
         text = report(
             day,
             sheets,
@@ -242,12 +242,12 @@ class Consolidation:
         for one, raw in wanted.items():
             self._put(one, held[one], raw)
         self._proposals.placed(keys, path)
-        self._ground.sync.hint([path])
+        self._snapshot.sync.hint([path])
         return path
 
     def _held(self, path: str) -> bytes | None:
         try:
-            return self._ground.vault.read(path)[0]
+            return self._snapshot.vault.read(path)[0]
         except NotFound:
             return None
 
@@ -255,11 +255,11 @@ class Consolidation:
         if before == after:
             return
         if before is None and after is not None:
-            self._ground.vault.create(path, after)
+            self._snapshot.vault.create(path, after)
         elif before is not None and after is None:
-            self._ground.vault.remove(path, digest=sha256(before))
+            self._snapshot.vault.remove(path, digest=sha256(before))
         elif before is not None and after is not None:
-            self._ground.vault.replace(path, after, digest=sha256(before))
+            self._snapshot.vault.replace(path, after, digest=sha256(before))
 
     # What is remembered
 

@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from syncd.graph.nodes import Nodes
 
 
-def graph_kinds(ground: VaultSnapshot, nodes: Callable[[str], Nodes]) -> tuple[GraphKind, ...]:
+def graph_kinds(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes]) -> tuple[GraphKind, ...]:
     """The kinds of proposals that change the graph. `nodes`: of a workspace."""
     return (
-        GraphKind("relate", partial(relate, ground, nodes), "Relate: {}"),
-        GraphKind("summary", partial(summarize, ground, nodes), "Write the summary of a node"),
+        GraphKind("relate", partial(relate, snapshot, nodes), "Relate: {}"),
+        GraphKind("summary", partial(summarize, snapshot, nodes), "Write the summary of a node"),
     )
 
 
-def relate(ground: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
+def relate(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
     """Relate two nodes."""
     graph = nodes(proposed["workspace"])
-    source, target = (_node(ground, graph, proposed["workspace"], id) for id in proposed["ids"])
+    source, target = (_node(snapshot, graph, proposed["workspace"], id) for id in proposed["ids"])
     graph.relate([Edge(source, target, proposed["would"][0])])
     return f"{source} {proposed['would'][0]} {target}"
 
 
-def summarize(ground: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
+def summarize(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
     """Write the summary of a node, unless the node has changed since it was drafted."""
     graph = nodes(proposed["workspace"])
     (id,), (text,) = proposed["ids"], proposed["would"]
-    vertex = graph.get(_node(ground, graph, proposed["workspace"], id))
+    vertex = graph.get(_node(snapshot, graph, proposed["workspace"], id))
     if vertex.summary != text:
         if vertex.changed_at != proposed["changed_at"]:
             raise Conflict("the node has changed since")
@@ -43,8 +43,8 @@ def summarize(ground: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Pr
     return "the summary is there"
 
 
-def _node(ground: VaultSnapshot, nodes: Nodes, workspace: str, id: str) -> str:
-    record = ground.captures.index.record(id, workspace)
+def _node(snapshot: VaultSnapshot, nodes: Nodes, workspace: str, id: str) -> str:
+    record = snapshot.captures.index.record(id, workspace)
     vertex = nodes.graph.at(record.path) if record else None
     if vertex is None:
         raise NotFound("a node that it is about is gone")

@@ -25,16 +25,16 @@ from syncd.review.archive_rules import away
 PAGE: Final = 500  # documents looked up at a time
 
 
-def note_kinds(ground: VaultSnapshot) -> tuple[FileKind, ...]:
+def note_kinds(snapshot: VaultSnapshot) -> tuple[FileKind, ...]:
     """The kinds of proposals that change captures."""
     plans = {"supersede": supersede, "merge-duplicates": merge, "tag-merge": replace_tag, "archive": archive}
-    return tuple(FileKind(name, partial(plan, ground)) for name, plan in plans.items())
+    return tuple(FileKind(name, partial(plan, snapshot)) for name, plan in plans.items())
 
 
-def supersede(ground: VaultSnapshot, proposed: Proposed) -> Plan:
+def supersede(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write into the older capture which one takes its place."""
-    newer, older = captures(ground, proposed)
-    link = _link(ground, newer.path, older.path)
+    newer, older = captures(snapshot, proposed)
+    link = _link(snapshot, newer.path, older.path)
     if marks(decode(older.raw)).superseded_by not in (None, f"[[{link}]]"):
         raise Conflict(f"{older.name} says already what takes its place")
     after = edited(older, superseded, decode(older.raw), link)
@@ -46,29 +46,29 @@ def supersede(ground: VaultSnapshot, proposed: Proposed) -> Plan:
     )
 
 
-def merge(ground: VaultSnapshot, proposed: Proposed) -> Plan:
+def merge(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write into the first capture what only the second says, and archive the second."""
-    kept, copy = captures(ground, proposed)
+    kept, copy = captures(snapshot, proposed)
     text = edited(kept, merged, decode(kept.raw), decode(copy.raw), (kept.document, copy.document))
-    aside = edited(copy, superseded, decode(copy.raw), _link(ground, kept.path, copy.path))
-    steps, place = _archived(ground, copy, {kept.path: text, copy.path: aside}, {kept.path: kept.raw})
+    aside = edited(copy, superseded, decode(copy.raw), _link(snapshot, kept.path, copy.path))
+    steps, place = _archived(snapshot, copy, {kept.path: text, copy.path: aside}, {kept.path: kept.raw})
     said = f"{kept.name} stays, the other is at {place}"
     return Plan(steps, said, f"Merge {copy.name} into {kept.name}", proposed["ids"])
 
 
-def archive(ground: VaultSnapshot, proposed: Proposed) -> Plan:
+def archive(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Put a capture into the archive."""
-    (capture,) = captures(ground, proposed)
-    steps, place = _archived(ground, capture, {}, {})
+    (capture,) = captures(snapshot, proposed)
+    steps, place = _archived(snapshot, capture, {}, {})
     return Plan(steps, f"it is at {place}", f"Archive {capture.name}", proposed["ids"])
 
 
-def replace_tag(ground: VaultSnapshot, proposed: Proposed) -> Plan:
+def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     """Write one tag in place of another in all captures of a workspace."""
     into, tag = proposed["would"][:2]
     steps, left = [], 0
-    for record in _tagged(ground, proposed["workspace"], tag):
-        capture = read(ground, record)
+    for record in _tagged(snapshot, proposed["workspace"], tag):
+        capture = read(snapshot, record)
         try:
             after = encode(retagged(decode(capture.raw), capture.document, tag, into))
         except FrontmatterError:
@@ -85,19 +85,19 @@ def replace_tag(ground: VaultSnapshot, proposed: Proposed) -> Plan:
 
 
 def _archived(
-    ground: VaultSnapshot, capture: Capture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
+    snapshot: VaultSnapshot, capture: Capture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
 ) -> tuple[list[Step], str]:
     """The steps that put a capture into the archive, with links to it, and where that is. `texts`: what notes are to say."""
     if capture.record.type != "note":
         raise Conflict(f"{capture.name} is no note by now")
     if marks(decode(capture.raw)).promote:
         raise Conflict(f"{capture.name} is to be promoted")
-    stem = away(capture.path, ground.inbox)[: -len(".md")]
+    stem = away(capture.path, snapshot.inbox)[: -len(".md")]
     target, number = f"{stem}.md", 1
-    while ground.vault.holds(target):
+    while snapshot.vault.holds(target):
         number += 1
         target = f"{stem} {number}.md"
-    relinked = relinking(ground.vault, {capture.path: target}, texts=texts, inbox=ground.inbox)
+    relinked = relinking(snapshot.vault, {capture.path: target}, texts=texts, inbox=snapshot.inbox)
     after = dict(texts) | {path: new for path, (_, new) in relinked.changes.items()}
     was = {path: old for path, (old, _) in relinked.changes.items()} | dict(before)
     steps = [written(target, None, after.pop(capture.path, capture.raw))]
@@ -105,8 +105,8 @@ def _archived(
     return [*steps, written(capture.path, capture.raw, None)], target
 
 
-def _tagged(ground: VaultSnapshot, workspace: str, tag: str) -> list[Record]:
-    index, records, cursor = ground.captures.index, list[Record](), None
+def _tagged(snapshot: VaultSnapshot, workspace: str, tag: str) -> list[Record]:
+    index, records, cursor = snapshot.captures.index, list[Record](), None
     while True:
         page, cursor = index.latest(Filter(workspace=workspace, tags=(tag,)), PAGE, cursor)
         records += page
@@ -114,10 +114,10 @@ def _tagged(ground: VaultSnapshot, workspace: str, tag: str) -> list[Record]:
             return sorted(records, key=lambda record: record.path)
 
 
-def _link(ground: VaultSnapshot, path: str, source: str) -> str:
+def _link(snapshot: VaultSnapshot, path: str, source: str) -> str:
     """The shortest link that leads from one note to another."""
     stem = path.rpartition("/")[2].removesuffix(".md")
-    paths = [other for slot in (ground.captures, ground.notes) for other in slot.index.manifest]
+    paths = [other for scope_index in (snapshot.captures, snapshot.notes) for other in scope_index.index.manifest]
     near = Paths(other for other in paths if fold(other).endswith(f"/{fold(stem)}.md"))
     return stem if near.resolve(stem, source) == path else path.removesuffix(".md")
 

@@ -38,7 +38,7 @@ class ProposalExecution:
 
     def __init__(
         self,
-        ground: VaultSnapshot,
+        snapshot: VaultSnapshot,
         journal: ChangeJournal,
         repo: Repository,
         commits: Committer,
@@ -50,7 +50,7 @@ class ProposalExecution:
         audit: AuditLog,
     ) -> None:
         """`lock`: whoever else moves captures holds it meanwhile."""
-        self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
+        self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
         self._kinds, self._indexed, self._owner = kinds, indexed, owner
         self._lock, self._audit = lock, audit
         self._owed = True  # something may be half done, or in no commit yet
@@ -135,7 +135,7 @@ class ProposalExecution:
         steps = []
         for path, before in sorted(was.items()):
             with suppress(MemexError):  # somebody has it in hand
-                raw, _ = self._ground.vault.read(path)
+                raw, _ = self._snapshot.vault.read(path)
                 if sha256(raw) != before:
                     steps.append(Step(path, before, sha256(raw), None, raw))
         return steps
@@ -211,7 +211,7 @@ class ProposalExecution:
             ("Approved-By", entry.by),
             ("Memex-Tool", "consolidation"),
         ]
-        reports = f"{self._ground.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
+        reports = f"{self._snapshot.inbox}/{REPORTS}/"  # a person's, who is about to tick more: no commit of one stands in their way
         done = [step for step in steps if not step.path.startswith(reports) and self._journal.found(step) == step.now]
         text = message(about["subject"], [step.path for step in done if step.now], trailers)
         moved = [step.path for step in done if not step.was or not step.now]  # as they are; else edits stay out

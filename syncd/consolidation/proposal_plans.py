@@ -63,20 +63,20 @@ class Capture:
         return self.path.rpartition("/")[2].removesuffix(".md")
 
 
-def read(ground: VaultSnapshot, record: Record) -> Capture:
+def read(snapshot: VaultSnapshot, record: Record) -> Capture:
     """The capture of a record."""
-    raw, stat = ground.vault.read(record.path)
-    return Capture(record, raw, ground.parsed(raw, record.path, stat))
+    raw, stat = snapshot.vault.read(record.path)
+    return Capture(record, raw, snapshot.parsed(raw, record.path, stat))
 
 
-def captures(ground: VaultSnapshot, proposed: Proposed) -> list[Capture]:
+def captures(snapshot: VaultSnapshot, proposed: Proposed) -> list[Capture]:
     """The captures that a proposal is about, as they were when it was made. Raises Conflict and NotFound."""
     known = []
     for id, content in zip(proposed["ids"], proposed["hashes"], strict=True):
-        record = ground.captures.index.record(id, proposed["workspace"])
+        record = snapshot.captures.index.record(id, proposed["workspace"])
         if record is None:
             raise NotFound("a note that it is about is gone")
-        capture = read(ground, record)
+        capture = read(snapshot, record)
         if capture.document.content_hash != content:
             raise Conflict(f"{capture.name} has changed since")
         known.append(capture)

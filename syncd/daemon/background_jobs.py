@@ -41,7 +41,7 @@ LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
 def background_jobs(
-    opened: Opened, steward: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, labels: Backfill
+    opened: Opened, services: VaultServices, *, uploads: Uploads, dropped: InboxFileScanner, labels: Backfill
 ) -> Scheduler:
     """The jobs of this vault, not started.
 
@@ -57,26 +57,26 @@ def background_jobs(
     planned.every("leftovers", DAY_S, partial(_collect, opened))
     planned.every("ended jobs", HOUR_S, partial(_forget, opened))
     planned.every("dropped files", EVERY_S, dropped.look)
-    planned.every("commits", COMMITS_S, steward.commits.tick)
+    planned.every("commits", COMMITS_S, services.commits.tick)
     planned.every("uploads", MINUTE_S, uploads.collect)
-    planned.every("promotion", MARKS_S, partial(_promote, opened.vault, steward))
-    planned.every("ticks", TICKS_S, partial(steward.consolidation.tick, planned.stopping))
+    planned.every("promotion", MARKS_S, partial(_promote, opened.vault, services))
+    planned.every("ticks", TICKS_S, partial(services.consolidation.tick, planned.stopping))
     if when := settings.consolidate.cron:
-        planned.cron("consolidation", when, partial(steward.consolidation.run, planned.stopping))
-    planned.every("drags", MARKS_S, steward.dragged.run)
+        planned.cron("consolidation", when, partial(services.consolidation.run, planned.stopping))
+    planned.every("drags", MARKS_S, services.dragged.run)
     planned.every("what was", HOUR_S, opened.past.prune)
     planned.every(
-        "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(steward.archive.run, planned.stopping))
+        "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(services.archive.run, planned.stopping))
     )
     planned.every(
-        "review", MINUTE_S, authored(Author("daemon", "review"))(partial(steward.review.run, planned.stopping))
+        "review", MINUTE_S, authored(Author("daemon", "review"))(partial(services.review.run, planned.stopping))
     )
     planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(labels.pay))
-    planned.every(REMOTE, TICK_S, steward.remote.tick, soon=True)
+    planned.every(REMOTE, TICK_S, services.remote.tick, soon=True)
     return planned
 
 
-def worker(opened: Opened, desk: AgentAccess, tools: Inbox, files: Handler) -> Worker:
+def worker(opened: Opened, agent_access: AgentAccess, tools: Inbox, files: Handler) -> Worker:
     """What carries out the queue, not started. `files` makes documents of files."""
 
     def hindered(kind: Kind) -> str:
@@ -88,7 +88,7 @@ def worker(opened: Opened, desk: AgentAccess, tools: Inbox, files: Handler) -> W
         return "" if tools.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
 
     def note(work: Work) -> str:
-        desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
+        agent_access.workspace(work.job.workspace)  # which may have been deleted meanwhile
         return queued_note.made(tools, work)
 
     carried = Worker(opened.queue, hindered)
@@ -97,10 +97,10 @@ def worker(opened: Opened, desk: AgentAccess, tools: Inbox, files: Handler) -> W
     return carried
 
 
-def _promote(vault: AuditedVault, steward: VaultServices) -> None:
+def _promote(vault: AuditedVault, services: VaultServices) -> None:
     if vault.present():
-        steward.carrying.tend()
-        steward.marked.run()
+        services.carrying.tend()
+        services.marked.run()
 
 
 def _check_root(opened: Opened) -> None:
@@ -115,7 +115,7 @@ def _forget(opened: Opened) -> None:
 def _collect(opened: Opened) -> None:
     opened.queue.sweep(older_s=LEFT_S)
     gone = opened.vault.sweep(older_s=LEFT_S) + collect(opened.settings.state, older_s=LEFT_S)
-    gone += opened.shelf.clear(older_s=DAY_S)
+    gone += opened.builds.clear(older_s=DAY_S)
     if gone:
         log.info("leftovers removed: %d", len(gone))
 
@@ -123,6 +123,6 @@ def _collect(opened: Opened) -> None:
 def _maintain(opened: Opened) -> None:
     opened.audit.retry()
     opened.witness.look()
-    opened.shelf.tidy()
-    for slot in opened.shelf.slots.values():
-        slot.index.maintain()
+    opened.builds.tidy()
+    for scope_index in opened.builds.scopes.values():
+        scope_index.index.maintain()

@@ -43,8 +43,8 @@ class Health:
     def __init__(
         self,
         opened: Opened,
-        desk: AgentAccess,
-        steward: VaultServices,
+        agent_access: AgentAccess,
+        services: VaultServices,
         *,
         follow: HeadFollower,
         dropped: InboxFileScanner,
@@ -54,16 +54,16 @@ class Health:
         hearing: Callable[[], WatcherState | None],  # None: nobody watches the vault
         alone: Callable[[], bool],  # whether no other daemon serves it
     ) -> None:
-        self._opened, self._desk, self._steward, self._follow = opened, desk, steward, follow
+        self._opened, self._agent_access, self._services, self._follow = opened, agent_access, services, follow
         self._dropped, self._labels, self._worker = dropped, labels, worker
         self._jobs, self._hearing, self._alone = jobs, hearing, alone
         self._twins = SimilarNames(
-            self._paths, lambda: sum(slot.index.generation for slot in opened.shelf.slots.values())
+            self._paths, lambda: sum(scope_index.index.generation for scope_index in opened.builds.scopes.values())
         )
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
         """The state in numbers: of the whole vault for the owner (None); else of captures, with these workspaces' defects."""
-        indexes = {scope: slot.index for scope, slot in self._opened.shelf.slots.items()}
+        indexes = {scope: scope_index.index for scope, scope_index in self._opened.builds.scopes.items()}
         scopes: tuple[Scope, ...] = SCOPES if workspaces is None else ("captures",)
         waiting = self._opened.sync.waiting
         if workspaces is not None:  # else whoever asks again and again is told when a person writes
@@ -114,8 +114,8 @@ class Health:
             "enrichment": self._labels.facts(),
             **self.background(),
             "files": self._dropped.facts(),
-            **self._steward.facts(),
-            "names": oddities((slot.index for slot in self._opened.shelf.slots.values()), self._twins),
+            **self._services.facts(),
+            "names": oddities((scope_index.index for scope_index in self._opened.builds.scopes.values()), self._twins),
             "deep_check": asdict(self._opened.check.last),
             "graph": tally(self._opened.captures.index.graph(name) for name in self._workspaces()),
             "removals_held": self._opened.sync.held,
@@ -130,13 +130,13 @@ class Health:
     def coverage(self) -> dict[str, Any]:
         """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
         known: dict[str, Collection[str]] = {
-            scope: slot.index.manifest.copy() for scope, slot in self._opened.shelf.slots.items()
+            scope: scope_index.index.manifest.copy() for scope, scope_index in self._opened.builds.scopes.items()
         }
         told = coverage(
             self._opened.vault.listing(), known, self._opened.sync.failed, inbox=self._opened.settings.vault.inbox
         )
-        for scope, slot in self._opened.shelf.slots.items():
-            told[scope]["words_only"] = slot.index.wordbound
+        for scope, scope_index in self._opened.builds.scopes.items():
+            told[scope]["words_only"] = scope_index.index.wordbound
         return told
 
     def _audit_facts(self) -> dict[str, Any]:
@@ -155,15 +155,15 @@ class Health:
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
-        told = [self._opened.shelf.rebuilt_because] if self._opened.shelf.rebuilt_because else []
-        if not told and not all(slot.index.listed for slot in self._opened.shelf.slots.values()):
+        told = [self._opened.builds.rebuilt_because] if self._opened.builds.rebuilt_because else []
+        if not told and not all(scope_index.index.listed for scope_index in self._opened.builds.scopes.values()):
             told.append("index: the vault is being read for the first time; until then searches miss notes")
-        meanwhile = "the encoder before it answers" if self._opened.shelf.answering else "searches use full text only"
+        meanwhile = "the encoder before it answers" if self._opened.builds.answering else "searches use full text only"
         if self._opened.embedder.state != "ready":
             told.append(f"encoder: {self._encoder_problem() or 'still loading'}; {meanwhile}")
-        elif self._opened.shelf.outdated():
+        elif self._opened.builds.outdated():
             told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
-        if bare := sum(self._opened.shelf.slots[scope].index.wordbound for scope in scopes):
+        if bare := sum(self._opened.builds.scopes[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
         if self._homeless():
             told.append("inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`")
@@ -178,10 +178,15 @@ class Health:
             told.append(f"watch: {hearing.problem}")
         if hearing and not self._alone():
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
-        parts = self._follow.unwell, self._desk.pushes.problem, self._opened.ledger.problem, self._opened.audit.problem
+        parts = (
+            self._follow.unwell,
+            self._agent_access.pushes.problem,
+            self._opened.ledger.problem,
+            self._opened.audit.problem,
+        )
         told += [text for text in parts if text]
-        told += [text for text in (self._steward.remote.unwell,) if text and text not in told]
-        if (waits := self._steward.commits.problem) and not self._follow.unwell:
+        told += [text for text in (self._services.remote.unwell,) if text and text not in told]
+        if (waits := self._services.commits.problem) and not self._follow.unwell:
             told.append(waits)
         with suppress(Unavailable):  # of the ledger, and that is told
             told += self._worker.troubles(time.time_ns() // 1_000_000)
@@ -195,7 +200,7 @@ class Health:
         """How the vault stands with Git; for its owner only, as the advice names paths."""
         found = self._opened.repo.standing()
         told: dict[str, Any] = asdict(found) | {"advice": self._opened.repo.advice(found), "hooks": []}
-        told |= self._steward.git_facts()
+        told |= self._services.git_facts()
         with suppress(Conflict):  # no repository, and the state says so
             hooks = find(self._opened.repo.hooks_folder(), HOOKS, self._opened.settings.state)
             told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
@@ -205,7 +210,7 @@ class Health:
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         inbox = self._opened.settings.vault.inbox
         if workspaces is None:
-            told = [one for slot in self._opened.shelf.slots.values() for one in slot.index.defects()]
+            told = [one for scope_index in self._opened.builds.scopes.values() for one in scope_index.index.defects()]
             return sorted({*told, *self._opened.sync.failed.items(), *self._twins.defects(), *self._fileless(None)})
         captures = self._opened.captures.index
         told = [one for name in workspaces for one in captures.defects(name)]
@@ -231,7 +236,7 @@ class Health:
 
     def _workspaces(self) -> list[str]:
         try:
-            return self._desk.workspaces()
+            return self._agent_access.workspaces()
         except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
             return []
 
@@ -241,7 +246,7 @@ class Health:
 
     def _homeless(self) -> bool:
         try:
-            return not self._desk.workspaces()
+            return not self._agent_access.workspaces()
         except Unavailable:  # the vault is missing, and that is told
             return False
 
@@ -251,11 +256,13 @@ class Health:
             return f"indexing {progress[0]:,}/{progress[1]:,}"
         if not self._opened.sync.ready.is_set():
             return "reading the vault for the first time"
-        notes = sum(slot.index.counts[0] for slot in self._opened.shelf.slots.values())
+        notes = sum(scope_index.index.counts[0] for scope_index in self._opened.builds.scopes.values())
         return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
 
     def _paths(self) -> list[str]:
-        return [path for slot in self._opened.shelf.slots.values() for path in slot.index.manifest.copy()]
+        return [
+            path for scope_index in self._opened.builds.scopes.values() for path in scope_index.index.manifest.copy()
+        ]
 
 
 def _told(note: Document | Record) -> tuple[object, ...]:

@@ -55,7 +55,7 @@ class Opened:
     embedder: Embedder
     repo: Repository
     perspectives: Perspectives
-    shelf: IndexBuilds
+    builds: IndexBuilds
     sync: Sync
     witness: UnloggedChanges
     enricher: Enricher
@@ -66,12 +66,12 @@ class Opened:
     @property
     def captures(self) -> ScopeIndex:
         """The slot that holds the index of the captures."""
-        return self.shelf.slots["captures"]
+        return self.builds.scopes["captures"]
 
     @property
     def notes(self) -> ScopeIndex:
         """The slot that holds the index of the vault proper."""
-        return self.shelf.slots["vault"]
+        return self.builds.scopes["vault"]
 
 
 def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = None) -> Opened:
@@ -90,20 +90,20 @@ def opened(settings: Settings, stack: ExitStack, *, embedder: Embedder | None = 
     embedder = stack.enter_context(closing(embedder or _embedder(settings)))
     repo = stack.enter_context(closing(Repository(settings.vault.path)))
     perspectives = Perspectives(ledger)
-    shelf = stack.enter_context(
+    builds = stack.enter_context(
         closing(IndexBuilds(state / "index", embedder, _shelf_settings(settings, perspectives.of)))
     )
-    captures = shelf.slots["captures"]
+    captures = builds.scopes["captures"]
     edits = HandEdits(ledger, audit, repo, vault)
-    sync = _sync(settings, vault, shelf, repo, edits)
+    sync = _sync(settings, vault, builds, repo, edits)
     witness = _witness(settings, audit, vault, captures, stack)
     enricher = Enricher(settings.enrich, captures=captures, embedder=embedder, ledger=ledger)
     stack.callback(enricher.close)
     reranker = _reranker(settings, stack)
     queue = _queue(settings, ledger, audit)
-    check = DeepCheck(vault, shelf, sync.hint, state / "deep_check.json")
+    check = DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
     return Opened(
-        settings, since, lock, ledger, audit, past, vault, keys, embedder, repo, perspectives, shelf, sync,
+        settings, since, lock, ledger, audit, past, vault, keys, embedder, repo, perspectives, builds, sync,
         witness, enricher, reranker, queue, check,
     )  # fmt: skip
 
@@ -145,10 +145,10 @@ def _vault(settings: Settings, audit: AuditLog, past: OverwrittenBytes) -> Audit
     )
 
 
-def _sync(settings: Settings, vault: Vault, shelf: IndexBuilds, repo: Repository, edits: HandEdits) -> Sync:
+def _sync(settings: Settings, vault: Vault, builds: IndexBuilds, repo: Repository, edits: HandEdits) -> Sync:
     return Sync(
         vault,
-        shelf,
+        builds,
         repo,
         edits,
         settings.sync,

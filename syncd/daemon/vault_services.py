@@ -54,7 +54,7 @@ class VaultServices:
     undo: Undo
     proposals: Proposals  # what was proposed to the vault's owner
     waiting: WaitingCaptures  # the captures that wait for a decision
-    ground: VaultSnapshot  # the vault, as a promotion meets it
+    snapshot: VaultSnapshot  # the vault, as a promotion meets it
     promotions: Promotions
     carrying: ProposalExecution  # carries out what consolidation proposed
     marked: MarkedCaptures  # the job that does what people have marked
@@ -90,19 +90,19 @@ class VaultServices:
 
 
 def vault_services(
-    opened: Opened, desk: AgentAccess, follow: HeadFollower, stopping: Callable[[], threading.Event]
+    opened: Opened, agent_access: AgentAccess, follow: HeadFollower, stopping: Callable[[], threading.Event]
 ) -> VaultServices:
     """The steward of what is open. `stopping` returns the event that ends the jobs of just now."""
     captures, vault, repo, ledger = opened.captures, opened.vault, opened.repo, opened.ledger
-    ground = VaultSnapshot(vault, opened.sync, captures, opened.notes, opened.settings)
+    snapshot = VaultSnapshot(vault, opened.sync, captures, opened.notes, opened.settings)
     journal = ChangeJournal(ledger, vault, (*PROMOTIONS, *WAYS))
-    history, undo = history_services(opened, desk, journal)
+    history, undo = history_services(opened, agent_access, journal)
     commits = _commits(opened)
-    promotions, carrying = promotion_services(opened, desk, ground, journal, commits)
+    promotions, carrying = promotion_services(opened, agent_access, snapshot, journal, commits)
     proposals = Proposals(ledger, lambda: time.time_ns() // 1_000_000)
     waiting = WaitingCaptures(captures, vault)
-    merging = DestinationConflicts(ground, promotions, proposals)
-    review = Review(ground, waiting, repo, ledger)
+    merging = DestinationConflicts(snapshot, promotions, proposals)
+    review = Review(snapshot, waiting, repo, ledger)
     carrying.register(proposals)
     united = ChangeJournal(ledger, vault, ("merge-duplicates",))
     return VaultServices(
@@ -112,25 +112,25 @@ def vault_services(
         undo=undo,
         proposals=proposals,
         waiting=waiting,
-        ground=ground,
+        snapshot=snapshot,
         promotions=promotions,
         carrying=carrying,
-        dragged=ManualMoves(ground, promotions, MovedNotes(ground, ledger, opened.audit), repo),
-        marked=MarkedCaptures(ground, promotions, waiting, merging, repo=repo, stopping=stopping),
-        consolidation=consolidation_services(opened, desk, ground, proposals, review, stopping=stopping),
+        dragged=ManualMoves(snapshot, promotions, MovedNotes(snapshot, ledger, opened.audit), repo),
+        marked=MarkedCaptures(snapshot, promotions, waiting, merging, repo=repo, stopping=stopping),
+        consolidation=consolidation_services(opened, agent_access, snapshot, proposals, review, stopping=stopping),
         review=review,
-        archive=Archive(ground, promotions, waiting, opened.audit, repo, united=united),
+        archive=Archive(snapshot, promotions, waiting, opened.audit, repo, united=united),
     )
 
 
-def history_services(opened: Opened, desk: AgentAccess, journal: ChangeJournal) -> tuple[NoteHistory, Undo]:
+def history_services(opened: Opened, agent_access: AgentAccess, journal: ChangeJournal) -> tuple[NoteHistory, Undo]:
     """What tells a note's history, and what takes back what agents wrote."""
     history = NoteHistory(
         opened.audit,
         opened.vault,
         opened.past,
         opened.repo,
-        lambda: [slot.index for slot in opened.shelf.slots.values()],
+        lambda: [scope_index.index for scope_index in opened.builds.scopes.values()],
         journal=journal,
     )
     undo = Undo(
@@ -138,23 +138,23 @@ def history_services(opened: Opened, desk: AgentAccess, journal: ChangeJournal) 
         opened.vault,
         history,
         inbox=opened.settings.vault.inbox,
-        workspaces=desk.workspaces,
+        workspaces=agent_access.workspaces,
         indexed=partial(_index_now, opened.sync),
     )
     return history, undo
 
 
 def promotion_services(
-    opened: Opened, desk: AgentAccess, ground: VaultSnapshot, journal: ChangeJournal, commits: Committer
+    opened: Opened, agent_access: AgentAccess, snapshot: VaultSnapshot, journal: ChangeJournal, commits: Committer
 ) -> tuple[Promotions, ProposalExecution]:
     """What moves captures into the vault proper, and what carries out what consolidation proposed."""
-    promotions = Promotions(ground, journal, opened.repo, commits)
+    promotions = Promotions(snapshot, journal, opened.repo, commits)
     carrying = ProposalExecution(
-        ground,
+        snapshot,
         ChangeJournal(opened.ledger, opened.vault, KINDS),
         opened.repo,
         commits,
-        kinds=(*note_kinds(ground), *graph_kinds(ground, lambda name: desk.workspace(name).nodes)),
+        kinds=(*note_kinds(snapshot), *graph_kinds(snapshot, lambda name: agent_access.workspace(name).nodes)),
         indexed=partial(_index_now, opened.sync),
         owner=promotions.owner,
         lock=promotions.lock,
@@ -165,8 +165,8 @@ def promotion_services(
 
 def consolidation_services(
     opened: Opened,
-    desk: AgentAccess,
-    ground: VaultSnapshot,
+    agent_access: AgentAccess,
+    snapshot: VaultSnapshot,
     proposals: Proposals,
     review: Review,
     *,
@@ -181,19 +181,19 @@ def consolidation_services(
             raise Unavailable("consolidation was broken off, as the daemon stops; it begins anew the next time")
 
     def look(workspace: str, *, limit: int = LIMIT) -> Findings[Events]:
-        index, graph = opened.captures.index, desk.workspace(workspace).nodes.report()
+        index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
         linked = index.linked(folders) | opened.notes.index.linked(folders)
         now = time.time_ns() // 1_000_000
         return workspace_scan.found(index, workspace, graph, linked=linked, now=now, go_on=go_on, limit=limit)
 
     return Consolidation(
-        ground,
+        snapshot,
         opened.ledger,
         proposals,
         opened.repo,
         look=look,
-        workspaces=desk.workspaces,
-        vertex=lambda name, node: desk.workspace(name).nodes.graph.get(node),
+        workspaces=agent_access.workspaces,
+        vertex=lambda name, node: agent_access.workspace(name).nodes.graph.get(node),
         waiting=lambda: review.summary()["waiting"],
     )
 
@@ -226,7 +226,7 @@ def _remote(
         settings.git,
         inbox=settings.vault.inbox,
         flush=flush,
-        reserved=opened.vault.turns.reserved,
+        reserved=opened.vault.reservations.reserved,
         moved=follow.moved,
         untied=follow.told,
     )

@@ -37,7 +37,7 @@ class AuditedVault(Vault):
     ) -> None:
         super().__init__(root, **options)
         self._audit, self._inbox, self._past = audit, inbox, past
-        self.turns = WriteReservations()
+        self.reservations = WriteReservations()
 
     def create(self, path: str, data: bytes, *, again: bool = False) -> Stat:
         """As a vault does, once it is logged."""
@@ -46,12 +46,12 @@ class AuditedVault(Vault):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
         self._allowed(path, None, data)
-        with self.turns.turn(path), self._noted(changed(path, None, data, self._inbox)):
+        with self.reservations.turn(path), self._noted(changed(path, None, data, self._inbox)):
             return super().create(path, data, again=again)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:
         """As a vault does, once it is logged."""
-        with self.turns.turn(path):
+        with self.reservations.turn(path):
             raw = self._as_read(path, digest)
             self._allowed(path, raw, data)
             self._keep(raw)
@@ -60,7 +60,7 @@ class AuditedVault(Vault):
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """As a vault does, once it is logged."""
-        with self.turns.turn(path):
+        with self.reservations.turn(path):
             raw = self._as_read(path, digest)
             self._allowed(path, raw, None)
             self._keep(raw)
@@ -73,7 +73,7 @@ class AuditedVault(Vault):
         with self._told(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise Conflict(f"{path} exists already")
-        with self.turns.turn(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
+        with self.reservations.turn(path), self._noted(self._binary(path, "", digest, source.stat().st_size)):
             return super().put_file(path, source, digest)
 
     @contextmanager
@@ -83,7 +83,11 @@ class AuditedVault(Vault):
         with self._keeper.keeping(was.digest) if self._keeper else nullcontext() as write:
             if write is not None:
                 self.measured(path, write)
-        with self.turns.turn(path), self._noted(self._binary(path, was.digest, "", 0)), super().without(path, was):
+        with (
+            self.reservations.turn(path),
+            self._noted(self._binary(path, was.digest, "", 0)),
+            super().without(path, was),
+        ):
             yield
 
     @property

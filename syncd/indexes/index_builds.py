@@ -118,7 +118,7 @@ class IndexBuilds:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.rebuilt_because = ""
         self.live = self._open_current() or self._resumed() or self._make()
-        self.slots: dict[Scope, ScopeIndex] = {scope: ScopeIndex(self.live.indexes[scope]) for scope in SCOPES}
+        self.scopes: dict[Scope, ScopeIndex] = {scope: ScopeIndex(self.live.indexes[scope]) for scope in SCOPES}
         self._name_current(self.live)
 
     @staticmethod
@@ -243,8 +243,8 @@ class IndexBuilds:
                     index.succeed(self.live.indexes[scope].generation)
             old, self.live = self.live, build
             self._name_current(build)
-            for scope, slot in self.slots.items():
-                slot.use(build.indexes[scope])
+            for scope, scope_index in self.scopes.items():
+                scope_index.use(build.indexes[scope])
             self._retired.append((time.monotonic(), old))
         self.filled()
 

@@ -16,35 +16,37 @@ Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
-def operations(desk: AgentAccess, keys: ApiKeys, perspectives: Perspectives, *, state: Path) -> dict[str, Operation]:
+def operations(
+    agent_access: AgentAccess, keys: ApiKeys, perspectives: Perspectives, *, state: Path
+) -> dict[str, Operation]:
     """What the owner may ask of both, by name."""
-    return of_workspaces(desk, perspectives) | of_keys(desk, keys, state)
+    return of_workspaces(agent_access, perspectives) | of_keys(agent_access, keys, state)
 
 
-def of_workspaces(desk: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
+def of_workspaces(agent_access: AgentAccess, perspectives: Perspectives) -> dict[str, Operation]:
     """Create, list and delete workspaces."""
 
     def create(given: Arguments, _: Any) -> dict[str, Any]:
-        return {"name": desk.create_workspace(given["name"]).name}
+        return {"name": agent_access.create_workspace(given["name"]).name}
 
     def listed(_: Arguments, __: Any) -> list[dict[str, Any]]:
-        return [{"name": name} for name in desk.workspaces()]
+        return [{"name": name} for name in agent_access.workspaces()]
 
     def delete(given: Arguments, _: Any) -> dict[str, Any]:
-        desk.delete_workspace(given["name"])
+        agent_access.delete_workspace(given["name"])
         perspectives.reset(given["name"])
         return {"name": given["name"], "deleted": True}
 
     return {"workspace.create": create, "workspace.list": listed, "workspace.delete": delete}
 
 
-def of_keys(desk: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:
+def of_keys(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dict[str, Operation]:
     """Create, list, revoke and rotate keys, and what became of them."""
 
     def create(given: Arguments, _: Any) -> dict[str, Any]:
         names = given.get("workspaces")
         for name in names or ():
-            desk.workspace(name)
+            agent_access.workspace(name)
         key, secret = keys.create(
             given["name"],
             workspaces=names,

@@ -17,11 +17,13 @@ Operation = Callable[[Mapping[str, Any], Callable[[dict[str, Any]], None]], Any]
 JOB = "consolidation"
 
 
-def operations(consolidation: Consolidation, desk: AgentAccess, jobs: Callable[[], Scheduler]) -> dict[str, Operation]:
+def operations(
+    consolidation: Consolidation, agent_access: AgentAccess, jobs: Callable[[], Scheduler]
+) -> dict[str, Operation]:
     """What the owner may ask, by name; a whole run is noted as one of the job."""
 
     def run(given: Mapping[str, Any], progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        workspace = desk.workspace(name).name if (name := given.get("workspace")) else None
+        workspace = agent_access.workspace(name).name if (name := given.get("workspace")) else None
         dry, began, at = bool(given.get("dry_run")), time.monotonic(), time.time_ns() // 1_000_000
         told = consolidation.run(
             jobs().stopping,

@@ -29,8 +29,8 @@ def operations(
         sync, tell = _rooted(opened.sync), _teller(progress)
         accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
         if full:
-            sync.shelf.accept()
-        if not full and not sync.shelf.outdated():
+            sync.builds.accept()
+        if not full and not sync.builds.outdated():
             return asdict(sync.run(accept=accept, progress=tell))
         if accept:
             sync.run(accept=True)  # what is held would keep a new index from being made
@@ -44,7 +44,7 @@ def operations(
 
     def examine(_: Arguments, __: Progress) -> dict[str, str]:
         """What is wrong with the index of each scope; "" = nothing."""
-        return {scope: slot.index.examined() for scope, slot in opened.shelf.slots.items()}
+        return {scope: scope_index.index.examined() for scope, scope_index in opened.builds.scopes.items()}
 
     return {"status": status, "index": update, "check": check, "index.examine": examine}
 

@@ -21,12 +21,12 @@ Arguments: TypeAlias = Mapping[str, Any]
 Operation: TypeAlias = Callable[[Arguments, Any], Any]
 
 
-def operations(opened: Opened, desk: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
+def operations(opened: Opened, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """What the owner may ask of notes, by name. `degraded`: what does not work just now, which a search repeats."""
-    return reads(opened, desk, degraded) | writes(opened, desk)
+    return reads(opened, agent_access, degraded) | writes(opened, agent_access)
 
 
-def reads(opened: Opened, desk: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
+def reads(opened: Opened, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
     """Those that change nothing."""
 
     def search(given: Arguments, _: Any) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def reads(opened: Opened, desk: AgentAccess, degraded: Callable[[], list[str]]) 
             raise InvalidArgument(f"scope must be captures, vault or all, not {scope!r}")
         query = _query(given, opened.settings.kb.known)
         if query.filter.workspace:
-            desk.workspace(query.filter.workspace)
+            agent_access.workspace(query.filter.workspace)
         scopes = [name for name in SCOPES if scope in (name, "all")]
         answer = reranked(opened.reranker, query, lambda wider: _searched(opened, wider, scopes))
         return {
@@ -45,25 +45,25 @@ def reads(opened: Opened, desk: AgentAccess, degraded: Callable[[], list[str]]) 
         }
 
     def get(given: Arguments, _: Any) -> dict[str, Any]:
-        kept = _kept(opened, desk, given["id"], given.get("workspace"))
+        kept = _kept(opened, agent_access, given["id"], given.get("workspace"))
         return _record(kept.record) | {"content": kept.content, "passages": list(kept.chunks)}
 
     def recent(given: Arguments, _: Any) -> list[dict[str, Any]]:
         limit = given.get("limit") or 20
         if not 1 <= limit <= 1000:
             raise InvalidArgument("limit must be between 1 and 1000")
-        asked = Filter(workspace=desk.workspace(name).name if (name := given.get("workspace")) else None)
+        asked = Filter(workspace=agent_access.workspace(name).name if (name := given.get("workspace")) else None)
         records, _more = opened.captures.index.latest(asked, limit)
         return [_record(record) for record in records]
 
     return {"search": search, "get": get, "recent": recent}
 
 
-def writes(opened: Opened, desk: AgentAccess) -> dict[str, Operation]:
+def writes(opened: Opened, agent_access: AgentAccess) -> dict[str, Operation]:
     """Those that write captures."""
 
     def capture(given: Arguments, _: Any) -> dict[str, Any]:
-        workspace = desk.workspace(given.get("workspace") or "default")
+        workspace = agent_access.workspace(given.get("workspace") or "default")
         captured = workspace.capture(
             given["content"],
             source=given.get("source"),
@@ -76,19 +76,19 @@ def writes(opened: Opened, desk: AgentAccess) -> dict[str, Operation]:
     def update(given: Arguments, _: Any) -> dict[str, Any]:
         record = _capture(opened, given)
         wish = {name: given.get(name) for name in ("title", "tags", "collection", "version")}
-        updated, changed = desk.workspace(record.workspace).update_note(record.id, given.get("text"), **wish)
+        updated, changed = agent_access.workspace(record.workspace).update_note(record.id, given.get("text"), **wish)
         return _record(updated) | {"changed": changed}
 
     def delete(given: Arguments, _: Any) -> dict[str, Any]:
         record = _capture(opened, given)
-        return _record(desk.workspace(record.workspace).delete(record.id)) | {"deleted": True}
+        return _record(agent_access.workspace(record.workspace).delete(record.id)) | {"deleted": True}
 
     return {"capture": capture, "updatenote": update, "delete": delete}
 
 
 def _searched(opened: Opened, query: Query, scopes: list[Scope]) -> Answer:
     """The best of these scopes."""
-    answers = [opened.shelf.slots[scope].index.search(_in_scope(query, scope)) for scope in scopes]
+    answers = [opened.builds.scopes[scope].index.search(_in_scope(query, scope)) for scope in scopes]
     hits = sorted((hit for answer in answers for hit in answer.hits), key=lambda hit: -hit.score)
     degraded = tuple(sentence for answer in answers for sentence in answer.degraded)
     return Answer(tuple(hits[: query.limit]), answers[0].mode, degraded)
@@ -104,14 +104,14 @@ def _capture(opened: Opened, given: Arguments) -> Record:
     return record
 
 
-def _kept(opened: Opened, desk: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
-    slots = opened.shelf.slots
+def _kept(opened: Opened, agent_access: AgentAccess, id: str, workspace: str | None) -> StoredDocument:
+    slots = opened.builds.scopes
     indexes = [slots[scope].index for scope in (SCOPES if not workspace else ("captures",))]
     record = note_lookup.found_note(indexes, id, workspace=workspace or None)
     if record is None:
         raise NotFound(f"no note {id[:200]!r}; memex search finds its id")
     if record.scope == "captures":
-        return desk.workspace(record.workspace).get(record.id)
+        return agent_access.workspace(record.workspace).get(record.id)
     raw, _ = opened.vault.read(record.path)
     body = split(decode(raw))[1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return StoredDocument(record, body, tuple(opened.notes.index.passages(record)))

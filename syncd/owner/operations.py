@@ -41,8 +41,8 @@ Operation: TypeAlias = Callable[[Arguments, Progress], Any]
 
 def operations(
     opened: Opened,
-    desk: AgentAccess,
-    steward: VaultServices,
+    agent_access: AgentAccess,
+    services: VaultServices,
     health: Health,
     *,
     labels: Backfill,
@@ -51,29 +51,29 @@ def operations(
 ) -> dict[str, Operation]:
     """Every operation by its name; each takes its arguments as JSON values and answers with one."""
     named = {
-        **notes.operations(opened, desk, health.degraded),
+        **notes.operations(opened, agent_access, health.degraded),
         **owner_index.operations(opened, health, lambda: jobs().stopping),
-        **access.operations(desk, opened.keys, opened.perspectives, state=opened.settings.state),
+        **access.operations(agent_access, opened.keys, opened.perspectives, state=opened.settings.state),
         "enrich": labels.again,
         "enrich.backfill": labels.backfill,
         "enrich.stop": labels.stop,
         **owner_jobs.job_operations(jobs),
         **owner_jobs.queue_operations(opened.queue, worker),
-        **uploads.operations(desk, opened.ledger, lambda: opened.captures.index),
-        **_on_graphs(opened, desk),
-        **_on_history(opened, steward),
-        **consolidation.operations(steward.consolidation, desk, jobs),
-        **promotion.operations(steward.promotions, steward.ground),
-        **review.operations(steward.review, steward.archive, steward.ground),
+        **uploads.operations(agent_access, opened.ledger, lambda: opened.captures.index),
+        **_on_graphs(opened, agent_access),
+        **_on_history(opened, services),
+        **consolidation.operations(services.consolidation, agent_access, jobs),
+        **promotion.operations(services.promotions, services.snapshot),
+        **review.operations(services.review, services.archive, services.snapshot),
     }
     return {name: _signed(name, operation) for name, operation in named.items()}
 
 
-def _on_graphs(opened: Opened, desk: AgentAccess) -> dict[str, Operation]:
+def _on_graphs(opened: Opened, agent_access: AgentAccess) -> dict[str, Operation]:
     """Those on the graph of a workspace, which must exist."""
 
     def nodes(workspace: str) -> Nodes:
-        return desk.workspace(workspace).nodes
+        return agent_access.workspace(workspace).nodes
 
     def index() -> Index:
         return opened.captures.index
@@ -83,17 +83,17 @@ def _on_graphs(opened: Opened, desk: AgentAccess) -> dict[str, Operation]:
         **graph_report.operations(nodes),
         **memory_json.operations(nodes, index),
         **perspectives.operations(
-            opened.perspectives, workspace=desk.workspace, index=index, look=opened.sync.want_listing
+            opened.perspectives, workspace=agent_access.workspace, index=index, look=opened.sync.want_listing
         ),
     }
 
 
-def _on_history(opened: Opened, steward: VaultServices) -> dict[str, Operation]:
+def _on_history(opened: Opened, services: VaultServices) -> dict[str, Operation]:
     """Those on what was written: Git, the remote, what a note was, the audit log."""
     return {
-        **git.remote_operations(steward.remote),
-        **git.commit_operations(steward.commits, steward.settle, steward.due),
-        **history.operations(steward.history, steward.undo),
+        **git.remote_operations(services.remote),
+        **git.commit_operations(services.commits, services.settle, services.due),
+        **history.operations(services.history, services.undo),
         **audit.operations(opened.audit, opened.vault, inbox=opened.settings.vault.inbox),
     }
 

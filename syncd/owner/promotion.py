@@ -18,11 +18,11 @@ Operation = Callable[[Mapping[str, Any], Progress], Any]
 MOST = 1_000  # captures in one call
 
 
-def operations(promotions: Promotions, ground: VaultSnapshot) -> dict[str, Operation]:
+def operations(promotions: Promotions, snapshot: VaultSnapshot) -> dict[str, Operation]:
     """What the owner may ask, by name."""
 
     def promote(given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-        plans, failed = _planned(promotions, ground, _ids(given), given.get("to"))
+        plans, failed = _planned(promotions, snapshot, _ids(given), given.get("to"))
         if given.get("dry_run"):
             return {"promoted": [], "planned": [_told(plan) for plan in plans], "failed": failed}
         done: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ def _ids(given: Mapping[str, Any]) -> list[str]:
 
 
 def _planned(
-    promotions: Promotions, ground: VaultSnapshot, ids: Sequence[str], to: str | None
+    promotions: Promotions, snapshot: VaultSnapshot, ids: Sequence[str], to: str | None
 ) -> tuple[list[Plan], list[dict[str, Any]]]:
     """What is to become of each, and what keeps the others from it."""
     plans: dict[str, Plan] = {}
@@ -70,7 +70,7 @@ def _planned(
     spoken: dict[str, str] = {}
     for id in ids:
         try:
-            plan = promotions.planned(ground.capture(id), to=to, spoken=spoken)
+            plan = promotions.planned(snapshot.capture(id), to=to, spoken=spoken)
         except Taken as error:
             way_out = "name another folder with --to, or mark the capture (promote: true) to be asked in a note"
             failed.append({"id": id, "error": Conflict(f"{error.message}; {way_out}").as_dict()})

@@ -29,45 +29,45 @@ TEXT = 20_000  # characters of a capture
 SUGGESTED = ("suggested_folder", "suggested_tags", "suggested_links", "suggested_similar")
 
 
-def operations(review: Review, archive: Archive, ground: VaultSnapshot) -> dict[str, Operation]:
+def operations(review: Review, archive: Archive, snapshot: VaultSnapshot) -> dict[str, Operation]:
     """What the owner may ask, by name."""
     return {
-        "review.list": partial(_listed, review, ground),
-        "review.show": partial(_shown, review, ground),
+        "review.list": partial(_listed, review, snapshot),
+        "review.show": partial(_shown, review, snapshot),
         "review.dismiss": partial(_dismissed, archive),
         "unarchive": partial(_returned, archive),
         "archived": lambda arguments, _: archive.latest(int(arguments.get("limit") or 50)),
     }
 
 
-def _listed(review: Review, ground: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _listed(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     limit, workspace = int(arguments.get("limit") or 50), arguments.get("workspace")
     if not 1 <= limit <= MOST:
         raise InvalidArgument(f"limit must be between 1 and {MOST:,}")
     waiting = [(record, marks) for record, marks in review.waiting() if workspace in (None, record.workspace)]
-    return {"total": len(waiting), "waiting": [_told(ground, record, marks) for record, marks in waiting[:limit]]}
+    return {"total": len(waiting), "waiting": [_told(snapshot, record, marks) for record, marks in waiting[:limit]]}
 
 
-def _shown(review: Review, ground: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
+def _shown(review: Review, snapshot: VaultSnapshot, arguments: Mapping[str, Any], _: Progress) -> dict[str, Any]:
     id = arguments["id"]
     waiting = {record.path: (record, marks) for record, marks in review.waiting()}
-    match = note_lookup.found_note([ground.captures.index], id, lambda record: record.path in waiting)
+    match = note_lookup.found_note([snapshot.captures.index], id, lambda record: record.path in waiting)
     if match is None:
         raise NotFound(f"no capture {id[:200]!r} waits; memex review --json lists those that do")
     record, marks = waiting[match.path]
     suggestions = review.suggestions(record)
     return (
-        _told(ground, record, marks)
-        | _goal(ground, record, marks)
+        _told(snapshot, record, marks)
+        | _goal(snapshot, record, marks)
         | {
-            "file": str(ground.vault.root / record.path),
-            "content": _text(ground, record.path)[:TEXT],
+            "file": str(snapshot.vault.root / record.path),
+            "content": _text(snapshot, record.path)[:TEXT],
         }
-        | _suggestions(ground, suggestions)
+        | _suggestions(snapshot, suggestions)
     )
 
 
-def _suggestions(ground: VaultSnapshot, suggestions: Suggestions) -> dict[str, Any]:
+def _suggestions(snapshot: VaultSnapshot, suggestions: Suggestions) -> dict[str, Any]:
     """The folders and similar notes that are suggested for a capture, with what speaks for each."""
     return {
         "folders": [
@@ -75,7 +75,7 @@ def _suggestions(ground: VaultSnapshot, suggestions: Suggestions) -> dict[str, A
             for folder in suggestions.folders[:CANDIDATES]
         ],
         "similar": [
-            {"path": note.path, "kind": note.kind, "score": note.score, "excerpt": _excerpt(ground, note.path)}
+            {"path": note.path, "kind": note.kind, "score": note.score, "excerpt": _excerpt(snapshot, note.path)}
             for note in suggestions.similar[:CANDIDATES]
         ],
     }
@@ -109,11 +109,11 @@ def _each(
     return done, failed
 
 
-def _told(ground: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, Any]:
+def _told(snapshot: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, Any]:
     """A capture that waits, with the suggestions that stand in it."""
     own: dict[str, Any] = {}
     try:
-        front = split(decode(ground.vault.read(record.path)[0]))[0]
+        front = split(decode(snapshot.vault.read(record.path)[0]))[0]
         own = {key.casefold(): value for key, value in properties(front).items()}
     except (MemexError, FrontmatterError):
         pass  # it went a moment ago, or is being edited
@@ -133,25 +133,25 @@ def _told(ground: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, 
     }
 
 
-def _goal(ground: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, Any]:
+def _goal(snapshot: VaultSnapshot, record: Record, said: OwnerMarks) -> dict[str, Any]:
     """Where it goes if it is promoted, and what chose that; what is wrong with that, if something is."""
-    own = ground.settings.promote
-    raw, stat = ground.vault.read(record.path)
-    document = ground.parsed(raw, record.path, stat)
+    own = snapshot.settings.promote
+    raw, stat = snapshot.vault.read(record.path)
+    document = snapshot.parsed(raw, record.path, stat)
     try:
-        where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=ground.inbox)
+        where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=snapshot.inbox)
     except Problem as error:
         return {"goal": None, "by": "", "problem": error.message}
     return {"goal": where.folder, "by": where.by}
 
 
-def _excerpt(ground: VaultSnapshot, path: str) -> str:
+def _excerpt(snapshot: VaultSnapshot, path: str) -> str:
     try:
-        return " ".join(_text(ground, path).split())[:EXCERPT]
+        return " ".join(_text(snapshot, path).split())[:EXCERPT]
     except MemexError:  # it went a moment ago
         return ""
 
 
-def _text(ground: VaultSnapshot, path: str) -> str:
+def _text(snapshot: VaultSnapshot, path: str) -> str:
     """A note without its properties, as JSON can hold it."""
-    return split(decode(ground.vault.read(path)[0]))[1].encode("utf-8", "replace").decode()
+    return split(decode(snapshot.vault.read(path)[0]))[1].encode("utf-8", "replace").decode()

@@ -19,23 +19,23 @@ DESCRIPTION: Final = ("title", "tags", "collection", "namespace", "source")
 Operation: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
-def operations(desk: AgentAccess, ledger: Ledger, index: Callable[[], Index]) -> dict[str, Operation]:
+def operations(agent_access: AgentAccess, ledger: Ledger, index: Callable[[], Index]) -> dict[str, Operation]:
     """What the owner may ask, by name; `index` gives the captures' index in use."""
 
     def check(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        workspace = desk.workspace(asked["workspace"]).name
-        upload_request.described(desk.uploads.settings.known, **_description(asked))
+        workspace = agent_access.workspace(asked["workspace"]).name
+        upload_request.described(agent_access.uploads.settings.known, **_description(asked))
         digest = str(asked.get("sha256") or "")
-        job = desk.queue.job_of(workspace, digest, int(asked.get("size") or 0)) if digest else None
+        job = agent_access.queue.job_of(workspace, digest, int(asked.get("size") or 0)) if digest else None
         return {
             "document": _same(workspace, digest) if digest else None,
             "job": jobs.told(job) if job else None,
-            "largest": desk.uploads.settings.max_file,
+            "largest": agent_access.uploads.settings.max_file,
         }
 
     def add(asked: Mapping[str, Any], _: Any) -> dict[str, Any]:
-        workspace = desk.workspace(asked["workspace"]).name
-        job = desk.uploads.adopted(
+        workspace = agent_access.workspace(asked["workspace"]).name
+        job = agent_access.uploads.adopted(
             asked["staged"], workspace, filename=asked["name"], sha256=asked.get("sha256"), **_description(asked)
         )
         return jobs.told(job)
@@ -46,7 +46,7 @@ def operations(desk: AgentAccess, ledger: Ledger, index: Callable[[], Index]) ->
             record = index().record(id, workspace)
             if record is not None and record.file == path:
                 return {"id": record.id, "path": path}
-        for id in desk.queue.documents_of(workspace, digest):
+        for id in agent_access.queue.documents_of(workspace, digest):
             record = index().record(id, workspace)
             if record is not None and record.file is None:
                 return {"id": record.id, "path": record.path}

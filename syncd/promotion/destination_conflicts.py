@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 class DestinationConflicts:
     """The questions about destinations that are taken, and what the answers do."""
 
-    def __init__(self, ground: VaultSnapshot, promotions: Promotions, proposals: Proposals) -> None:
-        self._ground, self._promotions, self._proposals = ground, promotions, proposals
+    def __init__(self, snapshot: VaultSnapshot, promotions: Promotions, proposals: Proposals) -> None:
+        self._snapshot, self._promotions, self._proposals = snapshot, promotions, proposals
         proposals.on(KIND, self._carried)
 
     def ask(self, taken: Sequence[tuple[Record, str]], *, whole: bool = True) -> dict[str, str]:
@@ -64,29 +64,29 @@ class DestinationConflicts:
         return asked
 
     def _offered(self, record: Record, target: str) -> list[Proposal]:
-        there = sha256(self._ground.vault.read(target)[0])
+        there = sha256(self._snapshot.vault.read(target)[0])
         about = {"id": record.id, "content": record.content_hash, "target": target, "digest": there}
-        choices = [{"choice": "rename", "name": other_name(self._ground, target)}, {"choice": "leave"}]
+        choices = [{"choice": "rename", "name": other_name(self._snapshot, target)}, {"choice": "leave"}]
         if not record.file:
             choices.insert(1, {"choice": "append"})
         return [Proposal(KIND, (record.id, target, choice["choice"]), {**about, **choice}) for choice in choices]
 
     def _placed(self, offered: Sequence[Proposal], record: Record, target: str) -> str:
         """The name of the note that asks, which is made unless it is there; "" = none could be."""
-        ground = self._ground
+        snapshot = self._snapshot
         keys = [one.key for one in offered]
         if not keys:
             return ""
         here = {self._proposals.where(key) for key in keys}
-        if len(here) == 1 and (path := here.pop()) and ground.vault.stat(path) is not None:
+        if len(here) == 1 and (path := here.pop()) and snapshot.vault.stat(path) is not None:
             return path.rpartition("/")[2][:-3]
-        folder = f"{ground.inbox}/{REPORTS}"
+        folder = f"{snapshot.inbox}/{REPORTS}"
         wanted = file_name(f"Merge {redacted(record.title)}") or "Merge"
-        path = join(folder, f"{other_name(ground, f'{folder}/{wanted}.md')}.md")
-        capture, note = ground.vault.read(record.path)[0], ground.vault.read(target)[0]
-        ground.vault.create(path, encode(question(offered, record.path, target, decode(capture), decode(note))))
+        path = join(folder, f"{other_name(snapshot, f'{folder}/{wanted}.md')}.md")
+        capture, note = snapshot.vault.read(record.path)[0], snapshot.vault.read(target)[0]
+        snapshot.vault.create(path, encode(question(offered, record.path, target, decode(capture), decode(note))))
         self._proposals.placed(keys, path)
-        ground.sync.hint([path])
+        snapshot.sync.hint([path])
         return path.rpartition("/")[2][:-3]
 
     def _carried(self, about: Mapping[str, Any]) -> str:
@@ -101,15 +101,15 @@ class DestinationConflicts:
 
     def _answered(self, about: Mapping[str, Any]) -> str:
         """Do what was ticked. Raises Conflict or NotFound when one of the two is not what was shown."""
-        ground, target = self._ground, about["target"]
+        snapshot, target = self._snapshot, about["target"]
         self._promotions.tend()  # a crash may have left this very one half done
         if said := self._done(about):
             return said
-        record = ground.capture(about["id"])
+        record = snapshot.capture(about["id"])
         if about["choice"] != "leave":
             if record.content_hash != about["content"]:
                 raise Conflict("the capture was changed since")
-            if sha256(ground.vault.read(target)[0]) != about["digest"]:
+            if sha256(snapshot.vault.read(target)[0]) != about["digest"]:
                 raise Conflict(f"{target} was changed since")
         if about["choice"] == "rename":
             plan = self._promotions.planned(record, to=target.rpartition("/")[0], called=about["name"])
@@ -126,7 +126,7 @@ class DestinationConflicts:
     def _done(self, about: Mapping[str, Any]) -> str:
         """What was done of it before a crash, and not told; "" = nothing."""
         kind, source, there = self._promotions.became(about["id"])
-        if not kind or self._ground.vault.stat(source) is not None:
+        if not kind or self._snapshot.vault.stat(source) is not None:
             return ""
         renamed = join(about["target"].rpartition("/")[0], f"{about.get('name', '')}.md")
         if (about["choice"], kind, there) == ("append", "merge", about["target"]):
@@ -134,15 +134,15 @@ class DestinationConflicts:
         return f"promoted as {there}" if (about["choice"], kind, there) == ("rename", "promote", renamed) else ""
 
     def _left(self, record: Record) -> None:
-        ground = self._ground
-        raw, _ = ground.vault.read(record.path)
+        snapshot = self._snapshot
+        raw, _ = snapshot.vault.read(record.path)
         try:
             text = edit(unmarked(decode(raw)), {"promote_problem": None})
         except FrontmatterError as error:
             raise NotFound(f"its mark can't be taken out: {error}") from error
         if encode(text) != raw:
-            ground.vault.replace(record.path, encode(text), digest=sha256(raw))
-            ground.sync.hint([record.path])
+            snapshot.vault.replace(record.path, encode(text), digest=sha256(raw))
+            snapshot.sync.hint([record.path])
 
 
 def question(offered: Iterable[Proposal], source: str, target: str, capture: str, note: str) -> str:

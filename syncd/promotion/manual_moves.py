@@ -50,12 +50,12 @@ class ManualMove:
 class ManualMoves:
     """The job that finishes drags."""
 
-    def __init__(self, ground: VaultSnapshot, promotions: Promotions, strays: MovedNotes, repo: Repository) -> None:
-        self._ground, self._promotions, self._strays, self._repo = ground, promotions, strays, repo
+    def __init__(self, snapshot: VaultSnapshot, promotions: Promotions, strays: MovedNotes, repo: Repository) -> None:
+        self._snapshot, self._promotions, self._strays, self._repo = snapshot, promotions, strays, repo
 
     def run(self) -> None:
         """Finish what is quiet."""
-        if not self._ground.sync.ready.is_set():
+        if not self._snapshot.sync.ready.is_set():
             return
         with authored(AUTHOR):
             try:
@@ -74,22 +74,22 @@ class ManualMoves:
 
     def _quiet(self, stray: MovedNote) -> bool:
         """Whether nobody is at work on it: it was moved a while ago, as Obsidian may still ask whether to mend links."""
-        aged = time.time() - stray.since / 1000 >= self._ground.settings.sync.adopt_s
+        aged = time.time() - stray.since / 1000 >= self._snapshot.settings.sync.adopt_s
         return aged and self._rested(stray.new)
 
     def _rested(self, path: str) -> bool:
-        stat = self._ground.vault.stat(path)
-        return stat is not None and not 0 <= time.time() - stat.mtime_ns / 1e9 < self._ground.settings.sync.adopt_s
+        stat = self._snapshot.vault.stat(path)
+        return stat is not None and not 0 <= time.time() - stat.mtime_ns / 1e9 < self._snapshot.settings.sync.adopt_s
 
     def _drag(self, stray: MovedNote) -> ManualMove | None:
         """What is to become of a note. None when nothing is, or nothing can be just now."""
-        ground = self._ground
-        raw, stat = ground.vault.read(stray.new)
-        document = ground.parsed(raw, stray.old, stat)
+        snapshot = self._snapshot
+        raw, stat = snapshot.vault.read(stray.new)
+        document = snapshot.parsed(raw, stray.old, stat)
         if document.claimed_id != stray.id or any(defect.name in TORN for defect in document.defects):
             return None
-        was, is_ = (place(path, ground.inbox).scope == "captures" for path in (stray.old, stray.new))
-        out = was and not inside(stray.new, ground.inbox)
+        was, is_ = (place(path, snapshot.inbox).scope == "captures" for path in (stray.old, stray.new))
+        out = was and not inside(stray.new, snapshot.inbox)
         try:
             text = self._edited(decode(raw), stray, out=out, back=is_ and not was)
         except FrontmatterError as error:
@@ -101,22 +101,22 @@ class ManualMoves:
     def _edited(self, text: str, stray: MovedNote, *, out: bool, back: bool) -> bytes:
         said = {key.casefold() for key in properties(split(text)[0])}
         if out and (PROMOTED_AT not in said or said & set(INBOX_ONLY)):
-            return encode(promoted(text, written_at(self._ground, self._repo, stray.new)))
+            return encode(promoted(text, written_at(self._snapshot, self._repo, stray.new)))
         if back and PROMOTED_AT in said:
             return encode(edit(text, {PROMOTED_AT: None}))
         return encode(text)
 
     def _file(self, document: Document, stray: MovedNote) -> tuple[Stored | None, dict[str, str] | None]:
         """The stored file of a note: to go along if it stayed behind, or where it was dragged to."""
-        ground = self._ground
+        snapshot = self._snapshot
         if document.file is None:
             return None, None
-        if ground.vault.stat(document.file) is not None:
-            folder = there_of(ground, ground.settings.promote.attachments or stray.new.rpartition("/")[0], {})
-            return stored_of(ground, document, folder, {}), None
+        if snapshot.vault.stat(document.file) is not None:
+            folder = there_of(snapshot, snapshot.settings.promote.attachments or stray.new.rpartition("/")[0], {})
+            return stored_of(snapshot, document, folder, {}), None
         name, digest = document.file.rpartition("/")[2], document.metadata.get("file_sha256")
-        found = [path for path in ground.vault.beside() if path.rpartition("/")[2] == name]
-        same = [path for path in found if ground.vault.measured(path).digest == digest]
+        found = [path for path in snapshot.vault.beside() if path.rpartition("/")[2] == name]
+        same = [path for path in found if snapshot.vault.measured(path).digest == digest]
         return None, {document.file: same[0]} if len(same) == 1 else None
 
     # How it is done
@@ -127,7 +127,7 @@ class ManualMoves:
             done |= drag.followed or {}
         along = {drag.stored.old: drag.stored.new for drag in drags if drag.stored}
         texts = {drag.stray.old: drag.text for drag in drags}
-        found = relinking(self._ground.vault, done, texts=texts, inbox=self._ground.inbox, moved=True, along=along)
+        found = relinking(self._snapshot.vault, done, texts=texts, inbox=self._snapshot.inbox, moved=True, along=along)
         own = {drag.stray.new for drag in drags}
         others = {path: pair for path, pair in found.changes.items() if path not in own}
         if not all(self._rested(path) for path in others):
@@ -145,15 +145,15 @@ class ManualMoves:
 
     def _by(self, drag: ManualMove) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
-        path, at = drag.stray.new, self._ground.vault.stat(drag.stray.new)
+        path, at = drag.stray.new, self._snapshot.vault.stat(drag.stray.new)
         if at is None or not head_moves.brought(self._repo, path, drag.raw, at.mtime_ns // 1_000_000_000):
             return ""
         told = self._repo.answer("log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n")
         return (told or "").strip()
 
     def _write(self, path: str, before: bytes, after: bytes) -> None:
-        self._ground.vault.replace(path, after, digest=sha256(before))
-        self._ground.sync.hint([path])
+        self._snapshot.vault.replace(path, after, digest=sha256(before))
+        self._snapshot.sync.hint([path])
 
 
 def _way(drag: ManualMove, text: bytes, others: Mapping[str, tuple[bytes, bytes]], found: LinkUpdates) -> MovePlan:

@@ -97,7 +97,7 @@ class MarkedCaptures:
 
     def __init__(
         self,
-        ground: VaultSnapshot,
+        snapshot: VaultSnapshot,
         promotions: Promotions,
         waiting: WaitingCaptures,
         merging: DestinationConflicts,
@@ -105,20 +105,20 @@ class MarkedCaptures:
         repo: Repository,
         stopping: Callable[[], threading.Event],
     ) -> None:
-        self._ground, self._promotions, self._waiting = ground, promotions, waiting
+        self._snapshot, self._promotions, self._waiting = snapshot, promotions, waiting
         self._merging, self._repo, self._stopping = merging, repo, stopping
         self._look = Look()
 
     def run(self) -> None:
         """Look, if anything has changed since the last time."""
         with authored(AUTHOR):
-            look, ground = self._look, self._ground
-            if not ground.vault.present():
+            look, snapshot = self._look, self._snapshot
+            if not snapshot.vault.present():
                 return
             self._promotions.tend()
-            if not ground.settings.promote.marks or not ground.sync.ready.is_set():
+            if not snapshot.settings.promote.marks or not snapshot.sync.ready.is_set():
                 return
-            moment = self._waiting.moment, ground.notes.index.generation if look.problems else None
+            moment = self._waiting.moment, snapshot.notes.index.generation if look.problems else None
             if moment == look.moment and not look.again:
                 return
             look.moment, look.again = moment, False
@@ -127,7 +127,7 @@ class MarkedCaptures:
     def facts(self) -> dict[str, Any]:
         """What its owner is told."""
         problems = [{"path": path, "problem": why} for path, why in sorted(self._look.problems.items())]
-        return {"on": self._ground.settings.promote.marks, "problems": problems, "promoted": self._look.promoted}
+        return {"on": self._snapshot.settings.promote.marks, "problems": problems, "promoted": self._look.promoted}
 
     def _done(self) -> None:
         """Plan what marks ask for, carry it out, and write down what can't be."""
@@ -145,7 +145,7 @@ class MarkedCaptures:
     def _result(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Result | None:
         """What is to become of one capture; None = nothing, and nothing is wrong. `spoken`: paths that other plans make."""
         try:
-            if restless(self._ground, self._repo, record.path):
+            if restless(self._snapshot, self._repo, record.path):
                 return Later()
             if not asked.meant:
                 self._say(record, None)
@@ -163,9 +163,9 @@ class MarkedCaptures:
 
     def _planned(self, record: Record, asked: OwnerMarks, spoken: Mapping[str, str]) -> Plan:
         if not asked.promote:
-            fit(self._ground, record)
+            fit(self._snapshot, record)
             raise Problem(UNCLEAR)
-        at = written_at(self._ground, self._repo, record.path)
+        at = written_at(self._snapshot, self._repo, record.path)
         return self._promotions.planned(record, tool="mark", at=at, spoken=spoken)
 
     def _tell(self, problems: Mapping[str, str]) -> None:
@@ -192,10 +192,10 @@ class MarkedCaptures:
         if asked is not None and asked.promote_problem == why:
             return
         try:
-            raw, _ = self._ground.vault.read(record.path)
+            raw, _ = self._snapshot.vault.read(record.path)
             if sha256(raw) == record.digest and marks(decode(raw)).promote_problem != why:
-                self._ground.vault.replace(record.path, encode(edit(decode(raw), {KEY: why})), digest=record.digest)
-                self._ground.sync.hint([record.path])
+                self._snapshot.vault.replace(record.path, encode(edit(decode(raw), {KEY: why})), digest=record.digest)
+                self._snapshot.sync.hint([record.path])
         except (MemexError, FrontmatterError) as error:
             log.info("why a capture is not promoted can't be written into it: %s", error)
         except Exception:  # as above
@@ -207,9 +207,9 @@ def _concerned(said: OwnerMarks) -> bool:
     return said.meant or said.promote_problem is not None
 
 
-def written_at(ground: VaultSnapshot, repo: Repository, path: str) -> int:
+def written_at(snapshot: VaultSnapshot, repo: Repository, path: str) -> int:
     """When a note was written, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
-    raw, stat = ground.vault.read(path)
+    raw, stat = snapshot.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
     if head_moves.brought(repo, path, raw, written):
         told = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=f"--\n{path}\n")

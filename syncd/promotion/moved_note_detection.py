@@ -66,8 +66,8 @@ class _Bell:
 class MovedNotes:
     """The notes that were moved. `look` from one thread at a time."""
 
-    def __init__(self, ground: VaultSnapshot, ledger: Ledger, audit: AuditLog) -> None:
-        self._ground, self._ledger, self._audit = ground, ledger, audit
+    def __init__(self, snapshot: VaultSnapshot, ledger: Ledger, audit: AuditLog) -> None:
+        self._snapshot, self._ledger, self._audit = snapshot, ledger, audit
         self._first = True
         # path → the id of the note that was there at the last look, in the order in which they came there
         self._where = self._now()
@@ -77,8 +77,8 @@ class MovedNotes:
             name[len(_NAME) :]: (*json.loads(value), [])[:3] for name, value in rows
         }
         self._bells = (_Bell(), _Bell())
-        for slot, bell in zip((ground.captures, ground.notes), self._bells, strict=True):
-            slot.told.append(bell.told)
+        for scope_index, bell in zip((snapshot.captures, snapshot.notes), self._bells, strict=True):
+            scope_index.told.append(bell.told)
 
     def look(self) -> list[MovedNote]:
         """Those that are elsewhere now, and not dealt with yet."""
@@ -86,7 +86,7 @@ class MovedNotes:
         changed = set().union(*(paths or () for paths in heard))
         if changed or None in heard:
             self._compare(None if None in heard or len(changed) > MANY else changed)
-        if self._first and self._ground.sync.ready.is_set():
+        if self._first and self._snapshot.sync.ready.is_set():
             self._first = False
             self._recall()
         now, strays, gone = time.time_ns() // 1_000_000, [], []
@@ -114,17 +114,21 @@ class MovedNotes:
         """The notes that say their id, by path.
 
         Which of a note and a capture with one id was there first nobody knows; the note, as agents may give a capture any."""
-        return {path: id for slot in (self._ground.notes, self._ground.captures) for path, id in _claimed(slot.index)}
+        return {
+            path: id
+            for scope_index in (self._snapshot.notes, self._snapshot.captures)
+            for path, id in _claimed(scope_index.index)
+        }
 
     def _compare(self, changed: set[str] | None) -> None:
         """Notice what is no longer where it was at the last look."""
         was, gone = self._where, []
-        slots = (self._ground.captures, self._ground.notes)
+        slots = (self._snapshot.captures, self._snapshot.notes)
         if changed is None:
             there, left = self._now(), set(was)
         else:
             there, left = (
-                {path: id for slot in slots for path, id in _claimed(slot.index, changed)},
+                {path: id for scope_index in slots for path, id in _claimed(scope_index.index, changed)},
                 changed & was.keys(),
             )
         left -= there.keys()
@@ -132,7 +136,7 @@ class MovedNotes:
         came = {path: number for number, path in enumerate(was)}
         for path in left:
             id = was[path]
-            claims = [other for slot in slots for other in slot.index.claiming(id)]
+            claims = [other for scope_index in slots for other in scope_index.index.claiming(id)]
             others = [
                 other for other in claims if other in came and (came[other] < came[path] or self._made(id, other))
             ]
@@ -154,10 +158,10 @@ class MovedNotes:
         return any(path is not None and self._capture(path) for path in paths)
 
     def _capture(self, path: str) -> bool:
-        return place(path, self._ground.inbox).scope == "captures"
+        return place(path, self._snapshot.inbox).scope == "captures"
 
     def _there(self, path: str) -> bool:
-        return self._ground.vault.stat(path) is not None
+        return self._snapshot.vault.stat(path) is not None
 
     def _ours(self, path: str) -> bool:
         """Whether it was Memex that took the file away."""
@@ -166,8 +170,8 @@ class MovedNotes:
 
     def _found(self, id: str, others: Collection[str]) -> str | None:
         """Where the note of this id is, `others` aside; None when it is nowhere, or nobody can tell which one it is."""
-        for slot in (self._ground.captures, self._ground.notes):
-            paths = [path for path in slot.index.claiming(id) if path not in others and self._there(path)]
+        for scope_index in (self._snapshot.captures, self._snapshot.notes):
+            paths = [path for path in scope_index.index.claiming(id) if path not in others and self._there(path)]
             if len(paths) > 1 or self._elsewhere(id, paths):
                 paths = [path for path in paths if not self._made(id, path)]
             if paths:
@@ -176,7 +180,7 @@ class MovedNotes:
 
     def _elsewhere(self, id: str, paths: Collection[str]) -> bool:
         """Whether a note of the vault has the id of these captures."""
-        return any(self._there(path) for path in self._ground.notes.index.claiming(id) if path not in paths)
+        return any(self._there(path) for path in self._snapshot.notes.index.claiming(id) if path not in paths)
 
     def _made(self, id: str, path: str) -> bool:
         """Whether an agent has made the note at `path` with that id, so that nobody has moved it there."""
@@ -202,7 +206,7 @@ class MovedNotes:
         """Whether a note may be the capture that an agent made with that id: it says that it was made then."""
         made = [one.at for one in self._audit.of(id=id) if one.kind == "create" and one.surface in AGENTS]
         with suppress(MemexError, FrontmatterError):
-            said = properties(split(decode(self._ground.vault.read(note)[0]))[0])
+            said = properties(split(decode(self._snapshot.vault.read(note)[0]))[0])
             at = as_time(next((value for key, value in said.items() if key.casefold() == "created_at"), None))
             return not made or (at is not None and any(0 <= one - at <= MADE_MS for one in made))
         return not made

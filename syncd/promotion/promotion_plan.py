@@ -83,29 +83,29 @@ class Plan:
         return steps
 
 
-def restless(ground: VaultSnapshot, repo: Repository, path: str) -> bool:
+def restless(snapshot: VaultSnapshot, repo: Repository, path: str) -> bool:
     """Whether somebody may still be at work on a note, or Git on the files. Raises what keeps it from being read."""
-    raw, stat = ground.vault.read(path)
+    raw, stat = snapshot.vault.read(path)
     age, busy = time.time() - stat.mtime_ns / 1e9, repo.busy()
-    if 0 <= age < ground.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
+    if 0 <= age < snapshot.settings.sync.adopt_s or (busy and not (busy.endswith(".lock") and age > LOCKED_S)):
         return True
-    document = ground.parsed(raw, path, stat)
-    return document.writable and ground.sync.edits.pending(document)  # what can't be written to stays so
+    document = snapshot.parsed(raw, path, stat)
+    return document.writable and snapshot.sync.edits.pending(document)  # what can't be written to stays so
 
 
-def fit(ground: VaultSnapshot, record: Record) -> tuple[Document, bytes]:
+def fit(snapshot: VaultSnapshot, record: Record) -> tuple[Document, bytes]:
     """The capture as it is. Raises Problem when it can't be promoted, or Conflict when it has just changed."""
-    raw, stat = ground.vault.read(record.path)
+    raw, stat = snapshot.vault.read(record.path)
     if sha256(raw) != record.digest:
         raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
-    document = ground.parsed(raw, record.path, stat)
-    if why := refusal(document, marks(decode(raw))) or _double(ground, document):
+    document = snapshot.parsed(raw, record.path, stat)
+    if why := refusal(document, marks(decode(raw))) or _double(snapshot, document):
         raise Problem(why)
     return document, raw
 
 
 def planned(
-    ground: VaultSnapshot,
+    snapshot: VaultSnapshot,
     record: Record,
     *,
     tool: str,
@@ -117,17 +117,17 @@ def planned(
     """What is to become of this capture, in the folder `to` and `called` so, if that is said.
 
     `spoken` for is what `speak` has noted. Raises Problem, Taken, or Conflict when it has just changed."""
-    document, raw = fit(ground, record)
+    document, raw = fit(snapshot, record)
     said, spoken = marks(decode(raw)), spoken or {}
-    own, name = ground.settings.promote, record.path.rpartition("/")[2][:-3]
-    where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=ground.inbox, to=to)
-    folder = there_of(ground, where.folder, spoken)
-    target = join(folder, f"{_named(ground, folder, called or where.stem, name, spoken)}.md")
-    stored = stored_of(ground, document, there_of(ground, own.attachments or folder, spoken), spoken)
+    own, name = snapshot.settings.promote, record.path.rpartition("/")[2][:-3]
+    where = goal(document, said, own.rules, folder=own.folder, name=own.name, inbox=snapshot.inbox, to=to)
+    folder = there_of(snapshot, where.folder, spoken)
+    target = join(folder, f"{_named(snapshot, folder, called or where.stem, name, spoken)}.md")
+    stored = stored_of(snapshot, document, there_of(snapshot, own.attachments or folder, spoken), spoken)
     for path in (target, stored.new if stored else target):
         if wrong := objection(path, new=True):
             raise Problem(f"the path {path!r} {wrong}")
-    id = own_id(ground, document, raw)
+    id = own_id(snapshot, document, raw)
     try:
         text = encode(promoted(decode(raw), at, id=id))
     except FrontmatterError as error:
@@ -135,25 +135,25 @@ def planned(
     return Plan(document, raw, target, text, at, tool, where.by, id, stored)
 
 
-def own_id(ground: VaultSnapshot, document: Document, raw: bytes, given: Collection[str] = ()) -> str:
+def own_id(snapshot: VaultSnapshot, document: Document, raw: bytes, given: Collection[str] = ()) -> str:
     """The id of a capture in the vault proper: another one than its own if a note there has that, or it was just `given`."""
     assert document.claimed_id is not None, "it is fit"
-    there = (path for path in ground.notes.index.claiming(document.claimed_id) if not ground.archived(path))
+    there = (path for path in snapshot.notes.index.claiming(document.claimed_id) if not snapshot.archived(path))
     taken = document.claimed_id in given or any(there)
     return another(document.claimed_id, raw) if taken else document.claimed_id
 
 
 def freed(
-    ground: VaultSnapshot, text: bytes, target: str, changed: Mapping[str, tuple[bytes, bytes]]
+    snapshot: VaultSnapshot, text: bytes, target: str, changed: Mapping[str, tuple[bytes, bytes]]
 ) -> dict[str, tuple[bytes, bytes]]:
     """What changes so that a note which comes back to `target` has its id: another there that took it since has its own.
 
     `changed` is what changes anyway. Raises Problem."""
-    workspace, freed = ground.workspace(target), dict(changed)
-    id = ground.parsed(text, target, Stat(0, 0, 0)).claimed_id
-    for path in ground.captures.index.claiming(id) if id else ():
-        if ground.workspace(path) == workspace:
-            before, now = freed[path] if path in freed else (ground.vault.read(path)[0],) * 2
+    workspace, freed = snapshot.workspace(target), dict(changed)
+    id = snapshot.parsed(text, target, Stat(0, 0, 0)).claimed_id
+    for path in snapshot.captures.index.claiming(id) if id else ():
+        if snapshot.workspace(path) == workspace:
+            before, now = freed[path] if path in freed else (snapshot.vault.read(path)[0],) * 2
             try:
                 freed[path] = before, encode(identified(decode(now), another(id or "", before)))
             except FrontmatterError as error:
@@ -163,14 +163,14 @@ def freed(
     return freed
 
 
-def _double(ground: VaultSnapshot, document: Document) -> str:
+def _double(snapshot: VaultSnapshot, document: Document) -> str:
     """Why the id of a capture keeps it where it is; "" = nothing does."""
     if document.claimed_id is None:
         raise Conflict(
             "the capture has no id yet; it gets one once it is quiet, so try again in a moment", retryable=True
         )
-    captures = ground.captures.index.claiming(document.claimed_id)
-    others = [path for path in captures if path != document.path and ground.workspace(path) == document.workspace]
+    captures = snapshot.captures.index.claiming(document.claimed_id)
+    others = [path for path in captures if path != document.path and snapshot.workspace(path) == document.workspace]
     return f"{others[0]} has the same `id`: take it out of one of the two" if others else ""
 
 
@@ -183,12 +183,12 @@ def speak(spoken: dict[str, str], plan: Plan) -> None:
             spoken.setdefault(fold(made), made)
 
 
-def there_of(ground: VaultSnapshot, folder: str, spoken: Mapping[str, str]) -> str:
+def there_of(snapshot: VaultSnapshot, folder: str, spoken: Mapping[str, str]) -> str:
     """The folder as it is spelled on the disk, or where it is spoken for, as far as it is. Raises Problem when no note can be put there."""
     done = ""
     for part in folder.split("/") if folder else ():
         try:
-            there = spelled(part, known := ground.vault.folders(done))
+            there = spelled(part, known := snapshot.vault.folders(done))
         except MemexError as error:
             raise Problem(f"the folder {folder!r} can't be used: {error.message}") from error
         if there not in known:
@@ -198,65 +198,65 @@ def there_of(ground: VaultSnapshot, folder: str, spoken: Mapping[str, str]) -> s
                 f"the new folder {part!r} can't have {wrong[0]} in its name: links or other systems would break"
             )
         done = join(done, there)
-    if done and ground.vault.ignores(done, folder=True):
+    if done and snapshot.vault.ignores(done, folder=True):
         raise Problem(f"the folder {done!r} is left out of the index (vault.ignore), so the note would not be found")
     if done:
         above, _, last = done.rpartition("/")
-        if last in ground.vault.names(above) and last not in ground.vault.folders(above):
+        if last in snapshot.vault.names(above) and last not in snapshot.vault.folders(above):
             raise Problem(f"the folder {done!r} can't be used: it is a link or a file")
     return done
 
 
-def _named(ground: VaultSnapshot, folder: str, wanted: str, own: str, spoken: Mapping[str, str]) -> str:
+def _named(snapshot: VaultSnapshot, folder: str, wanted: str, own: str, spoken: Mapping[str, str]) -> str:
     """The base name of the note: one that no other note of the vault has. Raises Taken when the destination has it."""
-    there = {fold(name): name for name in ground.vault.names(folder)}
+    there = {fold(name): name for name in snapshot.vault.names(folder)}
     for name in names(wanted, own):
         file = fold(f"{name}.md")
         if file in there or fold(join(folder, f"{name}.md")) in spoken:
             if name == wanted:
                 raise Taken(join(folder, there.get(file, f"{name}.md")))
-        elif fold(name) == fold(own) or not ground.sync.taken(fold(name)):
+        elif fold(name) == fold(own) or not snapshot.sync.taken(fold(name)):
             return name
     raise AssertionError
 
 
-def stored_of(ground: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]) -> Stored | None:
+def stored_of(snapshot: VaultSnapshot, document: Document, folder: str, spoken: Mapping[str, str]) -> Stored | None:
     """The file that goes along with the note of its text, unless another note holds its text too."""
     old = document.file
-    if old is None or {one.path for one in ground.captures.index.of_file(old)} - {document.path}:
+    if old is None or {one.path for one in snapshot.captures.index.of_file(old)} - {document.path}:
         return None
     try:
-        digest = ground.vault.measured(old).digest
+        digest = snapshot.vault.measured(old).digest
     except NotFound:
         return None
     own = old.rpartition("/")[2]
-    there = {fold(name) for name in ground.vault.names(folder)}
+    there = {fold(name) for name in snapshot.vault.names(folder)}
     for name in numbered(own, ending(own, KNOWN)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in spoken:
             continue
-        if name == own or not ground.sync.taken(fold(name)):
+        if name == own or not snapshot.sync.taken(fold(name)):
             return Stored(old, new, digest)
     raise AssertionError
 
 
-def other_name(ground: VaultSnapshot, target: str) -> str:
+def other_name(snapshot: VaultSnapshot, target: str) -> str:
     """A base name for a note in the place of `target`, that no note of the vault has."""
     folder, _, name = target.rpartition("/")
-    there = {fold(one) for one in ground.vault.names(folder)}
+    there = {fold(one) for one in snapshot.vault.names(folder)}
     made = names(name[:-3], name[:-3])
-    return next(one for one in made if fold(f"{one}.md") not in there and not ground.sync.taken(fold(one)))
+    return next(one for one in made if fold(f"{one}.md") not in there and not snapshot.sync.taken(fold(one)))
 
 
-def merged(ground: VaultSnapshot, record: Record, target: str) -> MovePlan:
+def merged(snapshot: VaultSnapshot, record: Record, target: str) -> MovePlan:
     """How the text of a capture is appended to the note at `target`. Raises Problem, or Conflict when it has just changed."""
-    document, raw = fit(ground, record)
+    document, raw = fit(snapshot, record)
     assert document.claimed_id is not None, "it is fit"
     if document.file:
         raise Problem("it holds the text of a stored file, which can't be appended: promote it under another name")
-    there, _ = ground.vault.read(target)
+    there, _ = snapshot.vault.read(target)
     body = split(decode(raw))[1]
-    found = relinking(ground.vault, {record.path: target}, texts={record.path: encode(body)}, inbox=ground.inbox)
+    found = relinking(snapshot.vault, {record.path: target}, texts={record.path: encode(body)}, inbox=snapshot.inbox)
     if record.path in found.changes:
         body = decode(found.changes[record.path][1])
     changed = {path: pair for path, pair in found.changes.items() if path not in (record.path, target)}

@@ -54,8 +54,8 @@ class _Earlier:
 class Promotions:
     """The promotions of one vault. Safe from any thread: one is carried out at a time."""
 
-    def __init__(self, ground: VaultSnapshot, journal: ChangeJournal, repo: Repository, commits: Committer) -> None:
-        self._ground, self._journal, self._repo, self._commits = ground, journal, repo, commits
+    def __init__(self, snapshot: VaultSnapshot, journal: ChangeJournal, repo: Repository, commits: Committer) -> None:
+        self._snapshot, self._journal, self._repo, self._commits = snapshot, journal, repo, commits
         self.lock = threading.RLock()  # of whoever moves captures
         self._owed = True  # something may be half done, or in no commit yet
         self._not_before = float("-inf")  # when that is looked at again
@@ -64,11 +64,11 @@ class Promotions:
 
     def planned(self, record: Record, *, tool: str = "promote", at: int | None = None, **given: Any) -> Plan:
         """What is to become of a capture. Raises Problem for one that can't be promoted as it is."""
-        return planned(self._ground, record, tool=tool, at=_now() // 1000 * 1000 if at is None else at, **given)
+        return planned(self._snapshot, record, tool=tool, at=_now() // 1000 * 1000 if at is None else at, **given)
 
     def merge(self, given: str, target: str) -> dict[str, Any]:
         """Append the text of a capture to a note of the vault, to which all links lead from then on; what came of it."""
-        return self.go(lambda: merged(self._ground, self._ground.capture(given), target))
+        return self.go(lambda: merged(self._snapshot, self._snapshot.capture(given), target))
 
     def carry(
         self,
@@ -118,8 +118,8 @@ class Promotions:
 
     def _renewed(self, plan: Plan, ids: Collection[str]) -> Plan:
         """The plan for a capture in which a promotion before this one has rewritten links, or that gave away its id."""
-        raw, _ = self._ground.vault.read(plan.source)
-        id = own_id(self._ground, plan.document, raw, ids)
+        raw, _ = self._snapshot.vault.read(plan.source)
+        id = own_id(self._snapshot, plan.document, raw, ids)
         return replace(plan, raw=raw, text=encode(promoted(decode(raw), plan.at, id=id)), id=id)
 
     def _walk(self, plans: Sequence[Plan]) -> Walk | None:
@@ -127,11 +127,11 @@ class Promotions:
         if len(plans) < 2:
             return None
         moves = {old: new for plan in plans for old, new in plan.moves.items()}
-        return Walk(self._ground.vault, moves, inbox=self._ground.inbox)
+        return Walk(self._snapshot.vault, moves, inbox=self._snapshot.inbox)
 
     def unpromote(self, given: str) -> dict[str, Any]:
         """Bring a promoted note back into the inbox, as it was; what came of it. Raises what keeps it from that."""
-        return self.go(lambda: return_of(self._ground, self._journal, given))
+        return self.go(lambda: return_of(self._snapshot, self._journal, given))
 
     def go(self, decide: Callable[[], MovePlan], *, by: str | None = None) -> dict[str, Any]:
         """Carry out the way that `decide` finds, which is asked again when a file changed meanwhile; what came of it.
@@ -220,12 +220,12 @@ class Promotions:
 
     def way(self, plan: Plan, walk: Walk | None = None) -> MovePlan:
         """What is to become of all files that a promotion touches."""
-        ground, document = self._ground, plan.document
+        snapshot, document = self._snapshot, plan.document
         texts = {plan.source: plan.text}
         if walk is not None:
             found = walk.step(plan.moves, texts)
         else:
-            found = relinking(ground.vault, plan.moves, texts=texts, inbox=ground.inbox)
+            found = relinking(snapshot.vault, plan.moves, texts=texts, inbox=snapshot.inbox)
         steps = plan.steps(found)
         about = {
             "title": document.title,
@@ -291,22 +291,22 @@ class Promotions:
         except MemexError as error:
             log.warning("a promotion that was broken off can't be ended yet: %s", error.message)
             self._owed = True
-        self._ground.sync.hint(step.path for step in steps)
+        self._snapshot.sync.hint(step.path for step in steps)
 
     def _is(self, entry: Entry) -> bool:
         """Whether the file at the destination is the note in question, edited since."""
         with suppress(MemexError, FrontmatterError):
-            raw, _ = self._ground.vault.read(entry.target)
+            raw, _ = self._snapshot.vault.read(entry.target)
             said = properties(split(decode(raw))[0])
             return any(key.casefold() == "id" and value == entry.document_id for key, value in said.items())
         return False
 
     def _mend(self, moves: dict[str, str]) -> None:
         """Mend the links of notes that were edited while their promotion was broken off."""
-        found = relinking(self._ground.vault, moves, inbox=self._ground.inbox, moved=True)
+        found = relinking(self._snapshot.vault, moves, inbox=self._snapshot.inbox, moved=True)
         for path, (before, after) in found.changes.items():
             with suppress(Conflict, NotFound):  # they are being edited again
-                self._ground.vault.replace(path, after, digest=sha256(before))
+                self._snapshot.vault.replace(path, after, digest=sha256(before))
 
     def _known(self, steps: Sequence[Step]) -> None:
         """Have the index say what the files say."""
@@ -314,13 +314,13 @@ class Promotions:
             return
         gone = [step.path for step in steps if not step.now]
         try:
-            for slot in (self._ground.captures, self._ground.notes):
-                with still(slot) as index:
+            for scope_index in (self._snapshot.captures, self._snapshot.notes):
+                with still(scope_index) as index:
                     index.commit([], [path for path in gone if path in index.manifest])
-            self._ground.sync.run(under=[step.path for step in steps])
+            self._snapshot.sync.run(under=[step.path for step in steps])
         except Unavailable as error:  # the files are what counts
             log.warning("what was promoted is not indexed yet: %s", error.message)
-            self._ground.sync.want_listing()
+            self._snapshot.sync.want_listing()
 
     def _commit(self, entry: Entry, steps: Sequence[Step]) -> tuple[str, list[str]]:
         """Commit it; the commit ("" = none), and the notes that are not in it because a person has edits in them."""
@@ -362,7 +362,7 @@ class Promotions:
         if not step.now or not step.twin:
             return step.after
         pieces: list[bytes] = []
-        self._ground.vault.measured(step.path, pieces.append)
+        self._snapshot.vault.measured(step.path, pieces.append)
         return b"".join(pieces)
 
 

@@ -24,10 +24,10 @@ from syncd.vault.path_rules import join
 STANDING: Final = ("promote", "unpromote")  # kinds in the journal, of which the last one tells where a note belongs
 
 
-def return_of(ground: VaultSnapshot, journal: ChangeJournal, given: str) -> MovePlan:
+def return_of(snapshot: VaultSnapshot, journal: ChangeJournal, given: str) -> MovePlan:
     """The way back of the promoted note of this id, or at this path. Raises NotFound, Problem or Conflict."""
-    entry, path = _promoted(ground, journal, given)
-    raw, _ = ground.vault.read(path)
+    entry, path = _promoted(snapshot, journal, given)
+    raw, _ = snapshot.vault.read(path)
     steps = {step.path: step for step in journal.steps(entry.seq)}
     was, made = steps[entry.source].before, steps[entry.target].after
     assert was is not None, "a promotion ends with the removal of the capture"
@@ -36,17 +36,17 @@ def return_of(ground: VaultSnapshot, journal: ChangeJournal, given: str) -> Move
         text = encode(returned(decode(raw), decode(was), decode(made)))
     except FrontmatterError as error:
         raise Problem(f"the properties of {path} can't be changed line by line: {error}") from error
-    target = _home(ground, entry, path)
+    target = _home(snapshot, entry, path)
     exact = raw == made and path == entry.target and target == entry.source
-    files = _files(ground, list(steps.values()))
+    files = _files(snapshot, list(steps.values()))
     moves = {path: target} | {step.path: step.twin for step in files}
-    found = relinking(ground.vault, moves, texts={path: text}, inbox=ground.inbox)
+    found = relinking(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
     if not exact and path in found.changes:
         text = found.changes[path][1]
     changed = {other: pair for other, pair in found.changes.items() if other != path}
     if exact:
-        changed |= _as_before(ground, steps.values(), {entry.source, entry.target})
-    changed = freed(ground, text, target, changed)
+        changed |= _as_before(snapshot, steps.values(), {entry.source, entry.target})
+    changed = freed(snapshot, text, target, changed)
     order = [written(target, None, text)]
     order += [written(other, *pair) for other, pair in sorted(changed.items())]
     order.append(written(path, raw, None))
@@ -61,23 +61,23 @@ def return_of(ground: VaultSnapshot, journal: ChangeJournal, given: str) -> Move
     return MovePlan("unpromote", entry.document_id, path, target, order, about)
 
 
-def _promoted(ground: VaultSnapshot, journal: ChangeJournal, given: str) -> tuple[Entry, str]:
+def _promoted(snapshot: VaultSnapshot, journal: ChangeJournal, given: str) -> tuple[Entry, str]:
     """The promotion that is to be taken back, and where the note is now."""
-    index = ground.notes.index
+    index = snapshot.notes.index
 
     def fits(record: Record) -> bool:
-        return not ground.archived(record.path) and _standing(journal, index.manifest[record.path].id) is not None
+        return not snapshot.archived(record.path) and _standing(journal, index.manifest[record.path].id) is not None
 
     one = chosen(given, candidates([index], given, fits))
     id = index.manifest[one.path].id if one else given
     last = _standing(journal, id)
     if last is None:
         raise NotFound(f"{given[:200]!r} is no note that was promoted here; memex log tells what became of a note")
-    paths = [path for path in index.claiming(id) if not ground.archived(path)]
+    paths = [path for path in index.claiming(id) if not snapshot.archived(path)]
     if len(paths) > 1 and last.target not in paths:
         raise Problem(f"{len(paths)} notes have the `id` {id}: take it out of all but one", paths=paths[:10])
     path = last.target if last.target in paths or not paths else paths[0]
-    if ground.vault.stat(path) is None:
+    if snapshot.vault.stat(path) is None:
         raise NotFound(f"the promoted note is not at {path} any more; put it back, or give it its `id` again")
     return last, path
 
@@ -89,38 +89,38 @@ def _standing(journal: ChangeJournal, id: str) -> Entry | None:
     return last if last is not None and last.kind == "promote" else None
 
 
-def _home(ground: VaultSnapshot, entry: Entry, path: str) -> str:
+def _home(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
     """Where the note goes: to where it was, or beside it under another name where that is taken."""
     folder, _, name = entry.source.rpartition("/")
-    workspace = folder.removeprefix(f"{ground.inbox}/").partition("/")[0]
-    if workspace not in ground.vault.folders(ground.inbox):
+    workspace = folder.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
+    if workspace not in snapshot.vault.folders(snapshot.inbox):
         raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
-    there = {fold(one) for one in ground.vault.names(folder)}
+    there = {fold(one) for one in snapshot.vault.names(folder)}
     here = fold(path.rpartition("/")[2])
     for stem in names(name[:-3], name[:-3]):
         file = fold(f"{stem}.md")
-        if file not in there and (file == here or not ground.sync.taken(fold(stem))):
+        if file not in there and (file == here or not snapshot.sync.taken(fold(stem))):
             return join(folder, f"{stem}.md")
     raise AssertionError
 
 
-def _files(ground: VaultSnapshot, steps: Sequence[Step]) -> list[Step]:
+def _files(snapshot: VaultSnapshot, steps: Sequence[Step]) -> list[Step]:
     """The stored files that went along and can come back: they are there, and their old place is free."""
     return [
         step
         for step in steps
-        if step.twin and step.now and ground.vault.stat(step.path) is not None and not ground.vault.holds(step.twin)
+        if step.twin and step.now and snapshot.vault.stat(step.path) is not None and not snapshot.vault.holds(step.twin)
     ]
 
 
-def _as_before(ground: VaultSnapshot, steps: Any, own: set[str]) -> dict[str, tuple[bytes, bytes]]:
+def _as_before(snapshot: VaultSnapshot, steps: Any, own: set[str]) -> dict[str, tuple[bytes, bytes]]:
     """The notes that were rewritten and that nobody has touched since: what they hold, and what they held."""
     found = {}
     for step in steps:
         if step.twin or step.path in own or step.before is None or step.after is None:
             continue
         with suppress(NotFound):
-            raw, _ = ground.vault.read(step.path)
+            raw, _ = snapshot.vault.read(step.path)
             if sha256(raw) == step.now:
                 found[step.path] = step.after, step.before
     return found

@@ -48,7 +48,7 @@ class Archive:
 
     def __init__(
         self,
-        ground: VaultSnapshot,
+        snapshot: VaultSnapshot,
         promotions: Promotions,
         waiting: WaitingCaptures,
         audit: AuditLog,
@@ -58,7 +58,7 @@ class Archive:
     ) -> None:
         """`united`: what became of duplicates."""
         self._united = united
-        self._ground, self._promotions, self._waiting = ground, promotions, waiting
+        self._snapshot, self._promotions, self._waiting = snapshot, promotions, waiting
         self._audit, self._repo = audit, repo
         self._moment: object = None  # of the inbox, when nothing was left to do
 
@@ -66,7 +66,7 @@ class Archive:
 
     def dismiss(self, given: str) -> dict[str, Any]:
         """Set the capture of this id, or at this path, aside; what came of it. Raises what keeps it from that."""
-        return self._aside(self._ground.capture(given), DISMISSED)
+        return self._aside(self._snapshot.capture(given), DISMISSED)
 
     def bring_back(self, given: str) -> dict[str, Any]:
         """Bring a capture back that was set aside; what came of it. Raises what keeps it from that."""
@@ -74,7 +74,7 @@ class Archive:
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """What was set aside, by path."""
-        index, folder = self._ground.notes.index, f"{self._ground.inbox}/{ARCHIVE}/"
+        index, folder = self._snapshot.notes.index, f"{self._snapshot.inbox}/{ARCHIVE}/"
         paths = sorted(path for path in list(index.manifest) if path.startswith(folder))
         found = [record for path in paths[:limit] if (record := index.at(path))]
         return [{"id": one.id, "path": one.path, "title": one.title, "created_at": one.created_at} for one in found]
@@ -83,7 +83,7 @@ class Archive:
 
     def run(self, stopping: threading.Event | None = None) -> int:
         """Set aside what is due, once it is quiet; how many captures that were."""
-        if not self._ground.sync.ready.is_set() or self._repo.busy():
+        if not self._snapshot.sync.ready.is_set() or self._repo.busy():
             return 0
         done, begun, now = 0, time.monotonic(), time.time_ns() // 1_000_000
         moment = self._waiting.moment, now // (EVERY_S * 1000)
@@ -96,7 +96,7 @@ class Archive:
                 left = True
                 break
             try:
-                if restless(self._ground, self._repo, record.path):
+                if restless(self._snapshot, self._repo, record.path):
                     left = True
                     continue
                 self._aside(record, why)
@@ -111,13 +111,13 @@ class Archive:
         return done
 
     def _may(self, said: OwnerMarks) -> bool:
-        days = self._ground.settings.review.expire_days
+        days = self._snapshot.settings.review.expire_days
         return said.review == DISMISSED or said.expires is not None or days > 0
 
     def _due(self, record: Record, said: OwnerMarks, now: int) -> str:
         if record.type == "entity" or said.twice:
             return ""
-        days, since = self._ground.settings.review.expire_days, None
+        days, since = self._snapshot.settings.review.expire_days, None
         if days > 0:
             last = self._audit.last(record.path)
             ours = last is not None and last.after == record.digest  # else a person has changed it, or put it there
@@ -128,13 +128,13 @@ class Archive:
 
     def _aside(self, record: Record, why: str) -> dict[str, Any]:
         by = None if why == DISMISSED else ""
-        return self._promotions.go(lambda: self._way(self._ground.capture(record.path), why), by=by)
+        return self._promotions.go(lambda: self._way(self._snapshot.capture(record.path), why), by=by)
 
     def _way(self, record: Record, why: str) -> MovePlan:
         """The way of a capture into the archive. Raises Problem, or Conflict when it has just changed."""
-        ground = self._ground
-        raw, stat = ground.vault.read(record.path)
-        document = ground.parsed(raw, record.path, stat)
+        snapshot = self._snapshot
+        raw, stat = snapshot.vault.read(record.path)
+        document = snapshot.parsed(raw, record.path, stat)
         if sha256(raw) != record.digest or document.claimed_id is None:
             raise Conflict("the capture was changed a moment ago; try again in a moment", retryable=True)
         if document.type == "entity":
@@ -150,28 +150,28 @@ class Archive:
             text = encode(set_aside(decode(raw), why))
         except FrontmatterError as error:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
-        target = self._free(away(record.path, ground.inbox))
+        target = self._free(away(record.path, snapshot.inbox))
         files = self._along(document)
         return self._carried(document, raw, text, {record.path: target} | files, why)
 
     def _along(self, document: Document) -> dict[str, str]:
         """Where the stored file goes that only this capture holds the text of."""
         old = document.file
-        if old is None or self._ground.vault.stat(old) is None:
+        if old is None or self._snapshot.vault.stat(old) is None:
             return {}
-        if {one.path for one in self._ground.captures.index.of_file(old)} - {document.path}:
+        if {one.path for one in self._snapshot.captures.index.of_file(old)} - {document.path}:
             return {}
-        return {old: self._free(away(old, self._ground.inbox))}
+        return {old: self._free(away(old, self._snapshot.inbox))}
 
     def _way_back(self, given: str) -> MovePlan:
         """The way of a capture out of the archive. Raises NotFound, Problem or Conflict."""
-        ground, index = self._ground, self._ground.notes.index
-        folder = f"{ground.inbox}/{ARCHIVE}/"
+        snapshot, index = self._snapshot, self._snapshot.notes.index
+        folder = f"{snapshot.inbox}/{ARCHIVE}/"
         record = note_lookup.found_note([index], given, lambda one: one.path.startswith(folder))
         if record is None:
             raise NotFound(f"{given[:200]!r} is no capture that was set aside; memex unarchive --list names them")
-        raw, stat = ground.vault.read(record.path)
-        document = ground.parsed(raw, record.path, stat)
+        raw, stat = snapshot.vault.read(record.path)
+        document = snapshot.parsed(raw, record.path, stat)
         if document.claimed_id is None:
             raise Problem("it has no `id`: drag it back into its workspace yourself")
         try:
@@ -179,9 +179,9 @@ class Archive:
             text = encode(brought_back(own, time.time_ns() // 1_000_000))
         except FrontmatterError as error:
             raise Problem(f"its properties can't be changed line by line: {error}") from error
-        target = home(record.path, ground.inbox)
-        workspace = target.removeprefix(f"{ground.inbox}/").partition("/")[0]
-        if workspace not in ground.vault.folders(ground.inbox):
+        target = home(record.path, snapshot.inbox)
+        workspace = target.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
+        if workspace not in snapshot.vault.folders(snapshot.inbox):
             raise Conflict(f"the workspace {workspace!r} is no longer there: memex workspace create {workspace}")
         files = self._beside(raw, record.path)
         return self._carried(document, raw, text, {record.path: self._free(target)} | files, "")
@@ -199,18 +199,18 @@ class Archive:
 
     def _beside(self, raw: bytes, path: str) -> dict[str, str]:
         """Where the stored file goes back to that a note of the archive holds the text of."""
-        ground = self._ground
+        snapshot = self._snapshot
         said = {key.casefold(): value for key, value in properties(split(decode(raw))[0]).items()}
         link = next((one.target for one in wikilinks(as_text(said.get("file")) or "")), "")
         old = link if "/" in link else join(path.rpartition("/")[0], link)
-        if not link or not old.startswith(f"{ground.inbox}/{ARCHIVE}/") or ground.vault.stat(old) is None:
+        if not link or not old.startswith(f"{snapshot.inbox}/{ARCHIVE}/") or snapshot.vault.stat(old) is None:
             return {}
-        return {old: self._free(home(old, ground.inbox))}
+        return {old: self._free(home(old, snapshot.inbox))}
 
     def _free(self, path: str) -> str:
         """`path`, or one beside it, where nothing is yet."""
         folder, _, name = path.rpartition("/")
-        there = {fold(one) for one in self._ground.vault.names(folder)}
+        there = {fold(one) for one in self._snapshot.vault.names(folder)}
         stem, dot, ending = name.rpartition(".")
         return next(
             join(folder, f"{one}{dot}{ending}") for one in names(stem, stem) if fold(f"{one}{dot}{ending}") not in there
@@ -218,21 +218,21 @@ class Archive:
 
     def _carried(self, document: Document, raw: bytes, text: bytes, moves: Mapping[str, str], why: str) -> MovePlan:
         """The way of a note that is to say `text`, with its stored file; why it is set aside, "" = it comes back."""
-        ground, path = self._ground, document.path
+        snapshot, path = self._snapshot, document.path
         kind = "dismiss" if why == DISMISSED else "expire" if why else "unarchive"
         target = moves[path]
-        found = relinking(ground.vault, moves, texts={path: text}, inbox=ground.inbox)
+        found = relinking(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
         made = found.changes[path][1] if path in found.changes else text
         changed = {other: pair for other, pair in found.changes.items() if other != path}
         if not why:
-            changed = freed(ground, made, target, changed)
+            changed = freed(snapshot, made, target, changed)
         steps: list[Step] = [written(target, None, made)]
         steps += [written(other, *pair) for other, pair in sorted(changed.items())]
         steps.append(written(path, raw, None))
         for old, new in moves.items():
             if old == path:
                 continue
-            copied, gone = moved(old, new, ground.vault.measured(old).digest)
+            copied, gone = moved(old, new, snapshot.vault.measured(old).digest)
             steps = [copied, *steps, gone]
         own = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
         assert document.claimed_id is not None, "what has none is not set aside"

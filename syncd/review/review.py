@@ -67,10 +67,15 @@ class Learnt:
 class Review:
     """What waits for a person. One run at a time; what it tells may be asked from any thread."""
 
-    def __init__(self, ground: VaultSnapshot, waiting: WaitingCaptures, repo: Repository, ledger: Ledger) -> None:
-        self._captures, self._proper, self._vault, self._waiting = ground.captures, ground.notes, ground.vault, waiting
-        self._edits, self._repo, self._ledger, self._settings = ground.sync.edits, repo, ledger, ground.settings
-        self._inbox, self._parsed = ground.inbox, ground.parsed
+    def __init__(self, snapshot: VaultSnapshot, waiting: WaitingCaptures, repo: Repository, ledger: Ledger) -> None:
+        self._captures, self._proper, self._vault, self._waiting = (
+            snapshot.captures,
+            snapshot.notes,
+            snapshot.vault,
+            waiting,
+        )
+        self._edits, self._repo, self._ledger, self._settings = snapshot.sync.edits, repo, ledger, snapshot.settings
+        self._inbox, self._parsed = snapshot.inbox, snapshot.parsed
         self._one, self._learning = threading.Lock(), threading.Lock()
         self._learnt: Learnt | None = None
         self._looked: dict[str, tuple[str, int, float]] = {}  # path → what it said, by which habits, and when

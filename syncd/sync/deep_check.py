@@ -43,16 +43,16 @@ class DeepCheck:
     """Makes checks, one at a time, and remembers the last one over restarts in the file `remembered`."""
 
     def __init__(
-        self, vault: Vault, shelf: IndexBuilds, hint: Callable[[Iterable[str]], None], remembered: Path
+        self, vault: Vault, builds: IndexBuilds, hint: Callable[[Iterable[str]], None], remembered: Path
     ) -> None:
-        self._vault, self._shelf, self._hint, self._file = vault, shelf, hint, remembered
+        self._vault, self._builds, self._hint, self._file = vault, builds, hint, remembered
         self._one = threading.Lock()
         self.last = self._recalled()
 
     def run(self, stopping: threading.Event, progress: Progress | None = None) -> Checked:
         """Check everything. One that is told to stop, or loses the vault, is not remembered."""
         with self._one:
-            indexes = self._shelf.live.indexes.values()
+            indexes = self._builds.live.indexes.values()
             checked, mended = 0, sum(self._halves(index) for index in indexes)
             known = [(index, entry) for index in indexes for entry in index.manifest.copy().values() if entry.digest]
             known.sort(key=lambda pair: pair[1].path)

@@ -44,7 +44,7 @@ class Sync:
     def __init__(
         self,
         vault: Vault,
-        shelf: IndexBuilds,
+        builds: IndexBuilds,
         repo: Repository,
         edits: HandEdits,
         settings: SyncSettings,
@@ -53,7 +53,7 @@ class Sync:
         state: Path,
         collections: Sequence[str],
     ) -> None:
-        self.vault, self.shelf, self.edits = vault, shelf, edits
+        self.vault, self.builds, self.edits = vault, builds, edits
         self.beside = Beside(vault)
         self.ready = threading.Event()  # set once a first listing has been indexed
         self._agenda = PendingPaths(quiet=settings.quiet_s, patience=settings.patience_s)
@@ -161,7 +161,7 @@ class Sync:
 
     def noted(self, folded: str) -> bool:
         """Whether a note of the vault has this base name, in the folded form of `identity.fold`."""
-        return any(folded in index.names for index in self.shelf.live.indexes.values())
+        return any(folded in index.names for index in self.builds.live.indexes.values())
 
     def taken(self, folded: str) -> bool:
         """Whether a note or another file of the vault has this base name."""
@@ -180,10 +180,10 @@ class Sync:
             paths = None if under is None or "" in under else frozenset(under)
             if not self._rooted():
                 return Outcome()
-            aim = Aim(self.shelf.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
+            aim = Aim(self.builds.live, live=True, under=paths, accept=accept, at_once=not self.ready.is_set())
             outcome = self._sweep.run(aim, tell)
             if paths is None and not self._agenda.stopped:
-                self._listed(self.shelf.live)
+                self._listed(self.builds.live)
             outcome.seconds = round(time.monotonic() - started, 3)
             self.passes["done"] += 1
             return outcome
@@ -196,23 +196,23 @@ class Sync:
             started = time.monotonic()
             if not self._rooted():
                 raise Unavailable("the vault is missing, so no new index can be made of it")
-            if not self.shelf.lost() and (problem := self.shelf.worse()):
+            if not self.builds.lost() and (problem := self.builds.worse()):
                 raise Unavailable(f"a new index would have no vectors now, so the one there is stays: {problem}")
-            self._trouble["build"] = LOST if self.shelf.lost() else BUILDING
-            build = self.shelf.begin(fresh=fresh)
+            self._trouble["build"] = LOST if self.builds.lost() else BUILDING
+            build = self.builds.begin(fresh=fresh)
             done = sum(len(index.manifest) for index in build.indexes.values())
             log.info("building the index anew in %s: %d notes are in it already", build.folder.name, done)
             try:
                 outcome = self._build(build, tell)
             finally:
                 self._trouble.pop("build", None)
-                self.shelf.ended(build)
+                self.builds.ended(build)
             outcome.seconds = round(time.monotonic() - started, 3)
-            log.info("%s: %s passages embedded in %.1f s", _end(build, self.shelf), outcome.embedded, outcome.seconds)
+            log.info("%s: %s passages embedded in %.1f s", _end(build, self.builds), outcome.embedded, outcome.seconds)
             return outcome
 
     def _build(self, build: Build, progress: Progress) -> Outcome:
-        aim = Aim(build, live=False, beside=None if self.shelf.lost() else self.shelf.live)
+        aim = Aim(build, live=False, beside=None if self.builds.lost() else self.builds.live)
         outcome = self._sweep.run(aim, progress)
         for _ in range(ROUNDS):  # what changed meanwhile; the rest is done while commits are held back
             if self._agenda.stopped:
@@ -224,10 +224,10 @@ class Sync:
         if self._agenda.stopped:
             return outcome
         with ExitStack() as stack:
-            for index in self.shelf.live.indexes.values():
+            for index in self.builds.live.indexes.values():
                 stack.enter_context(index.still())
             self._sweep.run(aim)
-            self.shelf.switch(build)
+            self.builds.switch(build)
         self._listed(build)
         self._agenda.list_all()  # a pass over a build that does not answer yet gives no note its id
         return outcome
@@ -235,7 +235,7 @@ class Sync:
     def _listed(self, build: Build) -> None:
         for index in build.indexes.values():
             index.listed = True
-        self.shelf.filled()
+        self.builds.filled()
         self.ready.set()
 
     def _work(self) -> None:
@@ -266,10 +266,10 @@ class Sync:
 
     def _wanted(self) -> str:
         """What else calls for a pass over everything: a key of `AGAIN`, "held", or "" when nothing does."""
-        self.shelf.recall()
+        self.builds.recall()
         if "vault" in self._trouble:
             return "root" if self._may("root") and self.vault.root.is_dir() else ""
-        if self._may("build") and (self.shelf.lost() or (self.ready.is_set() and self.shelf.outdated())):
+        if self._may("build") and (self.builds.lost() or (self.ready.is_set() and self.builds.outdated())):
             return "build"
         if self._may("embed") and self._unembedded():
             return "embed"
@@ -284,7 +284,7 @@ class Sync:
     def _rebuild(self) -> None:
         """Build anew; while that can't be, the index there is is kept true."""
         self._vain("build", True)
-        self.rebuild(fresh=self.shelf.lost())
+        self.rebuild(fresh=self.builds.lost())
         self._vain("build", False)
 
     def _failed(self, sentence: str, pause: float, due: Iterable[str]) -> None:
@@ -296,7 +296,7 @@ class Sync:
         self._agenda.list_all()
 
     def _unembedded(self) -> bool:
-        return any(index.comparable and index.wordbound for index in self.shelf.live.indexes.values())
+        return any(index.comparable and index.wordbound for index in self.builds.live.indexes.values())
 
     def _rooted(self) -> bool:
         """Whether the vault is there, perhaps again."""
@@ -316,5 +316,5 @@ class Sync:
         return True
 
 
-def _end(build: Build, shelf: IndexBuilds) -> str:
-    return "the new index answers" if build is shelf.live else "the new index is not complete yet, and is gone on with"
+def _end(build: Build, builds: IndexBuilds) -> str:
+    return "the new index answers" if build is builds.live else "the new index is not complete yet, and is gone on with"

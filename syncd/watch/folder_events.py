@@ -175,7 +175,7 @@ if sys.platform == "linux":
         """The watches of one tree: leaves out what is ignored, lets go of what leaves, and tells of what it can't watch."""
 
         def __init__(self, fd: InotifyFD, path: bytes, mask: Mask, ears: FolderEvents) -> None:
-            self._ears = ears
+            self._folder_events = ears
             self._leaving: dict[int, set[WatchDescriptor]] = {}  # by the cookie of a move whose other end is not known
             super().__init__(fd, path, event_mask=mask, is_recursive=True)
 
@@ -187,7 +187,7 @@ if sys.platform == "linux":
         def on_queue_overflow(self) -> None:
             self._leaving.clear()
             super().on_queue_overflow()
-            self._ears.overflowed()
+            self._folder_events.overflowed()
 
         def on_event(self, event: InotifyEvent) -> None:
             if event.is_moved_from and event.is_directory:
@@ -210,11 +210,13 @@ if sys.platform == "linux":
             missing: set[bytes] = set()
             for folder, names, _ in os.walk(self.path):
                 paths = {name: os.path.join(folder, name) for name in names}  # noqa: PTH118 - bytes
-                names[:] = [n for n, path in paths.items() if not (self._ears.left_out(path) or _is_link(path))]
+                names[:] = [
+                    n for n, path in paths.items() if not (self._folder_events.left_out(path) or _is_link(path))
+                ]
                 with self._lock:
                     for path in [paths[name] for name in names]:
                         if path not in self._active_callbacks_by_path and _readable(path):
-                            self._ears.missed(path)
+                            self._folder_events.missed(path)
                             self._add_callback(path)
                             if path not in self._active_callbacks_by_path and _is_folder(path):
                                 missing.add(path)
@@ -229,14 +231,14 @@ if sys.platform == "linux":
         def _add_callback(self, path: bytes) -> None:
             # Where permission is denied the library keeps -1 for a watch. Nothing can be read there either; when that
             # changes the folder above tells.
-            if self._ears.left_out(path) or not _readable(path):
+            if self._folder_events.left_out(path) or not _readable(path):
                 return
             super()._add_callback(path)  # drops every error but one at the root
             if path in self._active_callbacks_by_path:
                 for left in list(self._leaving.values()):
                     left.discard(self._active_callbacks_by_path[path])  # it is back already
             elif _is_folder(path):
-                self._ears.missed(path)
+                self._folder_events.missed(path)
 
         def _remove_watch_internally(self, wd: WatchDescriptor) -> None:
             """As the library's own, but for a folder whose place another took and left before it."""
@@ -251,11 +253,11 @@ if sys.platform == "linux":
 
         def __init__(self, *args: Any, ears: FolderEvents, **options: Any) -> None:
             super().__init__(*args, **options)
-            self._ears = ears
+            self._folder_events = ears
 
         def on_thread_start(self) -> None:
             path, mask = os.fsencode(self.watch.path), self.get_event_mask_from_filter()
-            self._inotify = self.group = _Group(self._inotify_fd, path, mask, self._ears)
+            self._inotify = self.group = _Group(self._inotify_fd, path, mask, self._folder_events)
 
 
 def hints(

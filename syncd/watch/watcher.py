@@ -62,7 +62,7 @@ class Watcher:
         self._ignored, self._mode, self._poll_s, self._wanted = ignored, mode, poll_s, wanted
         self._doubts: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._supervisor: threading.Thread | None = None
-        self._ears: FolderEvents | None = None
+        self._folder_events: FolderEvents | None = None
         self._deaf = ""  # why there are no ears
         self._remote = ""
         self._listed = self._compared = 0.0  # when a listing was last asked for, and the watches compared with the disk
@@ -92,7 +92,7 @@ class Watcher:
 
     def hearing(self) -> WatcherState:
         """How well the vault is watched just now."""
-        ears = self._ears
+        ears = self._folder_events
         counts = (ears.folders if ears else 0, self._overflows + (ears.overflows if ears else 0), self._restarts)
         if self._mode == "poll":
             return WatcherState("poll", "", *counts)
@@ -145,7 +145,7 @@ class Watcher:
         """What was broken, and is not any more."""
         if self._mode == "poll":
             return ""
-        ears = self._ears
+        ears = self._folder_events
         if ears is not None and not ears.broken():
             if (ears.stirred or ears.unwatched) and time.monotonic() - self._compared >= min(CHECK_S, self._poll_s):
                 self._compared = time.monotonic()
@@ -155,14 +155,14 @@ class Watcher:
             log.warning("%s; watching again", ears.broken())
         self._hush()
         self._listen()
-        if self._ears is None:
+        if self._folder_events is None:
             return ""
         self._restarts += 1
         return "the watcher was begun again"
 
     def _listen(self) -> None:
         try:
-            self._ears, self._deaf = (
+            self._folder_events, self._deaf = (
                 FolderEvents(self.root, self._on_paths, self._doubts.put, self._ignored, self._wanted),
                 "",
             )
@@ -170,14 +170,14 @@ class Watcher:
             deaf = f"the vault can't be watched ({error.strerror}); {_raise(error.errno)}"
             if deaf != self._deaf:
                 log.warning("%s", deaf)
-            self._ears, self._deaf = None, deaf
+            self._folder_events, self._deaf = None, deaf
         self._remote = remote(self.root)
 
     def _hush(self) -> None:
-        if self._ears is not None:
-            self._overflows += self._ears.overflows
-            self._ears.close()
-            self._ears = None
+        if self._folder_events is not None:
+            self._overflows += self._folder_events.overflows
+            self._folder_events.close()
+            self._folder_events = None
 
 
 def _raise(number: int | None) -> str:

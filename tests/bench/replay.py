@@ -26,8 +26,10 @@ def replay(work: Path) -> Iterator[Row]:
         vaults.make(folder / "notes", size, words=120)
         author = Author(folder / "author", folder / "notes", 7)
         live = Live(folder, author, hooks=True)
-        for slot in live.world.app.shelf.slots.values():
-            slot.index.maintain(force=True)  # as it is half a minute after a first index, whose pieces cost each search
+        for scope_index in live.world.app.builds.scopes.values():
+            scope_index.index.maintain(
+                force=True
+            )  # as it is half a minute after a first index, whose pieces cost each search
         found, seconds, own, git = [], [], [], []
         try:
             with live.world.serving():

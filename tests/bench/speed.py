@@ -193,7 +193,7 @@ def first_index(work: Path) -> Iterator[Row]:
         begun = time.perf_counter()
         outcome = app.sync.run(accept=True)
         whole = time.perf_counter() - begun
-        index = app.shelf.slots["vault"].index
+        index = app.builds.scopes["vault"].index
         texts = [row.text for key in sorted(index._store.documents()) for row in index._store.passages(key)]
         begun = time.perf_counter()
         embedder.documents(texts)

@@ -54,7 +54,7 @@ def suggest(work: Path, data: Path) -> Iterator[Row]:
         with App.open(load(flags, {"HOME": str(work)})) as app:
             app.embedder.wait()
             app.operations["index"]({}, lambda _: None)
-            index = app.shelf.slots["vault"].index
+            index = app.builds.scopes["vault"].index
             index.maintain(force=True)  # as a daemon does soon: full text without its index is looked through
             for own_tags in (False, True):
                 yield _row(name, judged(index, folder / "vault", own_tags=own_tags), own_tags=own_tags)

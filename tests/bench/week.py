@@ -185,7 +185,7 @@ def compared(vault: Path, state: Path, work: Path) -> bool:
         with App(Settings(vault=VaultSettings(path=vault), state=folder), embedder=embedder) as app:
             if full:
                 app.sync.run(accept=True)
-            return {scope: slot.index.dump() for scope, slot in app.shelf.slots.items()}
+            return {scope: scope_index.index.dump() for scope, scope_index in app.builds.scopes.items()}
 
     other = work / "week" / "other"
     shutil.rmtree(other, ignore_errors=True)

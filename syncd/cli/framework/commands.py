@@ -250,12 +250,12 @@ def asking(*, fresh: bool = False, current: bool = False) -> Iterator[Callable[[
                     time.sleep(0.2)
                 else:
                     if current:
-                        app.shelf.recalled()
+                        app.builds.recalled()
                         app.operations["index"]({}, progress)
-                    elif operation.startswith(GRAPH) and not app.shelf.slots["captures"].index.listed:
+                    elif operation.startswith(GRAPH) and not app.builds.scopes["captures"].index.listed:
                         talk("memex: the notes have not been read yet, so nodes are missing: run `memex index`")
             if operation in EMBEDDING:
-                app.shelf.recalled()
+                app.builds.recalled()
             return app.operations[operation](given, progress)
 
         yield one
