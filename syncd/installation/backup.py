@@ -198,7 +198,8 @@ def unpack(archive: Path, into: Path) -> Contents:
                     raise InvalidArgument(
                         f"{archive.name} holds {member.name[:100]!r}, which its manifest does not list so"
                     )
-                _put(opened, SAFE(member, str(into)), into / member.name, digest)
+                safe = SAFE(member, str(into))
+                _put(opened, safe, into / safe.name, digest)
     except FileNotFoundError:
         raise NotFound(f"there is no file {archive}") from None
     except IsADirectoryError:
