@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import errno
+import hashlib
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +53,22 @@ def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):
     filing.world.run()
     assert filing.world.dump() == before
     assert filing.noticed() == []
+
+
+def test_a_note_is_written_as_it_is_indexed_when_the_index_is_switched_meanwhile(filing):
+    scope_index, before = filing.world.app.builds.scopes["captures"], []
+
+    def progress(_done, _total, stage):
+        if stage == "embedding" and not before:
+            before.append(scope_index.index)
+            scope_index.use(copy.copy(scope_index.index))
+
+    order = dataclasses.replace(filing.order("Q3 report.pdf", PDF), progress=progress)
+    record = filing.workspace.get(filing.files.store(order)).record
+    assert before
+    assert record.summary
+    assert record.digest == hashlib.sha256((filing.world.vault / record.path).read_bytes()).hexdigest()
+    assert said(filing, record.path)["summary"] == record.summary
 
 
 def test_a_file_goes_into_its_namespace(filing):

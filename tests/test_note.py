@@ -16,6 +16,7 @@ from syncd.notes.front_matter import (
     encode,
     properties,
     reserved,
+    rewritten,
     split,
     unclosed,
 )
@@ -383,3 +384,19 @@ def test_twenty_thousand_front_matters_are_read_or_refused(inner):
 def test_an_item_of_a_list_that_is_a_mapping_has_a_line_for_each_key():
     text = compose({"a": [{"target": "[[X]]", "w": 1.0, "none": None}, {}, "x"]}, "")
     assert text == '---\na:\n  - target: "[[X]]"\n    w: 1.0\n    none:\n  - {}\n  - x\n---\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "wanted"),
+    [
+        pytest.param("old", "new", "new", id="no properties"),
+        pytest.param("", "new", "new", id="nothing at all"),
+        pytest.param("---\na: b\n---\nold", "new", "---\na: b\n---\nnew", id="another body"),
+        pytest.param("---\na: b\n---\nold", "", "---\na: b\n---\n", id="no body"),
+        pytest.param("---\na: b\n---", "new", "---\na: b\n---\nnew", id="the line end that lacks"),
+        pytest.param("---\r\na: b\r\n---", "new", "---\r\na: b\r\n---\r\nnew", id="in the style of the note"),
+        pytest.param("---\na: b\n---", "", "---\na: b\n---", id="none is added before nothing"),
+    ],
+)
+def test_another_body_leaves_the_properties_as_they_are(text, body, wanted):
+    assert rewritten(text, body) == wanted

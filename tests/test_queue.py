@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.history.audit_log import Author, authored
 from syncd.jobs.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
+from syncd.jobs.queued_job import unfinished
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 
 NOTE = {"text": "a note"}
+DIGEST = "d" * 64
 
 
 class Clock:
@@ -49,6 +52,39 @@ def opened(tmp_path, clock):
 @pytest.fixture
 def queue(opened):
     return opened()
+
+
+def test_the_owners_job_of_a_file_is_found_by_its_bytes(queue, tmp_path):
+    def added(workspace, digest, *, key=""):
+        upload = {"name": "a.pdf", "sha256": digest, "size": 4}
+        return queue.add_file(key, workspace, upload, dropped(tmp_path / "in" / f"{workspace}{key}{digest[0]}"))
+
+    wanted = added("w", DIGEST)
+    for other in (added("v", DIGEST), added("w", "e" * 64), added("w", DIGEST, key="k")):
+        assert queue.begin(other.id)
+        queue.done(other.id, f"made of {other.id}")
+    assert queue.job_of("w", DIGEST, 4) == wanted
+    assert queue.job_of("w", DIGEST, 5) is None
+    assert queue.documents_of("w", DIGEST) == []
+    assert queue.begin(wanted.id)
+    queue.done(wanted.id, "a document")
+    assert queue.job_of("w", DIGEST, 4) is None
+    assert queue.documents_of("w", DIGEST) == ["a document"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "about", "shed", "failed", "needs_file"),
+    [
+        pytest.param("file", "queued", {}, 0, False, True, id="an upload that waits"),
+        pytest.param("file", "failed", {}, 0, True, True, id="one that failed"),
+        pytest.param("file", "failed", {}, 1, True, False, id="one whose file was removed for room"),
+        pytest.param("file", "queued", {"path": "a.pdf"}, 0, False, False, id="a file of the vault"),
+        pytest.param("note", "running", {}, 0, False, False, id="a note"),
+    ],
+)
+def test_an_unfinished_job_says_whether_it_needs_its_file(kind, status, about, shed, failed, needs_file):
+    (job,) = unfinished([("id", kind, status, json.dumps({"given": about}), shed)])
+    assert (job.failed, job.needs_file) == (failed, needs_file)
 
 
 def add(queue, key="k", workspace="w", text="a note"):

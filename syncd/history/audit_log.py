@@ -31,8 +31,6 @@ WANTED: Final = ("since", "until", "key", "tool", "surface", "workspace", "id", 
 
 log = logging.getLogger(__name__)
 
-EVERY: Final = "SELECT * FROM audit ORDER BY seq"
-PRUNINGS: Final = "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"
 _INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # as COLUMNS
 _FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))

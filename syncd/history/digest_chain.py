@@ -42,6 +42,8 @@ class Entry:
 
 
 COLUMNS = tuple(one.name for one in fields(Entry))
+EVERY = "SELECT * FROM audit ORDER BY seq"
+PRUNINGS = "SELECT * FROM audit WHERE kind = 'pruned' ORDER BY seq"
 
 
 @dataclass(frozen=True, slots=True)

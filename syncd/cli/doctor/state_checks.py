@@ -192,8 +192,8 @@ def audit(patient: Patient) -> Iterator[Finding]:
 
 
 def _chain(path: Path) -> dict[str, Any]:
-    from syncd.history.audit_log import EVERY, HEAD, PRUNINGS
-    from syncd.history.digest_chain import Entry, Head, base_of, checked
+    from syncd.history.audit_log import HEAD
+    from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, base_of, checked
     from syncd.state.ledger import peeked
 
     pruned = (Entry(*row) for row in peeked(path, PRUNINGS))
