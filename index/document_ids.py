@@ -1,4 +1,4 @@
-"""Which id each document answers to: a pure function of the files, so that a rebuilt index gives the same ids.
+"""Decide the id of each document: a pure function of the files, so that a rebuilt index gives equal ids.
 
 Law: the ids do not depend on the order in which files were seen."""
 

@@ -1,6 +1,6 @@
-"""The failures that callers may expect, each with a code that is stable API.
+"""Define the errors that callers may expect, each with a code that is stable API.
 
-HTTP statuses, MCP results and exit codes are tables at the rim, keyed by `code`."""
+HTTP statuses, MCP results and exit codes are tables in `mcp_server` and the command line, keyed by `code`."""
 
 from __future__ import annotations
 

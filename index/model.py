@@ -1,4 +1,4 @@
-"""The nouns: what a note says once it is parsed, and what a search asks and answers.
+"""Define the data model: what a note says once it is parsed, what a search asks, and what it answers.
 
 Times are epoch milliseconds (UTC) everywhere; they become ISO text only in a note's properties."""
 

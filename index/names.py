@@ -1,4 +1,4 @@
-"""How names compare: two that fold alike are one name on some file system."""
+"""Fold names of notes to the form in which they are compared."""
 
 from __future__ import annotations
 

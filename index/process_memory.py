@@ -1,8 +1,8 @@
-"""Keep the process small: the C library holds little more than is in use, and gives back what was freed.
+"""Keep the memory of this process small: limit the heap arenas of the C library, and return freed memory to the system.
 
-glibc keeps freed memory in up to eight arenas a core, and once a large block was freed it no longer maps large ones on
-their own: after a bulk run half of the heap can be free and still held.
-Source: https://man7.org/linux/man-pages/man3/mallopt.3.html"""
+glibc keeps freed memory in up to eight arenas a core, and once a large block was freed it no longer maps large ones
+on their own: after a bulk run half of the heap can be free and still held. Source:
+https://man7.org/linux/man-pages/man3/mallopt.3.html"""
 
 from __future__ import annotations
 

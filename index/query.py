@@ -1,6 +1,6 @@
-"""Turn what a caller asks for into a `Query` whose every field is within its bounds, and fold tags so that they compare.
+"""Turn a caller's arguments into a `Query` whose every field is within its bounds, and fold tags so that they compare.
 
-Law, tested: the result is a `Query` or `InvalidArgument` that names the field; nothing else is ever raised."""
+Law, tested: the result is a `Query`, or an `InvalidArgument` that names the field; nothing else is ever raised."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Say where the time of one request goes: spans, which cost next to nothing until somebody collects them.
+"""Tracing measures where the time of one request goes, in spans that cost next to nothing until somebody collects them.
 
-Law: a span carries a fixed name, numbers and a few fixed words, never text of a note or of a request; and what no
+Law: a span carries a fixed name, numbers and a few fixed words, never text of a note or of a request; work that no
 collected request caused is not traced."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The one ASGI application, and the server that runs it.
+"""Build the one ASGI application, and run the server: MCP endpoints, SSE for older clients and REST behind one guard.
 
-MCP endpoints of all families and of each, SSE for older clients, REST: one guard in front of all of it."""
+One MCP endpoint has the tools of all families, and each family has an endpoint of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`memex mcp`: JSON-RPC lines on stdin and stdout, carried to the running daemon and back.
+"""The stdio bridge (`memex mcp`) carries JSON-RPC lines from stdin to the running daemon, and its answers to stdout.
 
-Law: it never hangs and never crashes on a bad answer: every request gets exactly one reply, if only an error.
-It imports no MCP SDK, so a host has its tools a tenth of a second after it starts us."""
+Law: the bridge never hangs and never crashes on a bad answer: every request gets exactly one reply, if only an
+error. It imports no MCP SDK, so a host has its tools a tenth of a second after it starts the bridge."""
 
 from __future__ import annotations
 

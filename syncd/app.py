@@ -1,6 +1,7 @@
-"""The composition root: opens everything in order, hands each part what it needs, and closes it again.
+"""Compose the app: open every part of Memex in order, connect the parts, and close them again.
 
-The one file that looks both ways: it is imported by the command line, and imports the rim when it serves."""
+This is the composition root: the command line imports it, and it imports `mcp_server` when it serves. Apart from
+`stdio.py`, no other module of `syncd` imports `mcp_server`."""
 
 from __future__ import annotations
 

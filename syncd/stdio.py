@@ -1,4 +1,4 @@
-"""The second composition root: starts the stdio bridge of the rim, and loads nothing else.
+"""Start the stdio bridge to the daemon, and load nothing else (the second composition root).
 
 Law, tested: a host that starts `memex mcp` does not wait for the stores to be imported."""
 

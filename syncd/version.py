@@ -1,4 +1,4 @@
-"""Which Memex this is."""
+"""Read the version of the installed Memex."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A vault with every shape that a file can have, made in code because Git and other systems can't hold many of them.
+"""Build the gnarly vault: every shape that a file can have, in code because Git cannot hold many of them.
 
-`SHAPES` tells of each path what must become of it, so that the tests of the listing, the parser and the daemon share
-one list. Law, for whoever reads it: nothing blocks, nothing is followed, and nothing is left out without a word."""
+`SHAPES` states for each path what must become of it, so that the tests of the listing, the parser and the daemon
+share one list. Law for every reader of the vault: it never blocks, follows no link, and leaves nothing out without a
+reason."""
 
 from __future__ import annotations
 

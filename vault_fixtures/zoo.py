@@ -1,7 +1,7 @@
-"""Frontmatter that has broken other programs, each with what must become of it.
+"""List frontmatter that has broken other programs (the zoo), each with the result that Memex must give.
 
-Law, for whoever reads it: whatever stands between the fences, the body is found, the file's bytes stay, and nothing
-takes long."""
+Law for every reader: whatever stands between the fences, the body is found, the file's bytes stay, and nothing takes
+long."""
 
 from __future__ import annotations
 

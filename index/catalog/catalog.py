@@ -1,7 +1,7 @@
-"""Keep what is known of each indexed file, its text aside, in one SQLite file of a scope.
+"""The catalog keeps everything that is known of each indexed file, except its text, in one SQLite file per scope.
 
-Rows are keyed by path. Law, tested: what the catalog holds, and so each answer, depends on the documents and not on the
-order in which they were written."""
+Rows are keyed by path. Law, tested: the content of the catalog, and so each answer, depends on the documents and not
+on the order in which they were written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Documents by when they last changed, or were made if they never did: the latest first, a page at a time.
+"""List recent documents a page at a time: the latest change first, or the creation if a document never changed.
 
-Law, tested: while nothing changes, the pages hold each document that was asked for once. One that changes between two pages
-moves to the front, so it is on no later page: never twice in a walk, and at the top of the next."""
+Law, tested: while nothing changes, the pages hold each document that was asked for once. One that changes between
+two pages moves to the front, so it is on no later page: never twice in a walk, and at the top of the next."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The tables of the catalog, and how a document becomes a row of it and a row a record.
+"""Define the SQLite schema of the catalog, and convert a document to a row and a row to a record.
 
-Which id a document answers to is not stored: the view `records` says it, so a note that comes or goes changes no other
-row. That is `index/document_ids.py` in SQL: the claimed id, if no other path of its workspace with a better right claims
-the same, else the path's own. Workspaces know nothing of each other, so neither do their ids."""
+The id that a document answers to is not stored: the view `records` computes it, so adding or removing a note changes
+no other row. The view is `index/document_ids.py` in SQL: the claimed id, if no other path of its workspace with a
+better right claims that id, else the path's own id. Workspaces know nothing of each other, so neither do their ids."""
 
 from __future__ import annotations
 

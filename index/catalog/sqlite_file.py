@@ -1,7 +1,8 @@
-"""One SQLite file that may be dropped at any time: opened or made again, read beside a write, written step by step.
+"""Open or recreate a SQLite file that may be dropped at any time; reads run beside a write, each write is one step.
 
-All of it is derived from the files, so a damaged or outdated one is dropped and made again; for the same reason
-`synchronous=NORMAL` will do: a power cut may cost the newest rows, and the next listing finds those files changed."""
+Everything in the file is derived from the notes, so a damaged or outdated file is dropped and made again. For this
+reason `synchronous=NORMAL` is enough: a power cut may cost the newest rows, and the next listing finds those files
+changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog knows of all documents of a workspace at once, as little of each as can be compared.
+"""Read an overview of all documents of a workspace from the catalog: of each, only what a comparison needs.
 
 Law, tested: the answers depend on the documents and not on the order in which they were written."""
 

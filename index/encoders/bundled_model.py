@@ -1,4 +1,4 @@
-"""The bundled model, all-MiniLM-L6-v2, through ONNX Runtime: ready in a quarter of a second, without torch."""
+"""Run the bundled model, all-MiniLM-L6-v2, with ONNX Runtime: ready in a quarter of a second, without torch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A cross-encoder of sentence-transformers, in torch: it reads query and passage together and says how well they fit.
+"""Score how well passages answer a query, with a cross-encoder of sentence-transformers in torch.
 
-Importing this module costs seconds and 300 MB. Code that comes with a model is never run, and nothing is fetched."""
+The model reads query and passage together. Importing this module costs seconds and 300 MB. Code that comes with a
+model is never run, and nothing is downloaded."""
 
 from __future__ import annotations
 

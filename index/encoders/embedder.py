@@ -1,6 +1,7 @@
-"""The Embedder: loads the configured encoders in the background, answers from one of them, and fails over.
+"""The embedder loads the configured encoders in the background, answers from one of them, and fails over.
 
-Law, tested: an index only ever gets vectors of one identity; when no encoder of it is left, calls raise Unavailable."""
+Law, tested: an index only ever gets vectors of one identity; when no encoder of this identity is left, calls raise
+Unavailable."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""An embeddings endpoint in OpenAI's form: `POST {base_url}/embeddings`, as Ollama, LM Studio and OpenAI serve it.
+"""Embed texts through an endpoint in OpenAI's form, `POST {base_url}/embeddings`: Ollama, LM Studio, OpenAI and others.
 
-https://platform.openai.com/docs/api-reference/embeddings. A model name says little about what a server really loaded,
-so the vector of a known text is remembered beside the index: another vector makes another identity."""
+https://platform.openai.com/docs/api-reference/embeddings. A model name says little about the model that a server
+really loaded, so Memex remembers the vector of a known text beside the index: another vector makes another identity."""
 
 from __future__ import annotations
 

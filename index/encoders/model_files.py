@@ -1,6 +1,6 @@
-"""Where a model's files lie on this machine: the folder that is named, or a snapshot in the hub's cache.
+"""Find the files of a model on this machine: in the named folder, or in a snapshot of the Hugging Face cache.
 
-Importing this costs little, so a name that leads nowhere is told before torch is loaded."""
+Importing this module costs little, so a name that leads nowhere is reported before torch is loaded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Puts the bundled model's graph into a folder: built once from checked weights, tried against the original, shared.
+"""Export the bundled model as an ONNX graph into a folder: built once from checked weights, tested, and shared.
 
-Law, tested: a built graph is whole or not there, whoever builds at the same time, and a damaged one is built again."""
+The test compares the graph's vectors with those of the original model. Law, tested: a built graph is whole or not
+there, even when several processes build at once, and a damaged one is built again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph of the bundled model, built from its weights with nothing but onnx and numpy.
+"""Build the ONNX graph of the bundled model from its weights, with nothing but onnx and numpy.
 
 Operators: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"""
 

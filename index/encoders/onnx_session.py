@@ -1,10 +1,10 @@
-"""Runs a built graph: tokenizer and ONNX Runtime session, each used by several threads at once.
+"""Run a built ONNX graph: a tokenizer and an ONNX Runtime session, each used by several threads at once.
 
-A session of one intra-op thread runs in the thread that calls it, so one session, with one copy of the weights, serves
-queries and a backlog side by side. The weights are mapped, not read: a process with an Embedder holds 125 MB when
-ready and 190 MB while two threads work on a backlog (fp32; int8: 99 and 160). The memory arena stays on: without it
-neither figure is lower. Texts that share a run are padded to the
-longest: beyond RUN_TOKENS that costs more than it saves."""
+A session of one intra-op thread runs in the thread that calls it, so one session, with one copy of the weights,
+serves queries and a backlog side by side. The weights are mapped, not read: a process with an Embedder holds 125 MB
+when ready and 190 MB while two threads work on a backlog (fp32; int8: 99 and 160). The memory arena stays on:
+without it neither figure is lower. Texts that share a run are padded to the longest: beyond RUN_TOKENS that costs
+more than it saves."""
 
 from __future__ import annotations
 

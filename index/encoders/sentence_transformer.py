@@ -1,6 +1,7 @@
-"""Any sentence-transformers model, in torch, on CPU or GPU; importing this module costs seconds and 300 MB.
+"""Embed texts with any sentence-transformers model, in torch, on CPU or GPU.
 
-Code that comes with a model is never run (`trust_remote_code` stays off)."""
+Importing this module costs seconds and 300 MB. Code that comes with a model is never run (`trust_remote_code` stays
+off)."""
 
 from __future__ import annotations
 

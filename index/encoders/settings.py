@@ -1,6 +1,4 @@
-"""What an encoder is, and the settings that name one: bundled, any sentence-transformers model, or an endpoint.
-
-Law, tested: encoders of equal `identity` give interchangeable vectors; everything that changes a vector is in it."""
+"""Define what an encoder is, and the settings that choose one: bundled, any sentence-transformers model, or an endpoint."""
 
 from __future__ import annotations
 

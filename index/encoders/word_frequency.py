@@ -1,4 +1,4 @@
-"""How common a word is in English: its place in the bundled model's list of words, which is in order of frequency."""
+"""Look up the frequency of an English word: its rank in the word list of the bundled model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The graph of a workspace in memory: its nodes by name, and the relations between them, walked in both directions.
+"""Hold the graph of a workspace in memory: its nodes by name, and its relations, walked in both directions.
 
-A relation is kept as its source states it and resolved when it is read, so a note that comes, goes or is renamed changes
-no other. Law, tested: what it answers depends on the notes and not on the order in which they were put."""
+A relation is kept as its source states it and resolved when it is read, so adding, removing or renaming a note
+changes no other note. Law, tested: answers depend on the notes and not on the order in which they were put in."""
 
 from __future__ import annotations
 

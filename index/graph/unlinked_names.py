@@ -1,15 +1,17 @@
-"""Which nodes are named in the observations of others without a relation between the two.
+"""Find unlinked names: nodes that other nodes name in their observations, without a relation between the two.
 
-A name is looked for word by word: letter case, normal form and the kind of blank count for nothing, a hyphen or an
-underscore between two letters is a blank, and other signs must stand as in the name. Where a script parts its words a
-name never is a piece of one (an ending of Korean grammar may follow); where it does not (Han, kana, Thai, Lao, Khmer ...)
-a name may stand anywhere. Of the names that begin at one place the longest wins, and what it covers names nothing else.
+A name is matched word by word: letter case, normal form and the kind of space do not count, a hyphen or an
+underscore between two letters counts as a space, and other signs must stand as in the name. In a script that
+separates words a name never matches a piece of one (an ending of Korean grammar may follow); in one that does not
+(Han, kana, Thai, Lao, Khmer ...) a name may stand anywhere. Of the names that begin at one place the longest wins,
+and the text that it covers names nothing else.
 
-Names that are words of everyday speech would be found everywhere, so the more common the word, the more is asked: of
-`Rust` or `Apple` the capitals; of `Go` or `May` also that it stands within a sentence, not at its beginning or in a
-compound; what is one character, a number or a function word without a capital counts as the target of a wikilink alone.
+Names that are everyday words would match everywhere, so the more common the word, the more the place must show: for
+`Rust` or `Apple` the capitals; for `Go` or `May` also a place within a sentence, not at its beginning or in a
+compound; a single character, a number or a function word without a capital counts only as the target of a wikilink.
 
-Laws, tested: the time is linear in the text and the names; a node doesn't name itself; the order of nodes is of no matter."""
+Laws, tested: the time is linear in the text and the names; a node does not name itself; the order of nodes does not
+matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node as the graph has it, and the forms in which names and links are compared."""
+"""Define a vertex, which is a node as the graph holds it, and the forms in which names and links are compared."""
 
 from __future__ import annotations
 

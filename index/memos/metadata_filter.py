@@ -1,9 +1,10 @@
-"""Decide whether a note's metadata is what was asked for.
+"""Decide whether a note's metadata passes a filter.
 
-A filter is a part of the metadata: its objects ask for these keys and perhaps others, its lists for these items and perhaps
-others, anything else for itself; `{"contains": "x"}` asks for a text, or a list with a text, that holds x, letter case aside.
+A filter is a part of the metadata: its objects ask for these keys and perhaps others, its lists for these items and
+perhaps others, any other value for itself; `{"contains": "x"}` asks for a text, or a list with a text, that holds x,
+letter case aside.
 
-Law, tested: what passes holds each of the filter's `needles` in its JSON."""
+Law, tested: metadata that passes holds each of the filter's `needles` in its JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What the family `memory` asks of the captures' index: the memos of a namespace, how near they are, and their relations.
+"""Run the queries of the tool family `memory` on the index of captures: memos by metadata or similarity.
 
-Law, tested: the nearest of a set are the nearest of that very set, however small a part of the namespace it is."""
+Law, tested: the nearest memos of a set are the nearest of exactly that set, however small a part of the namespace it
+is."""
 
 from __future__ import annotations
 

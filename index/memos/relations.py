@@ -1,7 +1,10 @@
-"""The relations between memos, each end found as it is now.
+"""Resolve the relations between memos to the memos at both ends, and follow them from a memo level by level.
 
-Law: a relation counts only while both memos are there, in one namespace. What is stated twice, once by id and once by link,
-is one relation."""
+Law: a relation counts only while both memos are there, in one namespace. A relation that is stated twice, once by id
+and once by link, is one relation.
+
+Law, tested: a walk reports each relation once, at the least depth at which it is met, and goes through no memo
+twice; so it ends, whatever loops there are."""
 
 from __future__ import annotations
 

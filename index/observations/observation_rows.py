@@ -1,11 +1,11 @@
-"""An observation under a perspective, and the row that stands for it: here alone is said what each column means.
+"""Convert an observation under a perspective to its row in the store, and back; only this module defines the columns.
 
     doc_id      the key of the node's path: a node's rows come and go together
     ord         the observation's place in its node * 32 + the perspective's place in the table
     heading     the observation's ordinal
     type        the perspective's name: of the columns with an index that fits few values, the one that is free
     text, cut   the node's name and the observation, under the first perspective only: so words are indexed once
-    digest      of what was embedded, so that vectors are found again
+    digest      of the embedded text, so that its vector is found again
 
 Law, tested: `seen` reads what `rows` wrote."""
 

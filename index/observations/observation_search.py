@@ -1,6 +1,7 @@
-"""Answer a query from the observations of one workspace: ask under every perspective, keep the best of each.
+"""Answer a search from the observations of one workspace: ask under every perspective, keep the best answer.
 
-Law, tested: what is found lies in the workspace that was asked for; without an encoder it is found by its words."""
+Law, tested: every observation found lies in the workspace that the search named; without an encoder the search uses
+words."""
 
 from __future__ import annotations
 

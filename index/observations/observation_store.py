@@ -1,6 +1,6 @@
-"""The store of one scope's observations, a row for each under each perspective, beside the store of chunks.
+"""Store the observations of one scope, a row for each under each perspective, in a store beside that of the chunks.
 
-Law, tested: nothing of it exists, on the disk or in memory, before there is a node with an observation."""
+Law, tested: no part of this store exists, on disk or in memory, before a node has an observation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Perspectives: the named ways in which an observation is embedded, and what the encoder is given under each.
+"""Define perspectives: the named prompts under which observations and queries are embedded.
 
-Law, tested: names and prompts that pass `checked` are words that a filter, a listing and a line of a terminal can hold."""
+Law, tested: names and prompts that pass `checked` are words that a filter, a listing and a line of a terminal can
+hold."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How near two texts look only because the same prompt stands in front of both, so that perspectives can be compared.
+"""Measure the baseline of similarity that a prompt adds to all texts, so that perspectives can be compared.
 
-A prompt is a part of every text under its perspective, so all similarities rise with its length: without this the longest
-prompt would be the best perspective of every observation. What is taken off is how near the query is, on average, to
-plain sentences that have nothing to do with it, more than it is without the prompt.
+A prompt is a part of every text under its perspective, so all similarities rise with its length: without a
+correction the longest prompt would be the best perspective of every observation. The correction is how near the
+query is, on average, to plain sentences that have nothing to do with it, more than it is without the prompt.
 
 Law, tested: under one perspective the order stays as it is, and without a prompt the score is the cosine similarity."""
 

@@ -1,7 +1,7 @@
-"""One scope's documents made findable: a catalog and two stores that agree, and the one way to change them.
+"""The index of one scope keeps a catalog and two stores in agreement, and is the one way to change them.
 
-Law: a document's rows are stored before its catalog row is written, and removed before it is removed; so after a crash
-anywhere the catalog never claims what the store does not hold."""
+Law: a document's rows are in the stores before the catalog claims them. A crash in between leaves the catalog behind
+the stores; the next opening compares their counts and reads the documents that differ again."""
 
 from __future__ import annotations
 

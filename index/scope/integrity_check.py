@@ -1,6 +1,6 @@
-"""Look at an index that nobody has open, and say what is wrong with it.
+"""Check the integrity of an index that no process has open, and report what is wrong with it.
 
-Law, tested: it is looked at and not mended: no byte of it changes, however damaged it is."""
+Law, tested: the check repairs nothing: no byte of the index changes, however damaged it is."""
 
 from __future__ import annotations
 

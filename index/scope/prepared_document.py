@@ -1,6 +1,6 @@
-"""A document on its way into an index: cut, embedded, and as the rows that it becomes.
+"""Prepare a document for its index: cut it into chunks, embed them, and convert them to rows.
 
-Law: what an index holds is a function of the documents and of what `fingerprint` names."""
+Law: the content of an index is a function of the documents and of what `fingerprint` names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What one scope's documents are asked: searches, nodes, vocabulary, defects, and what is known of each document.
+"""The reader answers questions about one scope's documents: searches, nodes, tags, defects and metadata.
 
-Law: asking changes nothing, and waits for no write."""
+Law: a question changes nothing, and waits for no write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where vectors come from: those that are stored or were made a moment ago are taken again, the others are asked for.
+"""Reuse the vectors of texts that are stored or were made a moment ago, and ask an embedder for the others.
 
 Law, tested: a text whose vector is known is not embedded again."""
 

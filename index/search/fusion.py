@@ -1,13 +1,12 @@
-"""Decide the order of a search's hits: which documents, by which passage, with what score.
+"""Rank the results of a search by fusion of word, vector and name scores: each document by its best passage.
 
-The score of a passage is a weighted mean of four kinds of evidence, each 0..1, so that scores of different searches
-compare: its BM25 score B as B / (B + 10); the cosine similarity of its vector; the share of the query's neighbouring
-words that stand side by side in it; and how much of its title or of one of its headings the query names. No evidence
-depends on the other hits, with one exception: the vector leg does not say how near a passage is that only words found,
-so it counts as near as the farthest hit of that leg. The vector counts less the more tokens the encoder needs to spell
-the query letter by letter, which is how a vocabulary shows that it does not know a language.
-
-Law, tested: a note whose title or alias *is* the query stands before every note that the query does not name."""
+The score of a passage is a sum of evidence, each part 0..1 and none depending on the other hits, so that scores of
+different searches compare: its BM25 score B as B / (B + 10); how near its vector is, as cosine similarity; how many
+of the query's neighbouring words stand side by side in it; and how much of its title or of one of its headings the
+query names. The weights are the flat top of what was measured on conversations, Japanese articles and documentation
+at once (`python -m tests.bench.retrieval`). The vector counts less the more the encoder has to spell the query out
+letter by letter, which is how a vocabulary shows that it does not know a language. A note whose title or alias *is*
+the query stands first."""
 
 from __future__ import annotations
 

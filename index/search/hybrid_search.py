@@ -1,6 +1,7 @@
-"""Answer a query from one scope: ask store and encoder, rank what they found, and fill in the documents.
+"""Run a hybrid search in one scope: ask the store by words and by vector, rank the results, and add the documents.
 
-Law, tested: what a search returns lies in the workspace that was asked for; without an encoder it answers from words."""
+Law, tested: every result lies in the workspace that the query named; without an encoder the search answers from
+words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which documents of one index resemble a document of another: by its stored vectors, and by a few of its words.
+"""Find documents of one index that are related to a document of another, by its stored vectors and a few of its words.
 
-Law, tested: nothing is embedded and nothing is written; the answer depends on what both stores hold, not on the order in
-which it came there."""
+Law, tested: nothing is embedded and nothing is written; the answer depends on what both stores hold, not on the
+order in which it came there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Order what a search found anew, by a local model that reads query and passage together; in a thread of its own.
+"""The reranker reorders search results by a local model that reads query and passage together, in its own thread.
 
-Law, tested: a search waits for it no longer than its time limit, and whatever fails leaves the order as it was and is told."""
+Law, tested: a search waits for it no longer than its time limit; a failure leaves the order as it was, and is
+reported."""
 
 from __future__ import annotations
 

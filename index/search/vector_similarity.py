@@ -1,14 +1,14 @@
-"""Which rows of a matrix are most alike: the best pairs, the nearest rows of each, and groups of rows that belong together.
+"""Find the rows of a matrix with the highest vector similarity: the best pairs, the nearest rows of each, and clusters.
 
-Up to `EXACT` rows every row is compared with every other, block by block. Beyond, rows are put into about as many cells
-as the root of their number, by k-means on the sphere, and each is compared with the rows of the `PROBES` cells that are
-nearest to it.
+Up to `EXACT` rows every row is compared with every other, block by block. Beyond, rows are put into about as many
+cells as the root of their number, by k-means on the sphere, and each is compared with the rows of the `PROBES` cells
+that are nearest to it.
 
-Measured (`python -m tests.bench.graph_report`, CPU seconds of two busy cores, 384 numbers a row): pairs 0.03, 0.3 and 0.8
-at 1,000, 5,000 and 10,000 rows, clusters 0.06, 0.6 and 1.9. Of the first 500 pairs of 20,000 rows cells find all where rows
-lie about topics, as those of texts do, and 96 of 100 where they lie anywhere.
+Measured (`python -m tests.bench.graph_report`, CPU seconds of two busy cores, 384 numbers a row): pairs 0.03, 0.3
+and 0.8 at 1,000, 5,000 and 10,000 rows, clusters 0.06, 0.6 and 1.9. Of the first 500 pairs of 20,000 rows cells find
+all where rows lie about topics, as those of texts do, and 96 of 100 where they lie anywhere.
 
-Law, tested: equal matrices give equal answers, and in other order the same, but for ties."""
+Law, tested: equal matrices give equal answers; rows in another order give equal answers too, ties aside."""
 
 from __future__ import annotations
 

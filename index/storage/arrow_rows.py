@@ -1,6 +1,6 @@
-"""Turn rows into Arrow tables, as LanceDB takes them, and its answers into rows and matches.
+"""Convert rows to Arrow tables for LanceDB, and LanceDB's Arrow answers to rows and matches.
 
-The only file that knows Arrow. A row that comes back is checked again for the workspace that it was asked from."""
+Only this module knows Arrow. Each row of an answer is checked again for the workspace that the query named."""
 
 from __future__ import annotations
 

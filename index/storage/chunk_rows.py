@@ -1,6 +1,7 @@
-"""What is stored of a chunk, what a search gets back, and the only place where a filter becomes text.
+"""Define the stored row of a chunk and the match of a search, and turn a filter into a condition on rows.
 
-Law, tested with hostile values: a filter matches rows of its own workspace only, whatever its fields contain."""
+No other module turns a filter into text. Law, tested with hostile values: a filter matches rows of its own workspace
+only, whatever its fields contain."""
 
 from __future__ import annotations
 

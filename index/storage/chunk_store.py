@@ -1,9 +1,9 @@
-"""Keep the chunks: replace a document's, read them back, find them by vector and by words, from any thread.
+"""The chunk store of one scope replaces the chunks of a document, reads them, and searches them by vector and by words.
 
-LanceDB lives on one private event loop. There is one writer: `replace` deletes and adds on its own handle and then gives
-readers a new one, so that they see both as one step. Maintenance works beside it on a third handle; when the two touch
-the same rows LanceDB refuses maintenance, never the write, and maintenance tries again.
-Law, tested: what `replace` returned from is found by the next search, and outlives a kill and a power cut."""
+Any thread may call it. LanceDB lives on one private event loop. There is one writer: `replace` deletes and adds on
+its own handle and then gives readers a new one, so that they see both as one step. Maintenance works beside it on a
+third handle; when the two touch the same rows LanceDB refuses maintenance, never the write, and maintenance tries
+again. Law, tested: what `replace` returned from is found by the next search, and outlives a kill and a power cut."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Make what LanceDB wrote on a local disk durable, and clear away what a power cut tore.
+"""Make LanceDB's files durable on a local disk, and repair a table that a crash or a power cut left torn.
 
 LanceDB commits by linking a manifest and calls no fsync; a file that it wrote never changes again. Law, tested: once
-`settle` has returned, everything that the newest version needs to be read has been synced, names and folders included."""
+`settle` has returned, everything that is needed to read the newest version has been synced, names and folders
+included."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Speak to LanceDB: one table of chunks, its schema and indices, and every query that is asked of it.
+"""Speak to LanceDB: one table of chunks, its schema and indices, its maintenance, and every query on it.
 
-The only file that knows LanceDB. All of it is asynchronous and meant for one event loop; `index/storage/chunk_store.py` adds the locks,
-`index/storage/arrow_rows.py` turns rows into what is passed here, and back."""
+Only this module knows LanceDB. All of it is asynchronous and meant for one event loop; `chunk_store.py` adds the
+locks, `arrow_rows.py` converts rows for the calls here, and back."""
 
 from __future__ import annotations
 

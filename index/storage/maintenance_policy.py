@@ -1,4 +1,4 @@
-"""Decide when a store's maintenance is worth its price, and which vector index its size calls for.
+"""Decide the maintenance policy of a store: when maintenance is worth its cost, and which vector index fits its size.
 
 Times are seconds of any one clock that never goes back."""
 

@@ -1,6 +1,6 @@
-"""Let readers in side by side, and hold them off for the moments in which what they read is taken away.
+"""The reader gate lets readers in side by side, and keeps them out while the data that they read is removed.
 
-Law, tested: while the gate is drained nobody is inside, and readers who come meanwhile wait but never overtake."""
+Law, tested: while the gate is drained no reader is inside; readers who come meanwhile wait, and never overtake."""
 
 from __future__ import annotations
 

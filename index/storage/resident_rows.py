@@ -1,7 +1,8 @@
-"""Keep the rows of a small store at hand: compare a vector with all of them, and fill in what a search found.
+"""Keep the rows of a small store resident in memory: compare a vector with all of them, and complete search results.
 
-A `Rows` never changes, so that whoever holds one goes on seeing one state of the store; the next one shares its memory and
-writes only where the one before does not look. Law, tested: a filter lets the same rows pass as `rows.where` does."""
+A `Rows` never changes, so its holder goes on seeing one state of the store; the next `Rows` shares its memory and
+writes only where the one before does not look. Law, tested: a filter lets those rows pass that `where` of
+`chunk_rows` does."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Cut a document into passages small enough to embed, along its own joints: sections, blocks, rows, sentences.
+"""Chunking cuts a document into passages small enough to embed, at the borders of sections, blocks, rows and sentences.
 
-Laws, tested: every chunk's text is `Document.text[a:b]`; chunks are in order and cover everything but white space; no
-passage with its context exceeds the budget; a fence or a table row is cut only when it alone exceeds it. Token counts
-are taken to add up over pieces that white space separates, as those of word-piece encoders do."""
+Laws, tested: every chunk's text is `Document.text[a:b]`; chunks are in order and cover everything but white space;
+no passage with its context exceeds the budget; a fence or a table row is cut only when it alone exceeds the budget.
+Token counts are taken to add up over pieces that white space separates, as those of word-piece encoders do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The words that nodes have in common: which terms each speaks of, and what names a group of them best.
+"""Extract the key terms that nodes share, and label a group of nodes with the terms that name it best.
 
-A term is known by its key, equal for the forms of one word, and shown as it would stand in a tag: lower case, one line,
-no signs. So whatever a note says, its terms can be put into a sentence of ours."""
+A term is known by its key, equal for the forms of one word, and shown as it would stand in a tag: lower case, one
+line, no signs. So a term of any note can be put into a sentence that Memex writes."""
 
 from __future__ import annotations
 

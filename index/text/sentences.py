@@ -1,6 +1,6 @@
-"""The sentences of a document, without their markup: what can be read out to somebody.
+"""Split a document into sentences without their markup, fit to be read out.
 
-Law, tested: code, tables, properties, addresses and hidden text are in none of them, and each is one line."""
+Law, tested: code, tables, properties, addresses and hidden text are in no sentence, and each sentence is one line."""
 
 from __future__ import annotations
 

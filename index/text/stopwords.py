@@ -1,6 +1,6 @@
-"""The words that say nothing of a topic, by language: function words, and what notes are full of.
+"""List the stopwords of each language: function words, and words that most notes are full of.
 
-A word of a list never is a tag, nor does a tag begin or end with it. Lists are lower case; accents are as written."""
+No tag is a stopword, and none begins or ends with one. The lists are lower case; accents are as written."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a note is about, found in its own words: a summary of one line, and three to seven tags.
+"""Find a summary and tags of a note in its own words: a summary of one line, and three to seven tags.
 
-Extractive and deterministic: the summary is the sentence whose words matter most in the note (or its beginning), tags
-are its terms, in the spelling of the workspace's vocabulary where that has them.
+Extractive and deterministic: the summary is the sentence whose words matter most in the note (or its beginning);
+tags are the terms of the note, in the spelling of the workspace's vocabulary where that has them.
 
-Laws, tested: the same note and vocabulary give the same answer; a summary has at most 140 characters and one line."""
+Laws, tested: an equal note and vocabulary give an equal answer; a summary has at most 140 characters and one line."""
 
 from __future__ import annotations
 

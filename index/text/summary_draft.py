@@ -1,7 +1,7 @@
-"""A draft of a node's summary: the sentences of its observations that say most, in the order of their ordinals.
+"""Draft a node's summary: the sentences of its observations that say most, in the order of their ordinals.
 
-Laws, tested: a draft is one line of at most `LONGEST` characters; every sentence of it stands in an observation, but the
-last may be its beginning alone; the same observations give the same draft."""
+Laws, tested: a draft is one line of at most `LONGEST` characters; every sentence of it stands in an observation,
+except that the last may be a beginning alone; equal observations give an equal draft."""
 
 from __future__ import annotations
 

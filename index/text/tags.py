@@ -1,6 +1,6 @@
-"""What a tag is, and when two tags are one: the form, the key that variants share, and the choice of the known spelling.
+"""Define the form of tags, the key that variants of a tag share, and the choice of the spelling that is in use.
 
-Laws, tested: what `tag_of` returns is "" or a tag that Obsidian reads, in kebab case; `tag_of` of a tag is that tag."""
+Laws, tested: `tag_of` returns "" or a tag that Obsidian reads, in kebab case; `tag_of` of a tag is that tag."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a text is made of, in a few numbers: enough to find, among tens of thousands, the texts that share words with it.
+"""Reduce a text to a sketch of a few numbers, by which texts that share words are found among tens of thousands.
 
-A text is its words, stemmed roughly, and a sample of its runs of three words. Equal runs have equal numbers everywhere, and
-which are sampled depends on the run alone, so samples of two texts can be compared (Broder, "On the resemblance and
-containment of documents", 1997).
+A text is its words, stemmed roughly, and a sample of its runs of three words. Equal runs have equal numbers
+everywhere, and which are sampled depends on the run alone, so samples of two texts can be compared (Broder, "On the
+resemblance and containment of documents", 1997).
 
-Law, tested: what two texts share does not depend on the other texts, nor on the order of all."""
+Law, tested: the overlap of two texts depends neither on the other texts nor on the order of all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The words of a text in any script, and how much each says of a topic.
+"""Split a text of any script into words, and rate how much each word says of the topic.
 
-Scripts that write blanks are parted at them; Chinese by a dictionary, Japanese where its scripts change: a run of
-kanji or katakana is a word there, and what is written in hiragana is grammar."""
+Scripts with spaces are split at them; Chinese by a dictionary, Japanese where its scripts change: a run of kanji or
+katakana is a word there, and what is written in hiragana is grammar."""
 
 from __future__ import annotations
 

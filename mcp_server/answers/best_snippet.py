@@ -1,6 +1,7 @@
-"""The piece of a passage that answers a query best, when the whole passage is too long.
+"""Cut the best snippet out of a passage that is too long: the piece that answers a query best.
 
-Pure. Law, tested: a piece is a slice of its passage, with "…" where something is cut off, and no longer than asked for."""
+Pure. Law, tested: a piece is a slice of its passage, with "…" where something is cut off, and no longer than asked
+for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of a long document is read: its lines by number or below a heading, as many as the reader can bear.
+"""Choose the range of lines to read from a long document: by number or below a heading, within a token budget.
 
 Pure. Law, tested: all parts, one after the other by their `next_line`, are the document, byte for byte."""
 

@@ -1,6 +1,8 @@
-"""How several documents share one budget of characters: whole while they fit, else cut around their passage.
+"""Estimate the tokens that a text costs a model, and share a text budget among several documents.
 
-Pure. Law: a cut is always a slice of the document, and all cuts together stay within the budget."""
+Documents are whole while they fit, else cut around their passage. Pure. Law, tested: for JSON, prose and code the
+estimate is near what a tokenizer counts, and rather above it. Law: a cut is always a slice of the document, and all
+cuts together stay within the budget."""
 
 from __future__ import annotations
 

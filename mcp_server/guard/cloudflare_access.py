@@ -1,7 +1,8 @@
-"""Cloudflare Access: an assertion that it signed, verified against its published keys, gives a key's rights.
+"""Verify a signed assertion of Cloudflare Access against its published keys, and map its identity to a Memex key.
 
-Law, tested: whatever is wrong with an assertion, nobody is let in by it; signing keys are fetched seldom, whatever is
-asked, and those at hand stay good while no newer ones can be had. No request leaves the daemon unless it is set up."""
+Law, tested: a faulty assertion lets nobody in, whatever the fault; signing keys are fetched seldom, however many
+requests come, and known keys stay good while newer ones cannot be fetched. The daemon sends no request unless
+Cloudflare Access is set up."""
 
 from __future__ import annotations
 

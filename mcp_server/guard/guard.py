@@ -1,8 +1,9 @@
-"""The guard in front of every route: who may speak to us at all, how much, and how slowly.
+"""The guard checks each request before any route runs: its host, its credential, its rate, its size and its pace.
 
 Law: exact Host and Origin first, then the credential, then (and only then) the body; no request reaches a route
-without a key, but for the two that tell whether the daemon is well and the one whose deliveries are signed. Every body
-is read ahead, within its limits of size and time, but for the one that brings a file: that one is held to its pace."""
+without a key, except the two that report the daemon's health and the one whose deliveries are signed. The guard
+reads every body ahead, within its limits of size and time, except a body that brings a file: its size and its pace
+are limited as it comes."""
 
 from __future__ import annotations
 

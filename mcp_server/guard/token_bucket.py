@@ -1,6 +1,7 @@
-"""Token buckets by name: how much each name may take now, and when there will be more.
+"""Limit rates with one token bucket for each name: how much a name may take now, and when there will be more.
 
-Law, tested: a name never takes more than its burst at once and its rate in the long run, and names cost bounded memory."""
+Law, tested: a name never takes more than its burst at once and its rate in the long run, and names cost bounded
+memory."""
 
 from __future__ import annotations
 

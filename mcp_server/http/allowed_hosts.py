@@ -1,4 +1,4 @@
-"""Under which names the server answers: the exact `Host` and `Origin` values, decided from the settings."""
+"""Decide from the settings which hosts are allowed: the exact `Host` and `Origin` values that the server accepts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How large the body of a request may be; and one that is not read ahead: at no time too slow.
+"""Enforce limits on a request body that is not read ahead: no larger than allowed, and at no time too slow.
 
-Law, tested: what counts is the time that we wait for the client, never the time that we take ourselves."""
+Law, tested: only the time in which Memex waits for the client counts, never the time that Memex takes itself."""
 
 from __future__ import annotations
 

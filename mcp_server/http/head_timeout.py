@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with a limit on the time that a request's head may take.
+"""Add a timeout for the head of a request to uvicorn's HTTP protocol.
 
 Without it a few hundred half-open heads keep every honest client out for good."""
 

@@ -1,6 +1,6 @@
-"""What is counted at the rim, and the page in Prometheus's text format.
+"""Count requests and tool calls, and serve the metrics page in Prometheus's text format.
 
-Law, tested: a label is a name of ours (a route's template, a tool, a code), never a word of a request."""
+Law, tested: a label is a name that Memex chose (a route's template, a tool, a code), never a word of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guard says when it says no, and the headers that every answer carries."""
+"""Send the refusals of the guard as answers, and add the headers that every answer carries."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Each request as it is told of: its id, its span, one line in the log, and its counts.
+"""Log each request: its id, its trace span, one line in the log, and its counts.
 
-Law: what is told are names of ours, codes, times and the key's public id; no path, query or body of the request."""
+Law: the log holds names that Memex chose, codes, times and the key's public id; no path, query or body of the
+request."""
 
 from __future__ import annotations
 

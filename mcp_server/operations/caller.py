@@ -1,6 +1,6 @@
-"""Who is calling, and which workspace the call is about.
+"""Identify the caller of a request, check its rights, and decide which workspace the request is about.
 
-Law: an unknown workspace, one that the key may not see, and none at all where one is needed are the same NOT_FOUND."""
+Law: an unknown workspace, one that the key may not see, and none at all where one is needed give one NOT_FOUND."""
 
 from __future__ import annotations
 

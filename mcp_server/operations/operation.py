@@ -1,6 +1,6 @@
-"""An operation as both dialects offer it: what goes in, what comes out, who may, how long, and one way to run it.
+"""Define an operation as both dialects offer it (input, output, scope, time limit), and one way to run it.
 
-Law: MCP and REST run the very same operation, so a bound, a scope or an error can't differ between them."""
+Law: MCP and REST run one operation each time, so a bound, a scope or an error cannot differ between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How errors and values look on the wire: one table of statuses, one shape of error, compact JSON.
+"""Encode errors and values for the wire: one table of statuses, one shape of error, compact JSON.
 
 Law: what leaves carries a code, a sentence and no stack trace, host path or rejected value."""
 

@@ -1,4 +1,4 @@
-"""What a half-typed argument may become: workspaces, paths of notes, tags.
+"""Offer the completion of a half-typed argument: workspaces, paths of notes, and tags.
 
 Law: nothing is offered that the request could not read."""
 

@@ -1,4 +1,4 @@
-"""MCP: the operations as tools, on every revision of the protocol and on every transport of the SDK.
+"""Serve operations as MCP tools, in every revision of the protocol and on every transport of the SDK.
 
 Errors are results with `isError`, a code in text and in `_meta`, and never structured content: some clients check
 that against the output schema and lose the code."""

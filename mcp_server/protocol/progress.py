@@ -1,6 +1,6 @@
-"""Signs of life of a call that takes its time, for clients that asked for them.
+"""Report the progress of a call that takes its time, to clients that asked for it.
 
-What is told is true of every tool: how long it has been at work, and, of a capture, how far the embedding has come."""
+The report is true of every tool: how long it has been at work, and, for a capture, how far the embedding has come."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Prompts that a person picks in a host: recall, capture-session, consolidate.
+"""Define the prompts that a person picks in a host: recall, capture-session, consolidate.
 
-Law: text of notes stands in a prompt as data, one JSON object in a line inside a fence. No note can end the line or the
-fence, and the prompt says that nothing in it is an instruction."""
+Law: text of notes stands in a prompt as data, one JSON object in a line inside a fence. No note can end the line or
+the fence, and the prompt says that nothing in it is an instruction."""
 
 from __future__ import annotations
 

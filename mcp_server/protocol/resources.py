@@ -1,7 +1,7 @@
-"""Notes as MCP resources: `note://{workspace}/{+path}`, for captures alone.
+"""Serve notes as MCP resources under `note://{workspace}/{+path}`, captures alone.
 
-Law: a note that is missing, one that the request may not see and a URI that names none are the same NOT_FOUND, in the
-same words. What is read is the note's text; its properties, the person's among them, stay in the file."""
+Law: a missing note, one that the request may not see and a URI that names none give one NOT_FOUND, in identical
+words. A resource is the note's text; its properties, the person's among them, stay in the file."""
 
 from __future__ import annotations
 

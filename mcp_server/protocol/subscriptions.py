@@ -1,7 +1,7 @@
-"""Who is told that a note changed: streams of 2026's `subscriptions/listen`, sessions of older clients' `resources/subscribe`.
+"""Serve subscriptions to notes: streams of 2026's `subscriptions/listen`, sessions of the older `resources/subscribe`.
 
-Law: only a note that the request could read can be watched. An update says "read it again" and nothing more, so those
-that wait for a slow client are held as a set, and nobody who writes waits for one who listens."""
+Law: only a note that the request could read can be watched. An update says "read it again" and nothing more, so
+updates that wait for a slow client are held as a set, and no writer waits for a listener."""
 
 from __future__ import annotations
 

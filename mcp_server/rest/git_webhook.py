@@ -1,7 +1,7 @@
-"""`POST /hooks/git`: a forge says, signed with the secret that it shares with the daemon, that it was pushed to.
+"""Serve the Git webhook `POST /hooks/git`: a forge reports a push, signed with the shared secret.
 
-Law, tested: without a secret the route does not exist; without a signature of it the body is not even read; what the
-body says is not used."""
+Law, tested: without a secret the route does not exist; without a signature the body is not even read; the content of
+the body is not used."""
 
 from __future__ import annotations
 

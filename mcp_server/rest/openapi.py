@@ -1,6 +1,7 @@
-"""REST as OpenAPI 3.1 describes it, made from the schemas that check the requests.
+"""Describe REST as OpenAPI 3.1, from the schemas that check the requests.
 
-Law, tested: what it allows is taken, what it forbids is refused, and no status comes that it does not name."""
+Law, tested: REST takes what the description allows, refuses what it forbids, and answers with no status that it does
+not name."""
 
 from __future__ import annotations
 

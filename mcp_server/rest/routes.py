@@ -1,4 +1,4 @@
-"""REST: the same operations for clients that are not agents, and the routes that tell how the daemon is."""
+"""Define the REST routes: operations for clients that are not agents, and reports on the daemon's health."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`POST /api/v1/jobs` as a form with a file: from the wire to the disk piece by piece, and then into the queue.
+"""Take an upload form (`POST /api/v1/jobs` with a file): write the file to disk piece by piece, then queue it.
 
-Law, tested: however large the file is, a few pieces of it are in memory and none in a temporary folder; a connection that
-is cut, a form that is wrong and a key that may not write leave nothing."""
+Law, tested: however large the file is, a few pieces of it are in memory and none in a temporary folder; a connection
+that is cut, a form that is wrong and a key that may not write leave nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The families of tools: what agents can do, one file per dialect."""
+"""List the four tool families, and the operations of each."""
 
 from __future__ import annotations
 

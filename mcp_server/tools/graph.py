@@ -1,6 +1,7 @@
-"""The family `graph`: nodes with observations, the relations between them, and what of all that wants attention.
+"""Define the tools of the family `graph`: nodes with observations, relations between nodes, and what needs attention.
 
-The words are what a model chooses by, so each says when to use it and not its sibling; all 24 stay within 2,500 tokens."""
+A model chooses by the descriptions, so each says when to use it and not its sibling; all 24 stay within 2,500
+tokens."""
 
 from __future__ import annotations
 

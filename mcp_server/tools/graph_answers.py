@@ -1,4 +1,4 @@
-"""What the tools of the family `graph` give: the shapes that were agreed, and what was added to them.
+"""Define the answers of the tools of the family `graph`: the agreed shapes, and the fields added to them.
 
 Times are ISO 8601 texts in UTC."""
 

@@ -1,6 +1,6 @@
-"""What each tool of the family `graph` does: one operation on the workspace's nodes, shaped as was agreed.
+"""Define the calls of the family `graph`: each tool runs one operation on the workspace's nodes and shapes the answer.
 
-Times are ISO 8601 in UTC. A name is answered as its node spells it."""
+Times are ISO 8601 in UTC. An answer spells each name as its node spells it."""
 
 from __future__ import annotations
 

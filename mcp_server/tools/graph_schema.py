@@ -1,7 +1,6 @@
-"""What the tools of the family `graph` take: the schemas that check a call and describe it.
+"""Define the input schema of each tool of the family `graph`, which checks a call and describes it.
 
-24 tools share what a model can bear to read, so a field has words only where its name
-does not say it."""
+24 tools share what a model can bear to read, so a field has a description only where its name does not explain it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The family `kb`: what its nine tools say of themselves, and the operations that only REST has.
+"""Define the nine tools of the family `kb`, and the operations that only REST has.
 
 Times are ISO 8601 in UTC. A document is in exactly one collection, which is never among its tags."""
 

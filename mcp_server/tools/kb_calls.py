@@ -1,6 +1,6 @@
-"""What each tool of the family `kb` does, and what REST has beside them: one operation each, shaped as was agreed.
+"""Define the calls of the family `kb` and of its REST routes: each runs one operation and shapes the answer.
 
-Law: whatever a call is told of jobs and uploads is its own key's, in its own workspace."""
+Law: a call sees the jobs and uploads of its own key only, in its own workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tools of the family `kb` take and give, and what REST has beside them.
+"""Define the schema of input and answer for each tool of the family `kb`, and for its REST routes.
 
 Times are ISO 8601 in UTC. Law: whatever a schema here lets through is not called malformed later."""
 

@@ -1,4 +1,4 @@
-"""The family `memory`: memos with metadata, found by likeness and by what they hold, and the relations between them.
+"""Define the tools of the family `memory`: memos with metadata, found by meaning and by metadata, and their relations.
 
 Times are ISO 8601 in UTC. `content` is never altered: what comes back is byte for byte what went in."""
 

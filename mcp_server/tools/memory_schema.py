@@ -1,4 +1,4 @@
-"""What the tools of the family `memory` take and give: the schemas that check a call and describe it.
+"""Define the schema of input and answer for each tool of the family `memory`, which checks a call and describes it.
 
 Times are ISO 8601 texts in UTC. Relations have the seed's names, which are written in camel case."""
 

@@ -1,4 +1,4 @@
-"""The family `thoughts`: capture a thought, find it again, read it, list the latest, delete it.
+"""Define the tools of the family `thoughts`: capture a thought, search, read one, list the latest, delete one.
 
 Times are epoch milliseconds. `content` is never altered: what comes back is byte for byte what went in."""
 

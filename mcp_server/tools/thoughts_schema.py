@@ -1,4 +1,4 @@
-"""What the tools of the family `thoughts` take and give: the schemas that check a call and describe it.
+"""Define the schema of input and answer for each tool of the family `thoughts`, which checks a call and describes it.
 
 Times are epoch milliseconds."""
 

@@ -1,7 +1,7 @@
-"""Notes of the inbox that are written, and made findable, together or not at all.
+"""Write and index a batch of inbox notes: all of them or none.
 
-Law, tested: what fails changed nothing. What somebody changed meanwhile is never overwritten: what to write is then
-decided anew, from what the files say now."""
+Law, tested: a batch that fails changed nothing. A file that somebody changed meanwhile is never overwritten: the
+batch is decided again from the current files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What every workspace works with; built once, by the composition root.
+"""Bundle what all workspaces work with as one inbox: its files, its index, its queue and uploads, and the clock.
 
-Law: nothing of the vault proper is among it."""
+The composition root builds it once. Law: it holds nothing of the vault outside the inbox."""
 
 from __future__ import annotations
 

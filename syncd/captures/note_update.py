@@ -1,7 +1,7 @@
-"""A note of the inbox is given another text or other properties, in place: its id, its path and when it was made stay.
+"""Update the text or the properties of an inbox note in place: its id, its path and its creation time stay.
 
-Laws, tested: all of it comes about or nothing does; `version` and `updated_at` move with a change and only then; what
-somebody has written meanwhile, by hand or by another call, is never overwritten unread."""
+Laws, tested: an update is complete or did not happen; `version` and `updated_at` move with a change and only then;
+what somebody has written meanwhile, in an editor or by another call, is never overwritten unread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A note that is queued: checked when it is accepted, and made into a document when its turn comes.
+"""Check a queued note when it is accepted, and create its document when its turn comes.
 
-Law, tested: a text that the same workspace, namespace and collection hold already is that document, and gets the tags that
-it lacks; nothing is made twice, however often a job is run."""
+Law, tested: a text that its workspace, namespace and collection already hold stays one document, which gets the tags
+that it lacks; nothing is made twice, however often a job runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Put other tags on a document of a workspace, or move it to another collection, by the lines that say so.
+"""Set the tags of a document or move it to another collection, by editing the lines that name them.
 
-Law, tested: what is so already is not written, and no line but those of `tags`, `collection` and the stamps of a change is touched."""
+Law, tested: a value that is already set is not written, and no line but those of `tags`, `collection` and the stamps
+of a change is touched."""
 
 from __future__ import annotations
 

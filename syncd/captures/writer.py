@@ -1,6 +1,6 @@
-"""Make, change and remove notes of the inbox, so that what was done is durable and findable when it returns.
+"""The writer makes, changes and removes notes of the inbox; each result is durable and findable when the call returns.
 
-Law: a call that fails leaves files and index as they were; nothing is written over bytes that nobody has read."""
+Law: a call that fails leaves files and index as they were; bytes that nobody has read are never overwritten."""
 
 from __future__ import annotations
 

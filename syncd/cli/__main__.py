@@ -1,4 +1,4 @@
-"""Run the command `memex` as `python -m syncd.cli`, as installed service units do."""
+"""Run the main entry point of `memex` as `python -m syncd.cli`."""
 
 from syncd.cli.main import main
 

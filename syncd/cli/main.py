@@ -1,6 +1,6 @@
-"""The command `memex`: which commands there are, and what becomes of an error.
+"""Run `memex`: the main entry point lists the commands and turns each error into a message and an exit code.
 
-Law, tested: nothing heavy is imported to start it, so an answer of the daemon is there at once."""
+Law, tested: starting a command imports nothing heavy, so that an answer from the daemon appears at once."""
 
 from __future__ import annotations
 

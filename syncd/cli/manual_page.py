@@ -1,4 +1,4 @@
-"""The manual page memex(1), made of the same words as `--help`: python -m syncd.cli.manual_page > memex.1."""
+"""Generate the manual page memex(1) from the help of the commands: python -m syncd.cli.manual_page > memex.1."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Put bytes on top of HEAD as a commit, by Git's plumbing: from a private index, never from the work tree.
+"""Put bytes on top of HEAD as a commit, with Git plumbing commands: from a private index, never from the work tree.
 
-Laws, tested: what a person has changed or staged is in no commit of ours, and is as it was after it; HEAD moves by
-compare and set, so it is before or after, whoever is killed; paths and bytes go in by standard input and private files."""
+Laws, tested: what a person has changed or staged is in no commit of Memex, and is as it was afterwards; HEAD moves
+by compare-and-set, so a kill leaves it before or after the move; paths and bytes reach Git through standard input
+and private files."""
 
 from __future__ import annotations
 

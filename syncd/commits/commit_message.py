@@ -1,7 +1,7 @@
-"""What a commit of Memex says: a subject, a line for each note, and trailers for programs.
+"""Compose the message of a commit by Memex: a subject, a line for each note, and trailers for programs.
 
-Law, tested: no text that goes in adds a line, a trailer or a character that a terminal obeys; the trailers that are
-given are the ones that `git interpret-trailers` finds."""
+Law, tested: no text in a message adds a line, a trailer or a character that a terminal obeys; `git
+interpret-trailers` finds exactly the trailers that were given."""
 
 from __future__ import annotations
 

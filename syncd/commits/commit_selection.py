@@ -1,7 +1,7 @@
-"""Sift what was written: what of it is ours to commit on top of HEAD, what is a person's, and what is to stay local.
+"""Make the selection for a commit: files that are Memex's own go in, a person's files and local files stay out.
 
-Law, tested: a file is committed only if the audit log leads to its bytes from those that HEAD has, if nobody has staged
-anything else for it, and if it looks neither like a secret nor like an unfinished merge."""
+Law, tested: a file is committed only if the audit log leads to its bytes from those in HEAD, if nobody has staged
+other content for it, and if it looks neither like a secret nor like an unfinished merge."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Commit what Memex has written into the vault once it is quiet, and nothing of what a person did.
+"""The committer commits files that Memex wrote, once they are quiet, and nothing that a person did.
 
-Laws, tested: each commit holds only states that the audit log leads to from those of HEAD, nothing a person has staged
-otherwise, nothing that looks like a secret or an unfinished merge; and it is made only while Git is not in the midst of
-something. What can't be committed stays a file, is looked at again, and is told."""
+Laws, tested: each commit holds only states that the audit log reaches from HEAD: nothing that a person staged
+differently, nothing that looks like a secret or an unfinished merge. A commit is made only while no other Git
+operation is under way. A file that cannot be committed stays as it is, is checked again, and is reported."""
 
 from __future__ import annotations
 

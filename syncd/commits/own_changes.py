@@ -1,7 +1,7 @@
-"""What of the vault is ours to commit: the states of a file that the audit log leads to from the one that Git has.
+"""Decide which changes of a file are Memex's own to commit: those that the audit log reaches from the state in HEAD.
 
-Law, tested: a state is ours only if every step from HEAD's to it is an entry of the log. A step that somebody else took
-in between is a person's edit, and all of the file is left to them."""
+Law, tested: a state is Memex's own only if every step to it from HEAD's state is an entry of the log. A step that
+somebody else took in between is a person's edit, and the whole file is left to them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The consolidation of a vault: what needs attention becomes a report with boxes, and what is ticked there is carried out.
+"""Run a consolidation of the vault: report what needs attention in a note with boxes, and carry out the ticked boxes.
 
-Laws, tested: a second run writes nothing; a report that a person has touched is never written over, but for the lines that say
-what was done; nothing is done that was not ticked, and nothing twice."""
+Laws, tested: a second run writes nothing; a report that a person has touched is never overwritten, except for the
+lines that state what was done; nothing is done without a tick, and nothing twice."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What consolidation found in a workspace, as proposals to its owner and as the lines of the report.
+"""Turn the findings of a workspace into proposals to the owner, and into the lines of the consolidation report.
 
-Law, tested: what is found again is the same proposal as long as the notes say the same; each line shows the key of its own."""
+Law, tested: a finding that recurs is one proposal as long as the notes say what they said; each line shows the key
+of its own proposal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposals that change the graph of a workspace, which the graph carries out: relate two nodes, write the summary of one."""
+"""Carry out the proposals that change a workspace's graph: relate two entities, and write the summary of one."""
 
 from __future__ import annotations
 

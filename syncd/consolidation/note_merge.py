@@ -1,6 +1,6 @@
-"""One note made of two that say the same: the kept one, with what only the other has; and what says which one takes a place.
+"""Merge a duplicate note into the note that is kept, and mark the duplicate as superseded.
 
-Law, tested: every byte of the kept note that is not a property which changes stays, and no paragraph, tag, property or
+Law, tested: every byte of the kept note stays, except for properties that change, and no paragraph, tag, property or
 relation of the other is lost."""
 
 from __future__ import annotations

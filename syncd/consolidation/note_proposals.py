@@ -1,6 +1,6 @@
-"""Proposals that change captures, planned from what the files say now: supersede, merge, archive, and write a tag in place of another.
+"""Plan the proposals that change captures, from the files as they are now: supersede, merge, archive, rename a tag.
 
-Law, tested: links to a capture that moves lead to where it is then."""
+Law, tested: every link to a capture that moves is updated to its new place."""
 
 from __future__ import annotations
 

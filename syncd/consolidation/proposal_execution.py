@@ -1,7 +1,7 @@
-"""Carry out what was proposed about captures and has been accepted: several files, all of them or none, in one commit.
+"""Execute accepted proposals about captures: change all files of a proposal or none, in one commit.
 
-Laws, tested: what has changed since it was proposed is left alone, and said; a crash at any point is ended by the next call,
-and nothing is done twice; links to what moves lead there."""
+Laws, tested: a note that changed since its proposal is left alone and reported; after a crash at any point the next
+call finishes the work, and nothing is done twice; links to moved notes still lead to them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What proposals of consolidation are carried out by: kinds that plan from what the files say now, and the captures they are about.
+"""Define how the proposals of consolidation are planned: the kinds of proposals, and the captures that a proposal changes.
 
-Law, tested: a capture that has changed since it was proposed for something is left alone."""
+Law, tested: a capture that changed after it was proposed is left alone."""
 
 from __future__ import annotations
 

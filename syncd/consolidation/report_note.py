@@ -1,6 +1,7 @@
-"""The report of a consolidation as a note for people: what may be done, why, and a box for each; and a canvas of clusters.
+"""Compose the consolidation report as a note: each proposal with its reason and a box; and a canvas of clusters.
 
-Laws, tested: the same values give the same bytes; text of notes stands there as data (`quoting`), and a box is only ever ours."""
+Laws, tested: equal values give equal bytes; text of notes appears as data (`quoted_text`), and every box is Memex's
+own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""One tag written in place of another in a note: in its property and in its text, each where it stands.
+"""Rename a tag in a note, in its property and in its text, each occurrence in place.
 
-Laws, tested: no byte changes but those of the tag, a list item that would be there twice, and the stamp of the change. Tags in
-headings stay, as links lead to headings; so does what is no tag: code, addresses, comments of YAML, other properties."""
+Laws, tested: no byte changes but those of the tag, a list item that would be a repeat, and the stamp of the change.
+Tags in headings stay, as links lead to headings; so does text that is no tag: code, addresses, comments of YAML,
+other properties."""
 
 from __future__ import annotations
 

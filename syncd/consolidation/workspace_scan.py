@@ -1,6 +1,7 @@
-"""Look through a workspace for what needs attention: values from the indexes, the decisions, and how long it may take.
+"""Scan a workspace for findings: read its indexes, run the analysis, and stop when the daemon stops.
 
-Law: it reads and writes nothing else; no text of one workspace is compared with another's, and none of the vault proper."""
+Law: the scan reads nothing else and writes nothing; it compares no texts of two workspaces, and none of the vault
+outside the inbox."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The roster: which background work a vault has, how often each piece is done, and what carries out the queue.
+"""List the background jobs of a vault with their intervals, and build the worker that carries out the queue.
 
-Law: each piece starts from what is on disk, so that it may be missed, repeated or cut short without harm."""
+Law: each job starts from the files on disk, so that a run may be missed, repeated or cut short without harm."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The owner's door: operations over a socket in the state folder that only the owner can open.
+"""Serve the owner's operations over the control socket in the state folder, which only the owner can open.
 
-JSON lines. A request `{"op", "args"}` is answered by `{"taken": true}` at once, any number of `{"progress": {…}}`, and
-one `{"result": …}` or `{"error": {…}}`. File permission is the credential; no agent's key leads here.
+The protocol is JSON lines. A request `{"op", "args"}` is answered by `{"taken": true}` at once, any number of
+`{"progress": {…}}`, and one `{"result": …}` or `{"error": {…}}`. File permission is the credential; no agent's key
+opens this socket.
 
-Law, tested: a client that hangs, floods or vanishes delays nobody else."""
+Law, tested: a client that hangs, floods or vanishes delays no other client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How the daemon is doing: in numbers, in facts for its owner, and in sentences on what is not as it should be.
+"""Report the daemon's health: numbers, facts for the owner, and a sentence for each thing that does not work.
 
-Law: nothing is silent. What is degraded is said here, and status, searches and monitors all repeat it from here."""
+Law: no failure is silent. Everything degraded is stated here, and status, searches and monitors repeat it from here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How a daemon does, in the numbers that a monitoring system is told.
+"""Compute the daemon's metrics from its opened parts: numbers, never text of a note.
 
-Law: the numbers of the vault proper are its owner's; whoever asks for these must be allowed to see them."""
+Law: the numbers of notes outside the inbox are the owner's; the caller must be allowed to see them."""
 
 from __future__ import annotations
 

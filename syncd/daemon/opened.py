@@ -1,6 +1,4 @@
-"""Open a vault: its files, the ledger and the audit log, the encoder, the index, and the queue.
-
-Law: nothing here acts on the vault by itself. What does is made of these parts, and imports this module."""
+"""Define `Opened`, the parts that the app has opened, as one typed value for the modules that use several of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The daemon's pulse, as a service manager feels it: starting, started, what it does, well or stuck, stopping.
+"""Report to the service manager's watchdog, over sd_notify(3), whether the daemon starts, serves, is stuck or stops.
 
-Law: a sign of life is given only by a daemon that works: its event loop answers, its watcher is looked after, and a pass
-of the pipe moves on. A daemon that is stuck falls silent, and the manager starts it again."""
+Laws: the daemon gives a sign of life only while it works: its event loop answers, its watcher is supervised, and a
+pass of the sync pipeline moves on. A stuck daemon falls silent, and the manager restarts it. Where no manager
+listens nothing is sent, and an unreachable manager delays nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The steward: what looks after the vault itself, its history, its inbox and what waits there for a person.
+"""Build the services for the vault itself: its history, its Git repository, and what waits in the inbox for a person.
 
-Law: nothing here is handed to the rim. It reads the vault proper and writes to it, which no agent may."""
+Law: none of these services is handed to `mcp_server`. They read and write notes outside the inbox, which no agent
+may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Say what in the vault wants a person's eye: twins, conflict copies, notes that are elsewhere, loose ends of the graph."""
+"""Collect warnings about the vault: name twins, conflict copies, notes not downloaded, loose ends of the graph.
+
+Name twins are paths that differ only in letter case or Unicode form."""
 
 from __future__ import annotations
 

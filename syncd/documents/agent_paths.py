@@ -1,9 +1,9 @@
-"""Under which path agents know a note of their workspace.
+"""Decide the path under which agents know a note of their workspace.
 
-It is the file's own, but for the number that a capture's file gets when its name is in use: the note that has the name
-may be one that agents must not know of, so the number is left out.
+It is the path of the file, without the number that a capture's file gets when its name is taken: the other note with
+this name may be one that agents must not know of.
 
-Law: the addresses of a workspace depend on its own notes alone, and each names one of them."""
+Law: the addresses of a workspace depend on its own notes alone, and each address names one note."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a capture becomes: its properties and the name of its file, decided from values alone.
+"""Decide the properties and the file name of a capture's note, from values alone.
 
-Law: no text that an agent gives can choose a folder, set a property that Memex owns, or take a name that is in use."""
+Law: no text from an agent can choose a folder, set a property that Memex owns, or take a name that is in use."""
 
 from __future__ import annotations
 

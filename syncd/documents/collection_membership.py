@@ -1,7 +1,8 @@
-"""Which collection a document is in: what its properties name, which of several names counts, and how a note says one alone.
+"""Decide a document's collection membership: which one collection it is in, and how its note says so.
 
-A property `collection` names it, and so does each tag `collection:x`. Laws, tested: whatever a note names, it is in exactly one
-of the collections that are known; `written` leaves one name, and every other line and tag as it was."""
+A property `collection` names the collection, and so does each tag `collection:x`. Laws, tested: whatever a note
+names, it is in exactly one of the known collections; `written` leaves one name, and every other line and tag as it
+was."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The note of an entity as a node, and the edits that change a node by changing its note.
+"""Compose the note of an entity, and apply edits to it: observations, relations and properties.
 
-Laws, tested: what is given comes back as it was given. An edit changes only the lines of what it edits, the indentation
-of what would else sink into an item, and a few properties; what it returns has been read back and says what was asked,
-and nothing else differently. An ordinal, once given, is never given to another observation. A person's block id stays
-with its observation."""
+Laws, tested: text comes back as it was given. An edit changes only the lines that it is about, the indentation of
+lines that would otherwise become part of an item, and a few properties; its result has been read back, and nothing
+in it changed but what was asked. An ordinal is never given to a second observation. A person's block id stays with
+its observation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Read the lines of an entity's note: which observations they hold, which relations, and where.
+"""Read the lines of an entity's note: which observations and relations they state, and where.
 
-Laws, tested: one pass, in time linear in the text. An item ends with the first line that is not indented, whatever its own
-lines look like, so no observation reaches into what follows it; what `written` gives is read back as it was given."""
+Laws, tested: one pass, in time linear in the text. An item ends before the first line that is not indented, whatever
+its own lines look like, so no observation reaches into the text behind it; the output of `written` is read back as
+it was given."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The node that an entity's note says it is, and what its names, observations and relations may be.
+"""Read an entity's note as a node of the graph, and check names, observations and relations.
 
-Law, tested: an ordinal that a note states is the observation's; one that it does not state follows from the order of lines."""
+Law, tested: an ordinal that a note states is the observation's; an ordinal that it does not state follows from the
+order of lines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a stored file is called, and which files of the inbox become documents without having been uploaded.
+"""Choose the names of stored files, and decide which inbox files become documents without an upload.
 
-Laws, tested: whatever name is given, the stored one is a base name that every system, every link and every program of the
-vault can hold, and never that of a note; no two of the candidates for it are alike."""
+Laws, tested: whatever name an agent gives, the stored name is a base name that every system, every link and every
+program of the vault can hold, and never the name of a note; no two candidates for it are equal."""
 
 from __future__ import annotations
 

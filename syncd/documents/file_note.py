@@ -1,7 +1,7 @@
-"""The note that holds the text of a file: what it says of the file, and what it becomes when the file says something else.
+"""Compose the note that holds the text of a file, and revise the note when the file changes.
 
-Laws, tested: nothing in an uploaded file sets a property that Memex owns or that says where the file lies; a text that a
-person has changed is not the file's any more, and is never replaced."""
+Laws, tested: nothing in an uploaded file sets a property that Memex owns or that states where the file lies; a text
+that a person has changed no longer belongs to the file and is never replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of file whose text is read: told by what a file begins with, and only then by its name."""
+"""Detect the type of a file by its first bytes, and only then by its name; refuse types that Memex cannot read."""
 
 from __future__ import annotations
 

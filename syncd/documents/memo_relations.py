@@ -1,6 +1,7 @@
-"""The relations that a memo states in its property `relations`: text ↔ values.
+"""Read and write the relations that a memo states in its property `relations`.
 
-Law, tested: an entry that can't be read is a defect and stays in the note as it is, whatever is saved or dropped beside it."""
+Law, tested: an entry that cannot be read is a defect and stays in the note as it is, whatever is saved or deleted
+beside it."""
 
 from __future__ import annotations
 

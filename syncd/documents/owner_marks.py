@@ -1,7 +1,7 @@
-"""What a person has said of a capture in its properties: that it is to be promoted, where to, or set aside.
+"""Read the owner's marks in the properties of a capture: promote it, promote it to a folder, keep or dismiss it.
 
-Law, tested: only a property that this person's editor reads as such counts, `promote: true` alone and never a text that
-looks like it; where a key stands there twice, or the properties can't be read, nothing is marked."""
+Law, tested: only a property that this person's editor reads as such counts, `promote: true` alone and never text
+that looks like it; where a key stands twice, or the properties cannot be read, nothing is marked."""
 
 from __future__ import annotations
 

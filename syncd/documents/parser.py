@@ -1,7 +1,7 @@
-"""Parse a file's bytes into a Document.
+"""The parser turns the bytes of a file into a Document, whatever the bytes are.
 
-Law, tested: whatever the bytes, there is a Document, the same one every time; what is wrong with them is a defect of
-it, and no text is left out of the search without one (comments, which are hidden by their writer, aside)."""
+Law, tested: for any bytes there is a Document, equal each time; what is wrong with the bytes is a defect of the
+Document, and no text is left out of the search without a defect (except comments, which their writer hid)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Summary and tags for notes that are there already: one by one, all that lack them, and those that a failure left without.
+"""Backfill summaries and tags: for one note, for all notes that lack them, and for notes whose enrichment failed.
 
-The backfill reads every note twice: first with no vocabulary, only to learn one, then with it; the second result alone
-is written, note by note, into lines of its own. So it can be broken off at any time, and begun again.
+The backfill reads every note twice: first without a vocabulary, only to learn one, then with it. Only the second
+result is written, note by note, into its own lines. So the backfill can be interrupted at any time and started
+again.
 
-Law, tested: what a person or an agent wrote into `summary` or `tags` is not replaced unless the owner says so, a note
-that is being edited is left alone and named, no byte but those lines changes, and nothing is written into a node's note."""
+Law, tested: a `summary` or `tags` that a person or an agent wrote is not replaced unless the owner asks for it; a
+note that is being edited is left alone and named; no byte but those lines changes; nothing is written into a node's
+note."""
 
 from __future__ import annotations
 

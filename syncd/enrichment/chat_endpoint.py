@@ -1,10 +1,10 @@
-"""A chat endpoint in OpenAI's form: `POST {base_url}/chat/completions`, asked for a note's summary and tags.
+"""Ask a chat endpoint in OpenAI's form (`POST {base_url}/chat/completions`) for a note's summary and tags.
 
-https://platform.openai.com/docs/api-reference/chat. The note is data between marks that nobody can foresee, and the
-answer is data too: strict JSON that is checked as any other. So a note that gives orders can get itself odd tags, and
-nothing else.
+https://platform.openai.com/docs/api-reference/chat. The note is sent as data between marks that nobody can foresee,
+and the answer is data too: strict JSON, checked like any other. So a note that gives orders can get itself odd tags,
+and nothing else.
 
-Law, tested: an answer that is late, large, broken or hostile is Unavailable within the time limit."""
+Law, tested: an answer that is late, large, broken or hostile raises Unavailable within the time limit."""
 
 from __future__ import annotations
 

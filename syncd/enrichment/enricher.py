@@ -1,6 +1,6 @@
-"""Who finds the summary and tags of a capture: our own reading of it, an endpoint, or nobody; and what is owed since that failed.
+"""The enricher finds a summary and tags for a capture: by Memex's own reading, by an endpoint, or not at all.
 
-Law, tested: whatever goes wrong here, a capture succeeds, with the fields left empty; what an endpoint could not do is
+Law, tested: whatever fails here, the capture succeeds with these fields left empty; what an endpoint could not do is
 remembered and done later."""
 
 from __future__ import annotations

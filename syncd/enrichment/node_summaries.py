@@ -1,6 +1,7 @@
-"""Drafts of summaries from the endpoint that enriches captures: a few for each report, kept while a node stays as it is.
+"""Ask the enrichment endpoint to draft node summaries: a few for each report, cached while a node stays as it is.
 
-Law, tested: whatever the endpoint does, a report is made in time; where a draft is not the endpoint's, the report says so."""
+Law, tested: whatever the endpoint does, a report is made in time; where a draft is not the endpoint's, the report
+says so."""
 
 from __future__ import annotations
 

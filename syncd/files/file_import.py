@@ -1,6 +1,6 @@
-"""Put together what makes documents of files: the converter, the two ways in, and who notices what people drop.
+"""Set up file import: connect the converter, the import of uploads and of inbox files, and the inbox file scanner.
 
-Law: only the owner's jobs name a file of the vault; a path that an agent gives is a name."""
+Law: only the owner's jobs name a file of the vault; a path that an agent gives is only a name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which stored file goes when a document is deleted.
+"""Delete a document together with its stored file; this removal never reaches beyond the document's workspace.
 
-Law, tested: a file goes only with the one document that it was stored for, as long as it is what was read, and only inside
-that document's own workspace; whatever a note claims, nothing else goes. A file that a person put there is theirs."""
+Law, tested: a file is removed only with the one document that it was stored for, only while it holds the bytes that
+were read, and only inside this document's workspace; whatever a note claims, nothing else is removed. A file that a
+person put there is theirs."""
 
 from __future__ import annotations
 

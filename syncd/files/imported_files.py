@@ -1,6 +1,6 @@
-"""Which files of the inbox were read already, kept in the ledger: none of them is made a document a second time.
+"""Keep the list of imported inbox files in the ledger, so that no file is imported twice.
 
-Law: it is only ever a reason to leave a file alone. What it lacks is found out from the file and its note."""
+Law: the list is only ever a reason to leave a file alone. What it lacks is determined from the file and its note."""
 
 from __future__ import annotations
 

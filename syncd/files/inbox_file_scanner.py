@@ -1,7 +1,7 @@
-"""Notice the files that people put into the inbox, and have each read once it is quiet.
+"""Scan the inbox for files that people put there, and queue each file for import once it is quiet.
 
-Law, tested: a pass of the pipe tells of files as it does of notes, so none is missed; none is read while somebody writes
-it, none twice, and none again because its note was deleted. Nothing here changes a file or a note."""
+Law, tested: a pass of the sync pipeline reports files as it reports notes, so none is missed; no file is read while
+somebody writes it, none twice, and none again because its note was deleted. The scanner changes no file and no note."""
 
 from __future__ import annotations
 

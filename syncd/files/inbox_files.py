@@ -1,7 +1,7 @@
-"""Make documents of files that a person put into the inbox: the file stays where it lies, its note goes to `Files/`.
+"""Make documents of inbox files that a person put there: the file stays in place, its note goes to `Files/`.
 
-Law, tested: no byte of the file is changed; a note whose text a person has edited is never written over; a file that was
-moved keeps its document."""
+Law, tested: no byte of the file changes; a note whose text a person has edited is never overwritten; a moved file
+keeps its document."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""From a file to the note that holds its text: how it is read, and how the note is written so that it is found.
+"""Convert a file to text, and write and index the note that holds this text.
 
-Law, tested: the note has the id that was planned, and is there once, whatever ended the run before."""
+Law, tested: the note has the planned id and exists once, however the run before ended."""
 
 from __future__ import annotations
 

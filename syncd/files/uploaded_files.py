@@ -1,7 +1,7 @@
-"""Make documents of uploaded files: the file into `Files/`, its text into the note beside it, each once and whole.
+"""Make documents of uploaded files: store the file in `Files/`, and write its text into a note beside it.
 
-Law, tested: whatever ends a run, the next one of the same job makes the one document that was planned, of the one file; a
-file that can't be read is kept all the same; what an agent is told never depends on the names of other files."""
+Law, tested: however a run ends, the next run of its job makes the one planned document of the one file; a file that
+cannot be read is kept all the same; answers to agents never depend on the names of other files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Run one program in a session of its own: within a time, after which nothing of it is left, or for as long as it takes.
+"""Run a program as a child process in its own session, with or without a time limit.
 
-Law, tested: it has no terminal to ask at, and what it leaves running can't keep who waits for it. Without a limit it is
-not ended, not even by the death of this process."""
+Law, tested: the child has no terminal to ask at, and a process that it leaves running cannot block the caller. At
+the time limit the child and every process it started end. Without a limit nothing ends the child, not even the death
+of this process."""
 
 from __future__ import annotations
 

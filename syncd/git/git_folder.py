@@ -1,6 +1,6 @@
-"""Look into the folder of Git's own files without asking Git: where it is, and whether anything there has moved.
+"""Find the Git folder of a work tree, and detect changes in it without running Git.
 
-Law: nothing is written there, and what can't be read counts as not there."""
+Law: nothing is written there, and a file that cannot be read counts as missing."""
 
 from __future__ import annotations
 

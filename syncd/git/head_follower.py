@@ -1,7 +1,7 @@
-"""Follow what Git does to the vault: a hook rings or HEAD has moved, and what the diff names is looked at.
+"""Follow Git's HEAD: when a hook notifies the daemon or HEAD moved, pass on the paths that the Git diff names.
 
-Law: Git's word is a hint like any other. What it can't name is found by a listing; while Git is at work on the files
-the look waits, though not for ever; and nobody waits for it."""
+Law: Git's answer is a hint like any other. A listing finds what Git cannot name; while Git works on the files the
+follower waits, up to a limit; and no caller waits for it."""
 
 from __future__ import annotations
 

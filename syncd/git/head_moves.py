@@ -1,7 +1,7 @@
-"""Which files Git has touched on its way from one place to another: asked of HEAD's log, step by step.
+"""List the files that Git touched while HEAD moved from one position to another, step by step from HEAD's log.
 
-Law, tested: all of the way counts, not its ends alone, as a note may be as before and yet have been another in between.
-What can't be told for certain is not guessed: None means that anything may have changed."""
+Law, tested: every step counts, not only the two ends, because a note may end as it began and yet have changed in
+between. An uncertain answer is not guessed: None means that any file may have changed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Put hooks into a repository that ring for the daemon when Git has moved, and take them away again.
+"""Install Git hooks that notify the daemon when HEAD has moved or a push arrived, and uninstall them.
 
-Law, tested: a hook of Memex costs Git two forks and can't fail it; what stood there before still runs, with its
-arguments, input and exit status, and comes back byte for byte. Only the hooks folder is written to, and one line of
-`info/exclude`, so that `git add` does not trip over a note that is being written."""
+Law, tested: a hook of Memex costs Git two forks and cannot make Git fail; a hook that was there before still runs,
+with its arguments, input and exit status, and comes back byte for byte. Memex writes only to the hooks folder, and
+one line of `info/exclude`, so that `git add` does not fail on a note that is being written."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Git is told to overlook in the work tree: ignored files, and those whose changes it is not to look at.
+"""List the paths that Git ignores in the work tree: ignored files, and tracked files marked as unchanged.
 
-Law: nothing is changed here; paths go to Git by its standard input, and into a command for a person in quotes."""
+Law: nothing is changed here; paths reach Git through standard input, and appear quoted in commands for a person."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which commits touched a note, under all names that it has had: asked of Git's history.
+"""List the commits that touched a note, under all names that the note has had, from Git's history.
 
-Law: a path goes to Git by its standard input, and what comes back is taken apart by its place, never by what it says."""
+Law: a path reaches Git through standard input, and Git's output is split by position, never by content."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Ask Git about the vault's work tree: which state it is in, where HEAD is, and whether somebody is in the midst of it.
+"""Ask Git about the vault's repository: its state, its HEAD, and operations under way; and run Git commands in it.
 
-Law: every command, option and revision is a constant of this file; a path or a message goes in by standard input, never
-as an argument. Git's variables of the caller are dropped, so that a hook's GIT_DIR can't lead to another repository.
-Works without Git, and imports GitPython only when there is a repository to ask."""
+Law: every command, option and revision is a constant of this file; a path or a message reaches Git through standard
+input, never as an argument. Git's variables of the caller are dropped, so that a hook's GIT_DIR cannot lead to
+another repository. The module works without Git, and imports GitPython only when there is a repository to ask."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How a vault stands with Git: which of the known states it is in, and the one command that mends it.
+"""Name the state of the vault's Git repository, one of a fixed list, and the one command that resolves it.
 
-Law, tested on a real repository in each state: what a state advises holds at most one command, between backticks, and
-running that command ends the state."""
+Law, tested on a real repository in each state: the advice for a state holds at most one command, between backticks,
+and running that command ends the state."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Find out whether anybody still holds a lock of Git, or whether who made it has died.
+"""Detect stale Git locks: decide whether a process still holds a lock, or the process that made it has died.
 
-Law: a lock is called stale only when it is old, nobody has it open and no Git works in the repository; what can't be
-known counts as held. Nothing is ever removed here."""
+Law: a lock is stale only when it is old, nobody has it open and no Git works in the repository; an unknown state
+counts as held. Nothing is removed here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A part of the graph as a picture: a Mermaid block, an Obsidian canvas, GraphML. Groups of notes as a canvas.
+"""Draw diagrams of a part of the graph (Mermaid, Obsidian canvas, GraphML), and groups of notes as a canvas.
 
-Law, tested: whatever characters names hold, each drawing is well formed, says the same nodes and relations, and is the
-same text for the same graph."""
+Law, tested: whatever characters names hold, each diagram is well formed, shows all the given nodes and relations,
+and is identical text for an identical graph."""
 
 from __future__ import annotations
 

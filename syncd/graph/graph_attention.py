@@ -1,9 +1,9 @@
-"""What of a workspace's graph needs attention: stale summaries, relations that may be missing, orphans, clusters.
+"""Find the parts of a workspace's graph that need attention: stale summaries, missing relations, orphans and clusters.
 
-Computed from values alone; what comes of it is for an agent, or a person, to judge.
+The report follows from values alone; an agent or a person judges it.
 
-Laws, tested: the same values give the same report, in whatever order they come; a pair that is related is no candidate;
-every list is bounded, and says how much there was."""
+Laws, tested: equal values give an equal report, in any order; a pair of related nodes is no candidate; every list is
+bounded and states its full count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the graph of a workspace says of itself: what is alike, what is named but not related, what wants attention.
+"""Report on the graph of a workspace: its size, similar nodes, named but unrelated nodes, and what needs attention.
 
 Law: it reads the index and the audit log, and writes nothing."""
 

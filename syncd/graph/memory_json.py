@@ -1,10 +1,10 @@
-"""The graph as lines of JSON, as the public reference server of knowledge graphs keeps its `memory.json`.
+"""Read and write a graph as lines of `memory.json`, the file format of the public knowledge graph server.
 
     {"type": "entity", "name": …, "entityType": …, "observations": [text, …]}
     {"type": "relation", "from": …, "to": …, "relationType": …}
 
-What else Memex knows of a node stands beside these keys under the names of its properties, where other programs pass it
-over. Law, tested: what `written` makes of an entity or a relation, `records` reads back as the same."""
+Other values that Memex has of a node stand beside these keys under the names of its properties, where other programs
+skip them. Law, tested: `records` reads back what `written` makes of an entity or a relation."""
 
 from __future__ import annotations
 

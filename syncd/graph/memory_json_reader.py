@@ -1,6 +1,6 @@
-"""A file with a graph in it, read several times and a part at a time: what is wrong with it, and what it brings.
+"""Read a `memory.json` file in parts, several times: find its mistakes first, then bring its graph into a workspace.
 
-Law, tested: no more of it than one part is held in memory, beside a digest of each name."""
+Law, tested: at most one part of the file is in memory, besides a digest of each name."""
 
 from __future__ import annotations
 

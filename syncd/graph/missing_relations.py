@@ -1,10 +1,10 @@
-"""Pairs of nodes that may deserve a relation, each with what speaks for it in one plain sentence.
+"""Find pairs of nodes whose relation may be missing, and state the evidence for each pair in one sentence.
 
-Four kinds of evidence count: one node is named in the other's observations; both speak of terms, or bear tags, that few
-others do; both are related to the same node; their observations are alike. Each is a chance by itself, and together they
-are one minus the chance that all are wrong.
+Four kinds of evidence count: the observations of one node name the other; both use terms or tags that few others
+use; both are related to a third node; their observations are similar. Each kind has a probability; the score of a
+pair is one minus the probability that all kinds are wrong.
 
-Law, tested: text of notes stands in a sentence only as a term, or in quotes on one line, cut."""
+Law, tested: text of notes appears in a sentence only as a term, or as a quote on one line, cut to a maximal length."""
 
 from __future__ import annotations
 

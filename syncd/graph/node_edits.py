@@ -1,6 +1,6 @@
-"""What an operation on nodes does to their notes: decided on drafts, from what the notes say now, and written by nobody.
+"""Apply operations on nodes to drafts of their notes, decided from the notes as they are now; nothing is written here.
 
-Law, tested: the graph only says which notes to look at. Whether a relation is there, which ordinal is next and which
+Law, tested: the graph only names the notes to look at. Whether a relation exists, which ordinal is next and which
 version a node has is read from its note, so an edit that the index has not seen yet counts too."""
 
 from __future__ import annotations

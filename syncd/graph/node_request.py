@@ -1,6 +1,6 @@
-"""What is asked of the graph, checked: a node to be and its properties, and the link that leads to a node.
+"""Check a request for new nodes: their names, properties and observations, and the links that lead to nodes.
 
-Law: no text that an agent gives can choose a folder, set another property than those named here, or end a link early."""
+Law: no text from an agent can choose a folder, set a property other than those named here, or end a link early."""
 
 from __future__ import annotations
 

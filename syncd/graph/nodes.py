@@ -1,7 +1,8 @@
-"""The operations on the nodes of one workspace: notes of type `entity`, their observations, their relations.
+"""Create, read, change and delete the nodes of one workspace: notes of type `entity` with observations and relations.
 
-Laws, tested: a call that returns has been made durable and findable, one that fails changed nothing. Calls that write
-come one after the other, and each decides from what the notes say by then; so of twenty at once none is lost."""
+Laws, tested: when a call returns, its result is durable and findable; a call that fails changed nothing. Calls that
+write run one after the other, and each decides from the notes as they are then; so of twenty calls at once none is
+lost."""
 
 from __future__ import annotations
 

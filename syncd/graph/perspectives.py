@@ -1,6 +1,6 @@
-"""Which perspectives each workspace has: the defaults, until its owner says otherwise; kept in the ledger.
+"""Store the perspectives of each workspace in the ledger: the defaults, until the owner changes them.
 
-Law, tested: a table always holds one perspective at least and `MOST` at most, each name once."""
+Law, tested: a table always holds at least one perspective and at most `MOST`, each name once."""
 
 from __future__ import annotations
 

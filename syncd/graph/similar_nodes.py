@@ -1,9 +1,9 @@
-"""Which nodes say alike things, by the rows that stand for what each says.
+"""Find similar nodes by comparing one embedding vector per node, which stands for all its observations.
 
-An encoder that can't read a script finds all texts in it alike. Where that shows, nodes in scripts without blanks are
-compared among each other and not with the rest, so that neither drowns the other.
+An encoder that cannot read a script gives all texts in this script similar vectors. Where this shows, nodes in
+scripts without spaces are compared only with each other, so that neither group drowns the other.
 
-Law, tested: what is alike is so by the measure of the nodes that it is compared with, whatever language they are in."""
+Law, tested: similarity is measured against the nodes of the compared group, whatever language they are in."""
 
 from __future__ import annotations
 

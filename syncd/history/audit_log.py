@@ -1,7 +1,7 @@
-"""The audit log: one entry for each write of a note, in the ledger, chained by digests, on disk before the file is written.
+"""Keep the audit log in the ledger: one entry for each write of a note, chained by digests, on disk before the write.
 
-Law, tested: a write whose entry can't be written does not happen, and no read waits for an entry. Names of ours, ids,
-paths, sizes and digests are logged; no text of a note, no metadata, no secret."""
+Law, tested: a write whose entry cannot be saved does not happen, and no read waits for an entry. An entry holds
+names that Memex chose, ids, paths, sizes and digests; no text of a note, no metadata, no secret."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The vault as everything that Memex writes goes through it: each write of a file is in the audit log before it is done.
+"""The audited vault is the vault through which Memex writes: it logs each write in the audit log before it happens.
 
-Laws, tested: one entry for each write, whoever asks for it; none for a write that is refused before it begins. What an
-agent or a command overwrites or removes is kept before that, so that it can be put back."""
+Laws, tested: one entry for each write, whichever part of Memex makes it; none for a write that is refused before it
+begins. Bytes that an agent or a command overwrites or removes are kept first, so that they can be restored."""
 
 from __future__ import annotations
 

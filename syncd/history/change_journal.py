@@ -1,7 +1,8 @@
-"""Several files of the vault that change together: what each held and is to hold is on disk before the first is touched.
+"""Keep a journal of changes to several files: the old and new state of each is on disk before the first one changes.
 
-Law, tested at every call that changes the disk: after a crash or a failure all of it has come about or nothing has, unless
-somebody else has changed one of the files meanwhile; what they wrote is never touched, and what was left is told."""
+Law, tested at every call that changes the disk: after a crash or a failure the change of all files is complete or
+undone, unless another program changed one of them meanwhile; what this program wrote is never touched, and files
+left as they are get reported."""
 
 from __future__ import annotations
 

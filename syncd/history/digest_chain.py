@@ -1,7 +1,7 @@
-"""The entries of the audit log, and the chain of digests that shows whether one was changed, added or taken away.
+"""Chain the entries of the audit log by digest, and check the chain for changed, added and missing entries.
 
-Law, tested: a change of any value of any entry, a missing entry and one put in between are told by `checked`. What is
-cut off at the end can only be told by whoever remembers the head."""
+Law, tested: `checked` reports a change of any value of any entry, a missing entry and an inserted one. Only a reader
+who noted the head can detect that entries were cut off at the end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The history of one note: what the audit log and Git say of it, as one line of time, under all names that it has had.
+"""Merge the audit log and Git's log into the history of one note, under all names that the note has had.
 
-Law, tested: nothing is written here. A change that neither of them saw is told as one by hand, between the two states that
-were seen."""
+Law, tested: nothing is written here. A change that neither log recorded appears as a change by hand, between the two
+recorded states."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What was overwritten or deleted, kept for a while by its digest, so that it can be put back.
+"""Keep overwritten and deleted bytes for a while, by their digest, so that they can be restored.
 
-Laws, tested: what is here is what the digest says, or it is not here; nobody but the owner can read it; and it never
-grows beyond its bound, the oldest going first. What can't be kept holds up no write: it is told when it is missed."""
+Laws, tested: stored bytes match their digest, or count as not stored; nobody but the owner can read them; the store
+never grows beyond its limit, and the oldest bytes go first. Bytes that cannot be kept delay no write: Memex reports
+them missing when they are needed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Take back what agents, or one call of a command, wrote into the inbox: each file becomes what it was before, or stays.
+"""Undo what agents, or one call of a command, wrote into the inbox: each file becomes what it was before, or stays.
 
-Laws, tested: nothing that a person has written since is lost, and what is left alone is named with its reason; what is
-undone is logged, indexed and can itself be undone; a crash leaves each file before or after, and the same again finishes it."""
+Laws, tested: nothing that a person has written since is lost, and each file left alone is named with its reason; an
+undo is logged, indexed and can itself be undone; a crash leaves each file before or after, and repeating the call
+finishes it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Notice what the audit log does not know of: nodes that were changed by hand, and writes that a crash kept from coming about.
+"""Find and log unlogged changes: nodes that a person edited in an editor, and logged writes that a crash prevented.
 
-Law, tested: it never stops the pipe, and logs nothing of a write that is still under way."""
+Law, tested: the search never stops the sync pipeline, and logs nothing about a write that is still under way."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the audit log says of one file, read as its history: which writes stand, who made it, how far they can be taken back.
+"""Derive the lineage of a file's writes from the audit log: which are in force, who made them, how far undo can go.
 
-Law, tested: a write is taken back only if all that came after it is taken back too, or follows from it by itself; what a
-person has changed in between, by hand or by a command, ends the way back."""
+Law, tested: a write is undone only if every later write is undone too or follows from it automatically; undo ends at
+a change that a person made in between, in an editor or by a command."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How much of the disk the index covers: every file of a listing is indexed, waits to be, or is skipped for a reason.
+"""Compute the coverage of the index: every file of a listing is indexed, waiting, or skipped for a reason.
 
-Law, tested against a vault of every shape: indexed + waiting + skipped are all the files that there are."""
+Law, tested against a vault of every shape: indexed + waiting + skipped equals the number of files in the listing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The two indexes on disk, captures and vault, and the change from one build of them to the next.
+"""Manage the builds of the two indexes on disk, captures and vault, and the switch from one build to the next.
 
-Law: the build that answers is the one named in `current`; a new one is made beside it and named only when complete."""
+Law: the build named in `current` answers; a new build is made beside it and named only when it is complete."""
 
 from __future__ import annotations
 

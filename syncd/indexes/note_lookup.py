@@ -1,7 +1,7 @@
-"""Which note its owner means: by a path, an id, the beginning of one, or a name. All commands ask here.
+"""Look up the note that the owner means by a path, an id, the beginning of an id, or a name; every command asks here.
 
-Laws, tested: an id that Memex made means the note that had it first, whatever agents have given it to since; where more
-than one note may be meant none is taken, and they are named."""
+Laws, tested: an id that Memex made means the note that had it first, whatever notes agents have given it to since;
+where several notes match, the lookup picks none and names them."""
 
 from __future__ import annotations
 

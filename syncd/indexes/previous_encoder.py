@@ -1,6 +1,6 @@
-"""The encoder that the index in use was made with, kept for as long as the next one is not complete.
+"""Keep the previous encoder, with which the index in use was built, until the next index is complete.
 
-Law, tested: after a change of encoders searches and captures go on as before, until the new index takes over."""
+Law, tested: after a change of encoders searches and captures continue as before until the new index takes over."""
 
 from __future__ import annotations
 

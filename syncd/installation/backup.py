@@ -1,11 +1,12 @@
-"""Everything outside the vault that can't be made again, in one archive: packed while a daemon runs, unpacked where none does.
+"""Make a backup archive of everything outside the vault that cannot be rebuilt, and restore it.
 
-What lies in the state folder is truth unless it is known to be derived, so a part that keeps something new is backed up
-without being asked. Not in it: the notes, which are files that Git or any backup of files keeps, and the index, which is
-made from them.
+A backup may be made while a daemon runs; it is restored where none runs. Everything in the state folder counts as
+truth unless it is known to be derived, so a part that keeps something new is backed up without a change here. The
+archive does not hold the notes, which Git or any file backup keeps, nor the index, which Memex rebuilds from the
+notes.
 
-Law, tested: an archive is unpacked whole or not at all. Only names that its manifest lists are taken, each a regular file
-with the digest stated, below the state folder; whatever else an archive holds or claims, nothing is changed."""
+Law, tested: an archive is unpacked whole or not at all. Only names that its manifest lists are taken, each a regular
+file with the stated digest, below the state folder; whatever else an archive holds or claims changes nothing."""
 
 from __future__ import annotations
 

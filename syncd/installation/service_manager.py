@@ -1,6 +1,6 @@
 """Hand Memex to the service manager of the person who runs it: systemd's user manager, or launchd.
 
-Law: only files of ours are written and removed, and never the vault, its index or its keys."""
+Law: only files of Memex are written and removed, and never the vault, its index or its keys."""
 
 from __future__ import annotations
 

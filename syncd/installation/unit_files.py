@@ -1,6 +1,6 @@
-"""What a service manager is given to run Memex: a systemd user unit, its stricter drop-in, a launchd agent; as text.
+"""Compose the unit files for a service manager, as text: a systemd user unit, its hardening drop-in, a launchd agent.
 
-Law, tested: whatever characters a path has, the manager reads back the same path."""
+Law, tested: whatever characters a path has, the manager reads back that path."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Make a folder of notes ready to be served: the state folder, the inbox, the owner's key, the settings file.
+"""Set up a vault for Memex: create the state folder, the inbox, the owner's key and the settings file.
 
-Law, tested: it makes folders and files of its own, touches no note, and a second time changes nothing."""
+Law, tested: the setup creates only its own folders and files, touches no note, and changes nothing the second time."""
 
 from __future__ import annotations
 

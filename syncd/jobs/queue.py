@@ -1,7 +1,8 @@
-"""The durable queue: notes and files that were accepted to be made into documents, in the ledger until each has ended.
+"""The durable queue keeps accepted notes and files in the ledger until each of their jobs has ended.
 
-Law, tested: what was accepted is carried out, whatever ends the process meanwhile, and makes one document, whose id is
-chosen when the job is queued. A key sees its own jobs of its own workspace, and never waits for all of another key's."""
+Law, tested: an accepted job is carried out, whatever ends the process meanwhile, and makes one document, whose id is
+chosen when the job is queued. A key sees its own jobs of its own workspace, and never waits for all jobs of another
+key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job of the queue, as the ledger has it and as it is told."""
+"""Define a queued job as a value: its row in the ledger, its status and its progress."""
 
 from __future__ import annotations
 

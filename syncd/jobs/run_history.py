@@ -1,6 +1,7 @@
-"""Keep how the last runs of each job went, in the ledger.
+"""Keep the history of each job's last runs in the ledger.
 
-Law: what a job did outlives the daemon, and the ledger does not grow with the years: the oldest runs of each job go."""
+Law: the history of a job outlives the daemon, and the ledger does not grow with the years: the oldest runs of each
+job are deleted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Run named pieces of background work at intervals, and remember how each one went.
+"""The scheduler runs named background jobs at intervals or at cron times, and remembers how each run went.
 
-Law: a job never runs beside itself and never waits for another; a run that was missed is made up once; a job that fails
-stays scheduled; a clock that is set forward or back neither stops a job nor makes up its runs many times. One that runs by the
-clock runs at the local time that was said, whatever the clock was before."""
+Law: a job never runs twice at once and never waits for another job; a missed run is made up once; a failing job
+stays scheduled; a clock that is set forward or back neither stops a job nor multiplies its runs. A cron job runs at
+its local time, whatever the clock was before."""
 
 from __future__ import annotations
 

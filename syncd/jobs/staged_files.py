@@ -1,6 +1,6 @@
-"""The files that wait to be made into documents: one folder of the state folder, each file under the id of its job.
+"""Hold staged files, which wait to become documents, in one folder of the state folder, each under the id of its job.
 
-Law: a file that is there is whole, and its name on disk; one that no job needs is removed once it is old."""
+Law: a staged file is whole, and its name is on disk; a file that no job needs is removed once it is old."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The threads that carry out the jobs of the queue, each kind by the handler that was registered for it.
+"""The worker runs the jobs of the queue on threads, each kind with the handler registered for it.
 
-A handler is given a `Work` and returns the id of the document that it made. It may be called again for a job that it has
-done, or half done, before a crash: the id that the document is to have (`work.job.planned`) is the same each time.
+A handler gets a `Work` and returns the id of the document that it made. It may be called again for a job that it has
+done, or half done, before a crash: the planned id of the document (`work.job.planned`) stays what it was.
 
-Law, tested: a job that fails, hangs or ends the process fails alone; the others go on. What fails for a reason that may
-pass (`retryable`) is tried again later, and is not tried at all while nothing could succeed."""
+Law, tested: a job that fails, hangs or ends the process fails alone; the others go on. A failure that may pass
+(`retryable`) is retried later, and not at all while nothing could succeed."""
 
 from __future__ import annotations
 

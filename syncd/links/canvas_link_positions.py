@@ -1,6 +1,6 @@
-"""Where in a canvas paths of files stand: cards of files, backgrounds of groups, links in the text of cards.
+"""Find the positions of links in a canvas: paths in file cards and group backgrounds, and links in the text of cards.
 
-Law, tested: a canvas is never written anew; a path is changed where it stands, and all other bytes stay."""
+Law, tested: a canvas is never rewritten as a whole; a path changes in place, and every other byte stays."""
 
 from __future__ import annotations
 

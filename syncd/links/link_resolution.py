@@ -1,7 +1,7 @@
-"""Where a link leads, as Obsidian decides it: a pure function of the paths of all files of the vault.
+"""Resolve a link to the file it leads to, as Obsidian does: a pure function of the paths of all files of the vault.
 
-Law: letter case and the form of Unicode never count, an alias is no target, and of several candidates the same one
-always wins, whatever the order in which the files were listed."""
+Law: letter case and the form of Unicode never count, an alias is no target, and one of several candidates always
+wins, whatever the order in which the files were listed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rewrite the links of a note so that they still lead where they led, after files were moved.
+"""Rewrite the links of a note after files were moved, so that each link still leads to the file that it led to.
 
-Law, tested: every link leads to the same file as before; a link that does so already keeps its bytes, and of one that
-does not only the path changes: subpath, display text, size, quotes and style of writing stay. (The text of a Markdown
+Law, tested: every link leads to the file that it led to before; a link that still does keeps its bytes, and of any
+other only the path changes: subpath, display text, size, quotes and style of writing stay. (The text of a Markdown
 link that is the old name becomes the new name, as in Obsidian.)"""
 
 from __future__ import annotations

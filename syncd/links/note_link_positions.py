@@ -1,9 +1,9 @@
-"""Where in a note the path of each link stands, and how another path is written there.
+"""Find the position of each link's path in a note, and write another path at a position.
 
-Law, tested: at each spot the text says the link's target, and what a spot writes is read back as what was asked.
+Law, tested: at each position the text says the link's target, and a path written there is read back as it was asked.
 
-What counts as a link follows Obsidian: not code, not HTML comments, not math. What can't be told apart safely, such as
-a destination across two lines of a quote, is no spot, and is named."""
+A link is what Obsidian takes for one: not code, not HTML comments, not math. A link that cannot be located safely,
+such as a destination across two lines of a quote, has no position, and is named."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where a file names another without linking to it: in queries, diagrams, addresses and Bases, which nobody rewrites.
+"""Find unlinked mentions of moved notes in queries, diagrams, addresses and Bases, which Memex does not rewrite.
 
-Law: pure, and in time linear in the text; what is found is told to a person, who knows what was meant."""
+Law: pure, and in time linear in the text; Memex shows the mentions to a person, who knows what was meant."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The relations between the memos of a namespace: saved into the note that they begin at, listed, and followed.
+"""Save, list and follow the relations between the memos of a namespace, as a graph.
 
-Law, tested: saving or deleting a relation changes the lines of its own entry and no others."""
+Each relation is saved in the note of the memo that it begins at. Law, tested: saving or deleting a relation changes
+the lines of its own entry and no others."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Memos: the notes of a namespace as the family `memory` saves, finds and deletes them.
+"""Save, search and delete memos: the notes of a namespace, for the tool family `memory`.
 
-Law, tested: what a person writes into a memo meanwhile is never overwritten unread, and a call that fails changed nothing."""
+Law, tested: what a person writes into a memo meanwhile is never overwritten unread, and a call that fails changed
+nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The block ids at the end of an observation: ours, that states its ordinal, and a person's, that their links lead to.
+"""Find and remove the block ids at the end of an observation: Memex's id with the ordinal, and a person's link anchor.
 
-Laws, tested: linear in the text. Obsidian reads the last id of a block, so a person's stays the last thing of it."""
+Laws, tested: linear in the text. Obsidian reads the last id of a block, so a person's id always stays last."""
 
 from __future__ import annotations
 

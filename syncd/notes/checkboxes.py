@@ -1,7 +1,7 @@
-"""Boxes that people tick: one list item for each proposal, read back from whatever the note has become meanwhile.
+"""Write proposals as checkboxes in a note, and read back which ones a person ticked, however the note has changed.
 
-Laws, tested: only the box of a list item that ends in the id of a proposal counts, never one in code, a quote or a comment;
-a line that could mean two things means nothing; writing what was done changes that line and no other byte."""
+Laws, tested: only the box of a list item that ends in the id of a proposal counts, never one in code, a quote or a
+comment; an ambiguous line means nothing; writing the outcome changes that line and no other byte."""
 
 from __future__ import annotations
 

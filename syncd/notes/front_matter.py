@@ -1,7 +1,7 @@
-"""Split a note into its front matter and its body, change a property in place, compose a new note.
+"""Split a note into its front matter and its body, change a property in place, and compose a new note.
 
-Laws, tested: `front + body == text` for `front, body = split(text)`, whatever the text. An edit touches only the lines
-of the keys it changes. What `edit` and `compose` return has been read back and says what was asked."""
+Laws, tested: `front + body == text` for `front, body = split(text)`, whatever the text. An edit touches only the
+lines of the keys it changes. The result of `edit` and `compose` has been read back and says what was asked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Find the relations that a line of a note states, as inline fields with links, and take them out or rename them.
+"""Find, remove and rename the relations that a line of a note states: inline fields with links.
 
-A line is a field when it reads `type:: [[Target]]`, in a list or not; elsewhere in a line `[type:: [[Target]]]` is one.
+A line is a field when it reads `type:: [[Target]]`, in a list or not; elsewhere in a line `[type:: [[Target]]]` is
+one.
 
-Laws, tested: time is linear in the line, whatever it is; what is not the field stays as it stands."""
+Laws, tested: time is linear in the line, whatever it holds; text outside the field stays as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find what Obsidian sees in a run of Markdown text: links, tags and comments, but none inside code or math.
+"""Find Obsidian's inline syntax in Markdown text: links, tags and comments, but none inside code or math.
 
 Law, tested: one pass, in time linear in the text, whatever the text."""
 

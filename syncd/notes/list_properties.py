@@ -1,7 +1,7 @@
-"""Change the items of a list among a note's properties, each by its own lines.
+"""Change items of a list property in a note, each by its own lines.
 
-Law, tested: what is returned says what was asked, and every line of the items and properties that were not changed is there
-as it was; a list that is not written an item a line is written anew."""
+Law, tested: the result says what was asked, and every line of unchanged items and properties is there as it was; a
+list that does not have one item on each line is rewritten."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Outline a note's body: its top-level blocks, headings, links, tags, tasks and callouts, and the text to search.
+"""Make the outline of a Markdown body: blocks, headings, links, tags, tasks and callouts, and the text to search.
 
-Laws, tested: every character of `text` that is not white space lies in exactly one block; `text` is the body less its
-comments, line for line; code keeps every character. The grammar is CommonMark with tables (markdown-it, blocks only)
-and Obsidian's own blocks: `%%` comments, `$$` math, callouts. Reference definitions stay text, as footnotes must."""
+Laws, tested: every character of `text` that is not white space lies in exactly one block; `text` is the body without
+its comments, line for line; code keeps every character. The grammar is CommonMark with tables (markdown-it, blocks
+only) and Obsidian's own blocks: `%%` comments, `$$` math, callouts. Reference definitions stay text, as footnotes
+must."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Text of notes as data in a Markdown file that is written for people: read as it was, and never as anything else.
+"""Write quoted text of notes into a Markdown file for people, so that no program reads markup in it.
 
-Law, tested: whatever a text holds, it becomes no link, tag, heading, list item, box, fence, callout, comment, field, HTML,
-formula, block id, date of a task or template, neither to Obsidian nor to a program that reads the file line by line."""
+Law, tested: whatever a text holds, it becomes no link, tag, heading, list item, box, fence, callout, comment, field,
+HTML, formula, block id, date of a task or template, neither to Obsidian nor to a program that reads the file line by
+line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags as Obsidian accepts them."""
+"""Turn texts into tag names that Obsidian accepts, each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as they are written in notes."""
+"""Write a timestamp as notes hold it: UTC with milliseconds, which also sorts as text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The owner's operations on the audit log: what it tells, whether its chain holds, how it compares with the files, and a prune.
+"""Define the owner's operations on the audit log: show entries, check the chain, compare with the files, prune.
 
-Law: nothing here adds, changes or removes an entry but a prune, which writes what goes into a file first."""
+Law: only a prune adds or removes entries, and it writes the removed ones to a file first; no operation changes an
+entry."""
 
 from __future__ import annotations
 

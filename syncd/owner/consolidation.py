@@ -1,4 +1,4 @@
-"""The owner's operation on consolidation: look through the inbox now, report, and carry out what was ticked."""
+"""Define the owner's operation on consolidation: scan the inbox now, report, and carry out the ticked boxes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Carry out the commands on Git: commit now what Memex wrote, and exchange commits with the remote.
+"""Define the owner's Git operations: commit Memex's writes now, and sync the vault with its remote now.
 
-Law: no commit contains an edit that the owner made."""
+Law: the owner's own edits are never part of such a commit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The owner's operations on what was: the history of a note, and taking back what agents wrote.
+"""Define the owner's operations on history: show the history of a note, and undo what agents wrote.
 
-Law: whatever is taken back is the owner's own write, logged as such."""
+Law: every undo is the owner's own write, and is logged as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's operations on the index: how it stands, and bringing it up to date, making it new, checking it."""
+"""Carry out the owner's commands on the index: status, update, rebuild, deep check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carry out the commands on jobs: the queue of notes and files, and the scheduled background jobs."""
+"""Define the owner's operations on jobs: scheduled jobs and their runs, and the jobs of the queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's operations on notes: search all of them, read one, and capture, change and remove those of the inbox."""
+"""Carry out the owner's commands on notes: search and read all notes; capture, change and delete notes of the inbox."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The operations of the vault's owner, as the command line asks for them: over the control socket, or in one process.
+"""Define the operations of the vault's owner; the command line runs them over the control socket or in its own process.
 
-Law: no network door leads here; only who may open the state folder reaches the vault proper through it."""
+Law: no network door leads here; only a user who may open the state folder reaches notes outside the inbox through
+it."""
 
 from __future__ import annotations
 
@@ -17,17 +18,7 @@ from syncd.graph.nodes import Nodes
 from syncd.history.audit_log import Author, authored
 from syncd.jobs.scheduler import Scheduler
 from syncd.jobs.worker import Worker
-from syncd.owner import (
-    access,
-    audit,
-    consolidation,
-    git,
-    history,
-    notes,
-    promotion,
-    review,
-    uploads,
-)
+from syncd.owner import audit, consolidation, git, history, notes, promotion, review, uploads, workspaces_and_keys
 from syncd.owner import index as owner_index
 from syncd.owner import jobs as owner_jobs
 from syncd.owner.graph import graph_report, memory_json, perspectives
@@ -53,7 +44,7 @@ def operations(
     named = {
         **notes.operations(opened, agent_access, health.degraded),
         **owner_index.operations(opened, health, lambda: jobs().stopping),
-        **access.operations(agent_access, opened.keys, opened.perspectives, state=opened.settings.state),
+        **workspaces_and_keys.operations(agent_access, opened.keys, opened.perspectives, state=opened.settings.state),
         "enrich": labels.again,
         "enrich.backfill": labels.backfill,
         "enrich.stop": labels.stop,

@@ -1,6 +1,7 @@
-"""The owner's operations on promotion: captures into the vault proper, and back.
+"""Define the owner's operations for promotion: make captures notes of the vault, and bring them back.
 
-Law: this and a person's mark are the only ways in; no route or tool of an agent leads here."""
+Law: these operations and a person's mark are the only ways out of the inbox; no route or tool of an agent leads
+here."""
 
 from __future__ import annotations
 

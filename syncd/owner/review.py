@@ -1,6 +1,6 @@
-"""The owner's operations on what waits for a decision: the list, one capture with what is suggested for it, and the archive.
+"""Define the owner's operations for the review: waiting captures, one capture with its suggestions, and the archive.
 
-Law: what is told here is drawn from the vault proper; no route or tool of an agent leads here."""
+Law: the answers draw on notes outside the inbox; no route or tool of an agent leads here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's operations on files to be added: what may be said of them, which are there already, and queueing one."""
+"""Define the owner's operations on uploads: check a file's description, find files already imported, queue a file."""
 
 from __future__ import annotations
 

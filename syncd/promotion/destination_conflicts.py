@@ -1,6 +1,7 @@
-"""Ask a person what is to become of a capture whose destination is taken: in a note, with what differs and boxes to tick.
+"""Resolve destination conflicts: write a note that shows both versions and asks a person to tick what to do.
 
-Law, tested: nothing is overwritten and nothing done unless a box is ticked while both notes still say what was shown."""
+The conflict is that another note already has the name of a promoted capture. Law, tested: nothing is overwritten,
+and nothing is done unless a box is ticked while both notes still say what was shown."""
 
 from __future__ import annotations
 

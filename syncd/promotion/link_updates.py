@@ -1,7 +1,8 @@
-"""What has to change in the vault so that no link breaks when files are moved: planned from what is on disk, never written.
+"""Plan the link updates that keep every link of the vault working when files move; nothing is written here.
 
-Law, tested: after the move and the changes every link and card leads where it led; what leads there anyway keeps its
-bytes. A link that another file would take over counts too. No note of the inbox learns a folder outside its workspace."""
+Law, tested: after the move and the updates every link and card leads where it led before; a link that leads there
+anyway keeps its bytes. A link that would lead to another file counts too. No note of the inbox learns a folder
+outside its workspace."""
 
 from __future__ import annotations
 

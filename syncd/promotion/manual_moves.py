@@ -1,8 +1,8 @@
-"""Finish what a person began by moving a note into the inbox, out of it or within, whatever program moved it.
+"""Finish a person's manual moves of notes into, out of or within the inbox: properties, stored file and links.
 
-Laws, tested: a capture that was dragged into the vault proper is promoted, and can be taken back; of links only those that
-lead nowhere now and led to a moved file before are mended; a note that somebody copied, and one that is still being
-worked on, is left alone. Two machines that see the same drag write the same bytes."""
+Laws, tested: a capture that a person dragged out of the inbox is promoted, and this can be undone; of links, only
+those that are broken now and led to a moved file before are repaired; a copied note, and one that is still being
+edited, is left alone. Two machines that see one move write equal bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Look at what people have marked, and have it carried out once the note is quiet and Git is not at work.
+"""Promote captures that a person marked for promotion, once the note is quiet and no Git operation is under way.
 
-Laws, tested: what can't be done is written into the capture as `promote_problem`, once, and goes when it is solved; nothing
-else is written; two machines that see the same mark promote to the same bytes; a mistake of ours in one delays no other."""
+Laws, tested: the reason why a marked capture cannot be promoted is written into it as `promote_problem`, once, and
+removed when it is solved; nothing else is written; two machines that see one mark promote to equal bytes; a bug that
+one capture triggers delays no other."""
 
 from __future__ import annotations
 

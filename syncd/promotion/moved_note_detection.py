@@ -1,7 +1,8 @@
-"""Which notes with an id somebody has moved by hand, into the inbox, out of it or within: told by the ids in the index.
+"""Detect the notes that a person moved into, out of or within the inbox, by the ids in the index.
 
-Law, tested: what Memex moved or removed itself is none of these, nor is a copy, nor a note whose id an agent uses; what was moved while nobody looked, or
-on another machine, is found too. What is known of one is kept until it is dealt with."""
+Law, tested: a note that Memex moved or removed itself is not among them, nor is a copy, nor a note whose id an agent
+uses; a move made while Memex did not run, or on another machine, is found too. A detected move is remembered until
+it is handled."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a capture becomes in the vault proper: its folder, its name and its text; and the way back.
+"""Decide the promoted note of a capture: its folder, its name and its text; and the way back.
 
-Law, tested: of the text only the lines of the keys that are told here change; what stays unedited comes back byte for
-byte. A folder that a note or a setting names is data: it never leads out of the vault, into the inbox or to hidden names."""
+Law, tested: of the text only the lines of the keys named here change; a text that stays unedited comes back byte for
+byte. A folder that a note or a setting names is data: it never leads out of the vault, into the inbox or to hidden
+names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is to become of a capture that is promoted, decided from what is on the disk now; or why it can't be.
+"""Plan the promotion of a capture from the files on disk now, or give the reason why it cannot be promoted.
 
-Law, tested: nothing is written here, and nothing that is there already is a destination."""
+Law, tested: nothing is written here, and no existing file is a destination."""
 
 from __future__ import annotations
 

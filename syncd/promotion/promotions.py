@@ -1,7 +1,7 @@
-"""Carry promotions out: a capture becomes a note of the vault proper, with every link that leads to it or from it; and back.
+"""Carry out promotions: move a capture out of the inbox as a note of the vault, with all its links; and move it back.
 
-Laws, tested: all of it comes about or nothing does, whatever fails or is killed; nothing at the destination is overwritten;
-what somebody has changed meanwhile is theirs. When a call returns the index is true."""
+Laws, tested: a promotion is complete or did not happen, whatever fails or is killed; nothing at the destination is
+overwritten; what somebody changed meanwhile is theirs. When a call returns, the index is true."""
 
 from __future__ import annotations
 

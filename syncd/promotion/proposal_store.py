@@ -1,7 +1,8 @@
-"""What was proposed to the vault's owner, and what became of each proposal: kept in the ledger, carried out once.
+"""Store the proposals to the vault's owner in the ledger, and carry out each accepted proposal once.
 
-Laws, tested: what is not known here is never carried out, whatever a box says; what was carried out or dismissed is neither
-done nor proposed again; a proposal that no longer fits what it speaks of is told as stale, and changes nothing."""
+Laws, tested: a proposal that is not stored here is never carried out, whatever a box says; a proposal that was
+carried out or dismissed is neither done nor proposed again; a proposal that no longer fits its notes is reported as
+stale, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How a promoted note becomes the capture that it was, decided from the journal and what is on the disk now.
+"""Plan the return of a promoted note to the inbox, from the journal and the files on disk now.
 
-Law, tested: what nobody has edited since is to be as it was, byte for byte, the wish to be promoted aside; what was edited
-keeps its edits. Nothing is written here."""
+Law, tested: a note that nobody has edited since becomes what it was, byte for byte, except for its promotion mark;
+an edited note keeps its edits. Nothing is written here."""
 
 from __future__ import annotations
 

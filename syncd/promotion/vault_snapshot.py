@@ -1,4 +1,4 @@
-"""The vault with its captures and notes, as a promotion meets them."""
+"""Define the vault snapshot that a promotion works on: captures, notes, paths and settings as they are now."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Which captures of the inbox wait for their owner's decision, and what the owner has said of each so far.
+"""List the captures that wait for their owner's decision, with the marks that the owner has set on each so far.
 
-Law, tested: a note is read again only when the index has seen it change, and what is told of it is what the index saw."""
+Law, tested: a note is read again only when the index has seen it change, and its marks are those of the bytes that
+the index saw."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Move the work tree on from its commit to a later one, and finish that after a crash.
+"""Update the work tree from its commit to a later one, and finish the update after a crash.
 
-Law, tested with a kill at every change of the disk: what is at no state of Git's own way from one commit to the other is
-a person's, and is left as it is. Git moves the tree; it does so in a session of its own, so that the end of the daemon
-does not tear it, and the journal tells the next start what was under way."""
+Law, tested with a kill at every change of the disk: a file in a state that Git does not pass through between the two
+commits belongs to a person and is left as it is. Git moves the tree, in its own session, so that the end of the
+daemon does not interrupt it; the journal names the unfinished update for the next start."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Find what commits add to the inbox that looks like a secret, before they are sent.
+"""Find secrets in outgoing commits before a push: text that the commits add to the inbox and that looks like a secret.
 
-Law, tested: every text that would be sent counts, and its name, also if a later commit takes it out again; what the remote has
-already does not."""
+Law, tested: every text that would be sent counts, and so does its file name, even if a later commit removes it; what
+the remote already has does not count."""
 
 from __future__ import annotations
 

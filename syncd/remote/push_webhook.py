@@ -1,6 +1,7 @@
-"""What a forge tells by webhook that it was pushed to: its secret, its signature, and which deliveries are known.
+"""Check the webhook that a forge sends after a push: its secret, its signature, and whether the delivery is known.
 
-Law, tested: nothing that a delivery says is used; one that is signed and new makes the daemon look, and that is all."""
+Law, tested: nothing that a delivery says is used; a delivery that is signed and new makes the daemon look at the
+remote, and that is all."""
 
 from __future__ import annotations
 

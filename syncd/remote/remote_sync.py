@@ -1,7 +1,7 @@
-"""The remote of the vault's branch: fetch, merge in memory, move on without a conflict or not at all, and push.
+"""Sync the vault with its remote branch: fetch, merge in memory, update the work tree without a conflict, and push.
 
-Law, tested on real repositories: no byte that is not committed is changed, nothing is forced, nothing is asked of a
-person, and what can't be done now says what to do about it. What can't be merged is parked and touches no file."""
+Law, tested on real repositories: no uncommitted byte is changed, nothing is forced, no person is asked, and an
+operation that is impossible now says what to do. A merge with conflicts is parked and touches no file."""
 
 from __future__ import annotations
 

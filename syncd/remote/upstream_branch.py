@@ -1,7 +1,7 @@
-"""What the branch that is checked out follows, and the two commands that reach it: fetch and push.
+"""Find the upstream branch that the checked-out branch follows, and fetch from it and push to it.
 
-Law, tested: the remote is the one that Git's configuration names for the branch, whoever asks; credentials are what Git
-has or its helpers know, and where they do not suffice the command fails at once; nothing is forced."""
+Law, tested: the remote is the one that Git's configuration names for the branch, for every caller; credentials come
+from Git or its helpers, and where they do not suffice the command fails at once; nothing is forced."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Set captures aside that their owner dismissed, or that expired; and bring them back.
+"""Move dismissed, expired and unused captures into the archive, and bring them back.
 
-They go to `Archive/` beside the workspaces, where no agent reads, with their stored files and every link that leads to
-them from notes of the vault. Laws, tested: nothing is lost, as what goes and what comes is carried out through the
-journal, and is one commit; what is being edited waits; what an agent says of a note, its own `expires` aside, sets
-nothing aside."""
+The archive is the folder `Archive/` beside the workspaces, where no agent reads. A capture moves there with its
+stored file, and every link to it from notes of the vault is updated. Laws, tested: nothing is lost, because each
+move goes through the change journal and is one commit; a note that is being edited waits; nothing that an agent
+writes into a note archives it, except the property `expires`."""
 
 from __future__ import annotations
 

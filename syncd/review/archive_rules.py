@@ -1,7 +1,7 @@
-"""When a capture is set aside, where it goes, and the way back.
+"""Decide when a capture is archived, where in the archive it goes, and where it returns.
 
-Law, tested: only what its owner dismissed, or what expired without a word of theirs, is set aside; the way there and back
-leads to where it was."""
+Law, tested: a capture is archived only when its owner dismissed it, or when it expired without a decision of its
+owner; the way there and back ends at the original path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Keep what a person decides by true: the table of captures that wait, and the suggestions in each of them.
+"""Keep the review up to date: the table of captures that wait for a decision, and the suggestions in each capture.
 
-Laws, tested: what an agent can read of a note is the same before and after; a note is written to only when it is quiet,
-while no Git operation is under way, and when what is suggested has changed; a table that a person changed is theirs."""
+Laws, tested: a run changes nothing that an agent can read of a note; a note is written only when it is quiet, no Git
+operation is under way, and its suggestions have changed; a table that a person changed is theirs."""
 
 from __future__ import annotations
 

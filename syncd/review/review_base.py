@@ -1,7 +1,7 @@
-"""The text of `Review.base`: an Obsidian Bases table of the captures that wait for a decision, with a box to tick.
+"""Compose `Review.base`, the Obsidian Bases table for the review: waiting captures, each with a box to tick.
 
-Law, tested: for every name that an inbox can have it is a valid base, whose views list the captures that wait and nothing
-else: no node, report or archived note, nothing that lies beside the workspaces."""
+Law, tested: for every name that an inbox can have it is a valid base, whose views list the captures that wait and
+nothing else: no node, report or archived note, nothing that lies beside the workspaces."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""What a capture that waits may become in the vault proper, drawn from the vault's own habits; for its owner alone.
+"""Compute suggestions for a waiting capture from the habits of the vault: folder, tags, links and similar notes.
 
-The folder: where the notes lie that are nearest to it, that have its tags, and whose titles hold the words of its own.
-Tags: those of the nearest notes, and those of the vault that it speaks of. Links: notes that it names without a link.
-Similar notes: those that say the same already, of which it is a newer text, or that it adds to.
+Only the owner sees them. The folder: where the notes lie that are nearest to the capture, that have its tags, and
+whose titles hold its words. Tags: those of the nearest notes, and those of the vault that the capture mentions.
+Links: notes that it names without a link. Similar notes: those that already say what it says, of which it is a newer
+text, or to which it adds something.
 
 Laws, tested: equal captures and habits give equal suggestions, in whatever order the notes come; what stands in the
-inbox, and folders for daily notes, templates and what was set aside, are never proposed; a suggestion that was given
+inbox, and folders for daily notes, templates and archived notes, are never proposed; a suggestion that was given
 stays until it is plainly worse than another, so that small changes of the vault change no note."""
 
 from __future__ import annotations

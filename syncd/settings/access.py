@@ -1,4 +1,4 @@
-"""The settings of the doors: how much a key may ask, and whom Cloudflare Access lets in as whom."""
+"""Define the access settings: request limits, and which key a visitor identified by Cloudflare Access uses."""
 
 from __future__ import annotations
 

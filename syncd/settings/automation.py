@@ -1,4 +1,4 @@
-"""The settings of what the daemon does to the vault by itself: commits, pulls, promotion, review, consolidation."""
+"""Define the settings for automation: commits, pulls, promotion, review and consolidation by the daemon itself."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""When a job runs, as five words of cron say it: minute, hour, day of the month, month, weekday; by the local time.
+"""Check the cron schedule of a job: minute, hour, day of the month, month and weekday, in local time.
 
-Law, tested: what is accepted means the same here as in a crontab, Sunday being 0 and 7; what is not is told in a sentence."""
+Law, tested: an accepted expression means what it means in a crontab, where 0 and 7 are Sunday; a refused one gets a
+sentence with the reason."""
 
 from __future__ import annotations
 

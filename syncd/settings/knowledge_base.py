@@ -1,4 +1,4 @@
-"""The settings of the knowledge base: its collections, what it takes from one key, and how far a file is read."""
+"""Define the settings of the knowledge base: its collections, the limits of a key, and how far a file is read."""
 
 from __future__ import annotations
 

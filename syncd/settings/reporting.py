@@ -1,4 +1,4 @@
-"""The settings of reporting: what the daemon logs, and where its traces go."""
+"""Define the settings for reporting: the log, and what Memex sends to monitoring systems."""
 
 from __future__ import annotations
 

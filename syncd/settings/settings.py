@@ -1,6 +1,6 @@
-"""The settings: one TOML file, the environment and flags, read once and typed; every mistake is reported in one answer.
+"""Read the settings from one TOML file, the environment and flags, as typed values; report all mistakes at once.
 
-Law, tested: flags win over the environment, it over the file, the file over the defaults."""
+Law, tested: flags override the environment, the environment overrides the file, and the file overrides the defaults."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Turn raw settings (TOML values, text of the environment and of flags) into typed ones, and say what is wrong with them.
+"""Convert raw settings (TOML values, text of the environment and of flags) to typed values, and report mistakes.
 
-Law, tested: a value written as text means the same as the value written in TOML."""
+Law, tested: a value written as text means what it means when written in TOML."""
 
 from __future__ import annotations
 

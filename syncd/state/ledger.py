@@ -1,6 +1,6 @@
-"""The ledger: the small SQLite file that holds what is not in the notes (keys, runs of jobs, the audit log).
+"""The ledger is the small SQLite file for state that is not in the notes: keys, runs of jobs, the audit log.
 
-Law: it is truth, not a cache. A commit is on disk when it returns, a newer schema is never opened, and nobody but
+Law: the ledger is truth, not a cache. A commit is on disk when it returns, a newer schema is never opened, and only
 the owner can read the file."""
 
 from __future__ import annotations

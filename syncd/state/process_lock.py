@@ -1,7 +1,7 @@
-"""Hold the state folder for one process: a kernel lock on `state/lock`, with the holder's pid and epoch inside.
+"""Lock the state folder for one process: a kernel lock on `state/lock`, which holds the process id and epoch.
 
 Law: the kernel frees the lock when its holder dies, however it dies, so there are no stale locks and none is ever
-removed. The epoch grows with each holder; whoever still works under an older one is not the owner any more."""
+removed. The epoch grows with each holder; a process that still works under an older epoch is no longer the owner."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The state folder of a vault: where it lies, whose it is.
+"""Find, create and claim the state folder of a vault, and remove the files that a crash left in it.
 
-Law, tested: a state folder serves one vault, is open to its owner alone, and never lies in the vault."""
+Law, tested: a state folder serves one vault, is open to its owner alone, and never lies in the vault. Law: only
+names that Memex itself gives are removed, and only once they are older than any write takes."""
 
 from __future__ import annotations
 

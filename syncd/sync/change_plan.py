@@ -1,8 +1,8 @@
-"""Decide from two listings what has changed: what the vault holds now, and what the catalog remembers of it.
+"""Plan the changes between two listings: what the vault holds now, and what the catalog remembers.
 
 Law, tested: the plan's changes, applied to the manifest, give exactly what was seen; a path appears in at most one
-change, and equal inputs give equal plans. A survey looks at stats only; a plan looks at digests, so a file whose bytes
-are those already indexed is never a change, however new its stat."""
+change, and equal inputs give equal plans. A survey looks at stats only; a plan looks at digests, so a file whose
+bytes are already indexed is never a change, however new its stat."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decide when a path that keeps changing has settled: a burst of hints becomes one look at the file.
+"""Debounce changed paths: decide when a path has settled, so that a burst of hints becomes one look at the file.
 
-Law, tested: `settle` splits what is pending and loses nothing; a path is ready once it was quiet, or once it has waited
-as long as patience allows, and not before. Times are seconds of a clock that never goes back, given by the caller."""
+Law, tested: `settle` splits the pending paths and loses none; a path is ready once it has been quiet, or once it has
+waited as long as patience allows, and not before. Times are seconds of a monotonic clock, passed in by the caller."""
 
 from __future__ import annotations
 

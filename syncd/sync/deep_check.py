@@ -1,7 +1,9 @@
-"""Compare every note by its bytes with what is known of it, and the two halves of each index, once a day.
+"""Run the daily deep check: compare every note's bytes with the catalog, and the two halves of each index.
 
-For what no event and no stat can tell: an edit that kept size and time, a write through a mapping, a row that got lost.
-Law, tested: it writes no row; what differs is doubted and goes down the one pipe, which looks at the files."""
+The check finds what no event and no stat shows: an edit that kept size and time, a write through a memory mapping, a
+lost row.
+
+Law, tested: the check writes no row; a path that differs goes through the sync pipeline, which reads the file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What people change by hand in notes of the inbox, until the notes say so: it counts as an update, and is stamped once they are quiet.
+"""Record hand edits of inbox notes, which count as updates, until each note is quiet and gets its update stamp.
 
-Law, tested: an edit is stamped once, whatever is restarted or noticed twice; what a tool wrote, what Git brought and
-what says already that it is newer is not; and until it is stamped nobody who compares versions takes the note for the
-one before. The row of an edit says what the note was; the note itself says whether that still holds."""
+Law, tested: an edit is stamped once, even after a restart or a second notice. A change by a tool, a change that Git
+brought, and a note that already states a newer time are not stamped. Until the stamp, no caller that compares
+versions mistakes the note for its earlier version. The row of an edit states what the note was; the note itself
+shows whether the row still holds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One pass of the pipe: look at the files, read what may have changed, cut, embed, commit.
+"""Run one index pass: find changed files, read, chunk and embed them, and commit the result to the index.
 
-Law: a pass decides from the files alone, so whatever caused it can be late, doubled or wrong without harm."""
+Law: a pass decides from the files alone, so its cause may be late, doubled or wrong without harm."""
 
 from __future__ import annotations
 

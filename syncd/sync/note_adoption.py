@@ -1,6 +1,8 @@
-"""A note that a person put into the inbox, or changed there, is made to say what Memex knows of it, once it is quiet.
+"""Adopt a note that a person put into the inbox or edited there: write the properties that Memex needs.
 
-Law, tested: the lines of the keys that are written change, and no others; what can't be written now is written later."""
+This happens once the note is quiet.
+
+Law, tested: only the lines of the written keys change; a property that cannot be written now is written later."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What the pipe has to look at, and when: hints that settle, paths to look at again, and the wish for a listing.
+"""Hold the pending paths of the sync pipeline: hints that settle, paths to check again, requests for a listing.
 
-Law: a path that was put here is handed out at least once more; `pending` counts it until it has been dealt with."""
+Law: every path put here is handed out at least once afterwards; `pending` counts it until the pipeline has finished
+with it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The one pipe: paths in, a true index out. Every change goes down it, whoever made it and however it was noticed.
+"""Run the sync pipeline: changed paths go in, a true index comes out, and every change takes this one way.
 
-Law: events are hints. A pass looks at the files themselves, so a missed, doubled or wrong event costs a look and
+Law: events are hints. A pass looks at the files themselves, so a missed, doubled or wrong event costs one look and
 nothing else."""
 
 from __future__ import annotations

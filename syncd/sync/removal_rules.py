@@ -1,7 +1,8 @@
-"""Which absences may be believed: a note that is not there now may be back in a moment, or never have left.
+"""Decide when a missing note counts as removed; hold mass removals until they are certain.
 
-Law: nothing is removed before its absence has lasted; and when much is missing at once nothing is, until Git says that
-it took the notes away, ten minutes have passed, or a person agrees. A note that only has another name is not missing."""
+Law: no note is removed from the index before it has been missing for a while. When many notes are missing at once,
+none is removed until Git reports the removal, ten minutes have passed, or a person accepts it. A renamed note is not
+missing."""
 
 from __future__ import annotations
 

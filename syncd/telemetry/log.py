@@ -1,7 +1,7 @@
-"""What is logged, as which lines: JSON for a journal, plain text for a person, secrets in neither.
+"""Write the log as lines: JSON for the systemd journal, plain text for a person, and secrets in neither.
 
-Law, tested: a record is one line of known fields (and for a person, the indented lines of a traceback), whatever its
-text holds; no line break, escape sequence or key of ours gets out."""
+Law, tested: a record is one line of known fields (for a person, also the indented lines of a traceback), whatever
+its text holds; no line break, escape sequence or key of Memex gets out."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a monitoring system may know of a daemon: numbers, never text of a note.
+"""Collect the daemon's metrics for a monitoring system: numbers, never text of a note.
 
-Law: the numbers of the vault proper are its owner's; whoever asks for these must be allowed to see them."""
+Law: the numbers of notes outside the inbox are the owner's; the caller must be allowed to see them."""
 
 from __future__ import annotations
 

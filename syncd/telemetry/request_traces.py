@@ -1,7 +1,7 @@
-"""Send the spans of requests to an OpenTelemetry collector, when one is set.
+"""Send traces of requests to an OpenTelemetry collector, when one is set.
 
-Law, tested: only the attributes named here leave the process. The provider is our own, not the process's, so no library
-adds a span with the name of a tool that was never ours, or the text of an exception."""
+Law, tested: only the attributes named here leave the process. Memex has a tracer provider of its own, so no library
+adds a span with the name of a tool that Memex never had, or the text of an exception."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The files of one upload that is under way: what is known of it, its chunks, and the whole that they make.
+"""Store the files of one upload under way: its description, its chunks, and the whole file that the chunks make.
 
-Law, tested: what a call wrote is on disk when it returns, and a crash leaves the old state or the new one; a failure
-of the disk is told without a path of this machine."""
+Law, tested: what a call wrote is on disk when it returns, and a crash leaves the old state or the new one; the
+message of a disk failure names no path of this machine."""
 
 from __future__ import annotations
 

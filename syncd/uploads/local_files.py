@@ -1,6 +1,8 @@
-"""Which files a command line means: files, folders with all below them, patterns that the shell left alone.
+"""List the local files that a command line names, and copy each into the state folder, where the daemon takes it from.
 
-Law, tested: no link of a folder is followed, nothing but regular files is opened, and whatever is left out is told with why."""
+Laws, tested: no link of a folder is followed, nothing but regular files is opened, and every file left out is
+reported with its reason. However large a file is, one piece of it is in memory; a file that changes while it is read
+is not handed over. The copy is deleted unless the daemon took it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What somebody sends as a file, checked: its name, what is said of it, its chunks and what of them is missing.
+"""Check an upload request: the file's name and description, the sizes of its chunks, and which chunks are missing.
 
-Law: a name that comes in is metadata; nothing here makes a path of it."""
+Law: a name in a request is metadata; nothing here makes a path of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files on their way in: chunk by chunk or in one piece, bound to who sends them, and handed to the queue when complete.
+"""Manage upload sessions: a file arrives in chunks or in one piece, belongs to its sender, and is queued when complete.
 
-Law, tested: what was acknowledged survives a crash at any step; finishing twice gives the same job; what nobody goes on
-with is gone after ten minutes; no key can take more than its share; no name that is given is a path."""
+Law, tested: what was acknowledged survives a crash at any step; finishing twice gives one job; an abandoned upload
+is deleted after ten minutes; no key can take more than its share; no name in a request is a path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Put, change and take away one file of an open folder: on disk when it returns, and all or nothing when it fails.
+"""Write, replace or remove one file in an atomic step: durable when the call returns, and undone when it fails.
 
-Law, tested at every call: a crash or a failure leaves the old state or the new one, and a failure leaves no temporary
-file; what a crash leaves is named so that a sweep knows it."""
+Law, tested at every call: a crash or a failure leaves the old state or the new one. A failure leaves no temporary
+file; a file left by a crash has a name that the cleanup recognises."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""List the notes below a folder by their stats alone, and name whatever is left out.
+"""Make a listing of the notes below a folder from stats alone, and name every file that is left out.
 
-Laws, tested: no file is opened and no link followed; a folder that can't be read, a root that is gone and a note that
-is not downloaded never look like a deletion."""
+Laws, tested: no file is opened and no link followed; a folder that cannot be read, a missing root and a note that is
+not downloaded never look like a deletion."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where in the vault a path stands: which scope, workspace, namespace and type it has.
+"""Decide the location of a path in the vault: its scope, workspace, namespace and type.
 
 A capture is a file below a workspace's folder; a workspace is a folder of the inbox. Files that lie beside the
-workspaces (reports, the archive, the review table) belong to the vault proper, so no tool can reach them."""
+workspaces (reports, the archive, the review table) belong to the scope "vault", so no tool can reach them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Open, rename and swap files below one open folder, by the system calls that Python has no name for.
+"""Open, rename and swap files below one open folder, through openat2 and other system calls that Python lacks.
 
 Law, tested on both ways of opening: no path leads out of the folder that `root` is open on, and no link is followed.
-Every call that changes the disk is a field of `Calls`, so that a test can fail each in its turn."""
+Every call that changes the disk is a field of `Calls`, so that a test can make each one fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error of the system means for whoever asked for a file: which of the stable codes, in which words."""
+"""Translate OS errors about a file of the vault into Memex's stable error codes and messages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a name in the vault means: a note, noise to ignore, a placeholder, or a place where Memex must never write.
+"""Apply the rules for paths in the vault: note, noise to ignore, placeholder, or a place where Memex must never write.
 
-Names are compared on what they look like (`look`), but a file is always opened by its exact bytes."""
+Names are compared by how they look (`look`), but a file is always opened by its exact bytes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which names are in use by files that are no notes, or are about to be, so that nothing else in the vault gets the same.
+"""Track the names taken by files that are not notes, or reserved for them, so that no other file gets such a name.
 
-Law: `[[report.pdf]]` keeps its meaning, whoever wrote it and wherever in the vault the file lies."""
+Law: the link `[[report.pdf]]` keeps its target, no matter who wrote the file and where in the vault it lies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read, list and durably change the files below one root, which nothing escapes.
+"""Read, list and durably change the files of the vault; no path leads out of its root.
 
-Laws, tested: no path and no link leads out of the root or into a hidden folder; what is acknowledged is on disk, and
-what fails changed nothing; absence is not deletion: only `Listing.gone` says that a note is gone."""
+Laws, tested: no path and no link leads out of the root or into a hidden folder; an acknowledged change is on disk,
+and a failed call changed nothing; absence is not deletion: only `Listing.gone` says that a note is gone."""
 
 from __future__ import annotations
 

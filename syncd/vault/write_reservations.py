@@ -1,4 +1,4 @@
-"""Who may write which file just now: one reserves some for a while, and whoever wants to write one of them waits."""
+"""Manage write reservations: while files are reserved, writers already at work finish and later ones wait."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Turn what the kernel tells of one folder and all below it into paths to look at.
+"""Turn the kernel's events about one folder and everything below it into paths to check.
 
-Law: an event is a hint. Its kind is not passed on, and its path may no longer be where the file is. What the library
-beneath keeps to itself (a folder that can't be watched, dropped events, a dead thread) is told."""
+Law: an event is a hint. Its kind is dropped, and the file may no longer be at its path. Failures that the watch
+library hides (a folder that cannot be watched, dropped events, a dead thread) are reported."""
 
 from __future__ import annotations
 

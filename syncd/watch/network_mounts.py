@@ -1,4 +1,4 @@
-"""Tell whether a folder lies on a file system that others may change without this kernel hearing of it."""
+"""Detect network mounts: file systems that others can change without an event from this kernel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Hear which paths of the vault may have changed, and never go deaf without saying so.
+"""The watcher reports which paths of the vault may have changed, and never stops hearing events without a report.
 
-Law: silence proves nothing. Whenever events may have been lost or can't come, the caller is told to list the vault, and
-told again every few seconds for as long as that lasts; `hearing` says why, and what is broken is mended."""
+Law: silence proves nothing. Whenever events may have been lost or cannot come, the watcher asks the caller to list
+the vault, and asks again every few seconds for as long as that lasts; `hearing` gives the reason, and the watcher
+repairs what is broken."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The desk that is handed to the rim: it hands workspaces out, and holds what else agents and routes may ask.
+"""Give agents access to workspaces, and hold all else that the server may ask for: keys, uploads, health.
 
-Law: what is built here holds the captures' index and nothing of the vault proper's."""
+Law: agent access holds the index of the captures, and nothing of the vault outside the inbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: API keys, stored as hashes, looked up by their public part, compared in constant time.
+"""Store API keys as hashes, and decide who may do what: look up a key by its public part, compare in constant time.
 
 Law: scopes, surfaces and workspaces belong to the key; a request can only narrow them."""
 

@@ -1,7 +1,7 @@
-"""The operations on captures: one workspace of the inbox.
+"""Run the operations on the captures of one workspace: capture, search, read, update and delete.
 
-Law: what is built here holds the captures' index and nothing of the vault proper's, so whatever is built on it can't
-reach a note outside the inbox. A call that returns has been made durable and findable; one that fails changed nothing."""
+Law: a workspace holds the index of the captures and nothing of the vault outside the inbox, so nothing built on it
+can reach a note there. When a call returns, its result is durable and findable; a call that fails changed nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a workspace holds, in numbers, and how well it can be found: nothing of any other is counted."""
+"""Count the totals of one workspace: its documents and how many of them can be found by meaning.
+
+Documents of other workspaces are not counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command for the audit log: who wrote what and when, whether the log is whole, and what to do when it has grown long."""
+"""Define the command `audit`: show the audit log, verify its chain, export and prune it."""
 
 from __future__ import annotations
 

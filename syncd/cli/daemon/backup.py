@@ -1,4 +1,4 @@
-"""The commands that keep what is not in the vault, and put it back."""
+"""Define the commands `backup` and `restore`, which save and put back what is not in the vault."""
 
 from __future__ import annotations
 

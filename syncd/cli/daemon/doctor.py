@@ -1,4 +1,4 @@
-"""The command that explains what is wrong, and mends what may be mended."""
+"""Define the command `doctor`: explain what is wrong with the installation, and repair what is safe to repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that tie Memex to Git: hooks that ring when Git moves, and the secret of webhooks."""
+"""Define the Git commands: `commit` commits Memex's writes, `sync` pulls and pushes, `hook` installs hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `memex job`: list and run background jobs; list, show, retry, cancel and await queued notes and files."""
+"""Define the commands for jobs: scheduled jobs (`job list`, `job run`) and queued jobs (`job queue` ...)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands for boundaries, credentials and settings: workspace, key, config."""
+"""Define the commands for access and configuration: `workspace`, `key` and `config`."""
 
 from __future__ import annotations
 

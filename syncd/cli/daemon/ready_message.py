@@ -1,4 +1,4 @@
-"""What a daemon says when it is ready: its address, how to connect, and one search that really is made."""
+"""Compose the message of a daemon that is ready: its address, how to connect, and a real search with its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that start something: init, serve, demo, mcp."""
+"""Define the commands that set up a vault or serve it: `init`, `serve`, `demo` and `mcp`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that keep the daemon running: a unit of systemd, or an agent of launchd, written and looked after."""
+"""Define the command `service`: install the daemon as a systemd unit or launchd agent, show its state and log."""
 
 from __future__ import annotations
 

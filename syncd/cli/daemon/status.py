@@ -1,6 +1,6 @@
-"""The command that tells how Memex is: once, or again and again.
+"""Define the command `status`: show the daemon's health, once or repeatedly.
 
-Law: to look changes nothing; a daemon that starts, hangs or is not there is told, with what to do about it."""
+Law: looking changes nothing; a daemon that is starting, hangs or is not there is reported, with what to do about it."""
 
 from __future__ import annotations
 

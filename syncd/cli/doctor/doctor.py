@@ -1,7 +1,7 @@
-"""The doctor: looks at everything that Memex stands on, says what is wrong and the one command that mends it.
+"""The doctor checks everything that Memex depends on, and names each fault with the one command that repairs it.
 
-Law, tested: without `fix` nothing is changed; with it, only what is derived, a permission of our own files, or an empty
-folder that Memex makes. No note is ever touched, and nothing is asked."""
+Law, tested: without `fix` the doctor changes nothing. With `fix` it changes only derived data, a permission of
+Memex's own files, or an empty folder that Memex creates. It never touches a note, and asks no questions."""
 
 from __future__ import annotations
 

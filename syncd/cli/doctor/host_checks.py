@@ -1,4 +1,4 @@
-"""What the doctor looks at around Memex: the vault, the kernel's limits, Git, the disk, the clock, the port."""
+"""Check the host for the doctor: the vault, the kernel's limits, Git, the disk, the clock and the port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor looks at in the hands of the service manager: the unit of this vault, in step, running, from boot on."""
+"""Check the service for the doctor: the vault's unit is up to date, running, and starts at boot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor looks at in the state folder: who holds it, the ledger, the index, the encoder."""
+"""Check the state folder for the doctor: the process that holds it, the ledger, the index and the encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands take: a time, a workspace, text from stdin, jobs to wait for."""
+"""Parse arguments that several commands take: a moment in time, text from stdin, a workspace, jobs to wait for."""
 
 from __future__ import annotations
 

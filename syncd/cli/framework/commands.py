@@ -1,4 +1,4 @@
-"""What all commands share: options in any place, one way to ask the daemon, results on stdout and talk on stderr."""
+"""Provide what all commands share: common options, one way to ask the daemon, results on stdout, messages on stderr."""
 
 from __future__ import annotations
 

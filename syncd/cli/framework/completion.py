@@ -1,6 +1,7 @@
-"""The words that a shell is offered: names of workspaces, keys and jobs, ids of captures, as the daemon knows them.
+"""Offer shell completion: names of workspaces, keys and jobs, ids of captures and more, as the daemon knows them.
 
-Law: a key press is answered at once or not at all: nothing is opened, started or waited for, and a failure is no words."""
+Law: a key press is answered at once or not at all: nothing is opened, started or waited for, and a failure gives no
+words."""
 
 from __future__ import annotations
 

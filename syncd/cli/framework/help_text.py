@@ -1,6 +1,7 @@
-"""What `--help` says beyond options: examples, exit codes, environment and files; and all of it as a manual page.
+"""Compose the help text of each command beyond its options: examples, exit codes, environment and files.
 
-Law, tested: every command has examples, and every example is a line that the program takes."""
+The manual page is made of these words too. Law, tested: every command has examples, and the program takes every
+example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that shows the graph: a neighbourhood, a way, or what wants attention; as text or as a drawing."""
+"""Define the command `graph`: show a neighbourhood, a path or a report of the graph, as text or as a diagram."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that bring a graph in from another program's file, and out into one."""
+"""Define the commands `import` and `export`, which read and write a workspace's graph as `memory.json`."""
 
 from __future__ import annotations
 

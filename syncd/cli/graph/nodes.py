@@ -1,4 +1,4 @@
-"""The commands for nodes and relations of a workspace's graph, one at a time."""
+"""Define the commands `node` and `relation`, which show and change nodes and relations of a workspace's graph."""
 
 from __future__ import annotations
 

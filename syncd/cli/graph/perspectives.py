@@ -1,4 +1,4 @@
-"""The commands for perspectives: the ways in which a workspace's observations are embedded."""
+"""Define the command `perspective`: list and change the perspectives under which a workspace's facts are embedded."""
 
 from __future__ import annotations
 

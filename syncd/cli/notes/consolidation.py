@@ -1,4 +1,4 @@
-"""The command for consolidation: what needs attention, as a report with boxes to tick, now."""
+"""Define the command `consolidate`: scan the inbox now, and write a report with a box for each proposal."""
 
 from __future__ import annotations
 

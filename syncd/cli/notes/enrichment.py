@@ -1,4 +1,4 @@
-"""The command for summaries and tags: of one note, or of all that lack them."""
+"""Define the command `enrich`: run enrichment (summary and tags) on one note, or on all notes that lack it."""
 
 from __future__ import annotations
 

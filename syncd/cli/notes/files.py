@@ -1,4 +1,4 @@
-"""The command that adds files: each copied for the daemon to take, queued, and waited for."""
+"""Define the command `addfile`: copy local files for the daemon, queue them, and wait until they are documents."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The commands for what was: the history of a note, and taking back what agents wrote.
+"""Define the commands `log` and `undo`: show the history of a note, and undo what agents wrote.
 
-Law: what is taken back is shown first, and asked about where somebody sits at a terminal and it is more than one note."""
+Law: an undo is shown first; it must be confirmed where a person sits at a terminal and it covers more than one note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The commands for notes: index, search, capture, get, recent, delete."""
+"""Define the commands for notes: `index`, `search`, `capture`, `get`, `recent`, `updatenote` and `delete`.
+
+Law, tested: text that a person has typed is not lost when the note cannot take it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands for promotion: a capture becomes a note of the vault proper, and a promoted note a capture again."""
+"""Define the commands for promotion: `promote` makes captures notes of the vault, `unpromote` brings them back."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The commands for what waits for a decision: the list, gone through at a terminal, and captures brought back.
+"""Define the commands for the review: go through waiting captures, approve or dismiss them, and unarchive them.
 
-Law: where nobody sits at a terminal nothing is asked and nothing is decided."""
+Law: where no person sits at a terminal, nothing is asked and nothing is decided."""
 
 from __future__ import annotations
 

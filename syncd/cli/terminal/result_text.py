@@ -1,6 +1,6 @@
-"""What people read in a terminal: results as text, and the lines that connect a client.
+"""This rendering turns results into text for a terminal, and composes the lines that connect a client.
 
-Law, tested: text of a note can't steer the terminal it is shown in."""
+Law, tested: text of a note cannot control the terminal that shows it."""
 
 from __future__ import annotations
 

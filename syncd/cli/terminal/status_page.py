@@ -1,6 +1,7 @@
-"""The page of `memex status`: the verdict first, then what stands behind it, in words for people.
+"""Compose the page of `memex status`: the verdict first, then the state of each part, in words for people.
 
-Law, tested: nothing that is unwell is left out of the verdict, and what a part does not tell yet is left out of the page."""
+Law, tested: every problem is part of the verdict, and a part that an older daemon does not report is left out of the
+page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How wide text stands in a terminal, and text wrapped to a width.
+"""Measure the width of text in a terminal, and wrap text to a width.
 
-Law, tested: no line that `wrapped` gives is wider than was asked, whatever the script, but one that holds nothing but a
-command between backticks: broken, it could not be pasted."""
+Law, tested: no line from `wrapped` is wider than requested, in any script, except a line that holds only a command
+between backticks: broken, it could not be pasted."""
 
 from __future__ import annotations
 

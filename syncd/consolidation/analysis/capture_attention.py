@@ -1,10 +1,10 @@
-"""What of a workspace's captures needs attention: copies, what newer notes contradict, what nobody uses, tags to merge.
+"""Find the captures of a workspace that need attention: copies, outdated or unused captures, and tags to merge.
 
-Notes are compared where they share runs of words or rare words, or are near in meaning, the likeliest first and no more than
-`LOOKED_AT` pairs, so that the time is bounded whatever there is; what that left out is said.
+Notes are compared when they share runs of words or rare words, or are near in meaning: the likeliest pairs first and
+at most `LOOKED_AT` pairs, so that the time is bounded. The result states how many pairs were left out.
 
-Laws, tested: the same values give the same findings in whatever order they come; a note that shares nothing with others
-changes no finding about them; a note is found to be one thing to another, not two."""
+Laws, tested: equal values give equal findings in any order; a note that shares nothing with others changes no
+finding about them; a note has at most one role towards another note."""
 
 from __future__ import annotations
 

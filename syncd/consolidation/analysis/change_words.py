@@ -1,7 +1,7 @@
-"""The small words by which a sentence tells that something changed, is not so, happened once, or when: in ten languages.
+"""List the words with which a sentence states a change, a negation, a single event or a time, in ten languages.
 
-Lists are lower case. They are about how people say it, not about what; a language without a list is still compared by its
-figures and dates."""
+The lists are lower case. They cover how people phrase a change, not its subject; a language without a list is still
+compared by its figures and dates."""
 
 from __future__ import annotations
 

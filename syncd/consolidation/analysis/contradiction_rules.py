@@ -1,6 +1,6 @@
-"""When two claims of one thing contradict each other: the evidence as values, the objections and the rules as tables.
+"""Decide by rules whether two claims contradict each other: the evidence as values, the objections and rules as tables.
 
-Law, tested: each threshold decides where its field says, and the finding carries the name of the rule that decided it."""
+Law, tested: each threshold decides where its field says, and a finding carries the name of the rule that decided it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Whether a newer note says something else of the same thing: which sentence of it stands against which of the older one.
+"""Find contradictions between an older and a newer note: pairs of sentences on one subject that cannot both be right.
 
-There is no model that understands them. Two claims are about one thing when they share most of their words; they are
-contrary when, beside these, a figure, date, state or name differs that only one of them can have right. Claims about two
-things of a kind share words as well, so whatever names which one is meant, in the claim or in the title, must be equal.
+No model that understands the notes is involved. Two claims are about one subject when they share most of their
+words. They contradict each other when, besides these words, a figure, date, state or name differs of which only one
+can be right. Claims about two subjects of a kind share words as well, so every word that identifies the subject, in
+the claim or in the title, must be equal.
 
-Laws, tested: a note is never contrary to itself; what is found of two notes depends on nothing but them."""
+Laws, tested: a note never contradicts itself; the findings about two notes depend on nothing but these notes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether two notes say the same: word for word, with small edits, in another order, in part, or in other words.
+"""Decide whether two notes are duplicates: equal, edited, in another order, one part of the other, or reworded.
 
-Laws, tested: a note is a twin of itself; two notes of which each tells a figure, date or name of a kind that the other
-has otherwise are none."""
+Laws, tested: a note is a duplicate of itself; two notes are none if each states a figure, date or name for which the
+other note states another."""
 
 from __future__ import annotations
 

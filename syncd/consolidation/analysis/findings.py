@@ -1,6 +1,6 @@
-"""What consolidation finds in a workspace, as values: what each finding would do, and what a person can check it by.
+"""Define the findings of consolidation as values: what each proposes, and the quotes that let a person check it.
 
-Law, tested: a finding's key changes only with what it would do, so that what was once decided about it stays decided."""
+Law, tested: the key of a finding changes only with its proposal, so that a decision about it stays valid."""
 
 from __future__ import annotations
 

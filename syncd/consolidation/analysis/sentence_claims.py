@@ -1,9 +1,9 @@
-"""What a text claims, sentence by sentence: the words that say what it is about, and the figures, dates and names of kinds.
+"""Extract the claims of a text, sentence by sentence: the words that name the subject, and figures, dates and names.
 
-A claim is a sentence, or the part of one between semicolons. Its words are known by their stems, so that forms of a word are
-one; its values by what they are values of, so that days are not compared with euros.
+A claim is a sentence, or a part of one between semicolons. Words are compared by their stems, so that the forms of a
+word match; values are compared only within their kind, so that days are not compared with euros.
 
-Law, tested: a claim's text stands in the note, but for markup, on one line."""
+Law, tested: the text of a claim stands in the note, apart from markup, on one line."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Which tags of a workspace are one tag in two spellings: variants, short forms, typos, and the loose end of a nested tag.
+"""Find tag synonyms in a workspace: spelling variants, short forms, typos, and the last part of a nested tag.
 
-Few and sure: tags that only mean much the same are left alone, for merging them loses what told them apart.
+The rules find few synonyms and are sure of them: tags that only mean nearly one thing are left alone, because a
+merge would lose what tells them apart.
 
-Law, tested: the same tags give the same answer in any order; a tag becomes at most one other, which is used more."""
+Law, tested: equal tags give an equal answer in any order; a tag becomes at most one other, which is used more."""
 
 from __future__ import annotations
 

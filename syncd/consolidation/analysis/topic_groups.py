@@ -1,6 +1,6 @@
-"""Which captures of a workspace are about one thing, and what that is in a few words.
+"""Group the captures of a workspace by topic, and label each group in a few words.
 
-Law, tested: a group is named by words that its captures share, or not at all."""
+Law, tested: the label of a group consists of words that its captures share, or is empty."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read a file as Markdown in a child process that is bounded in time, memory and reach.
+"""The converter reads a file as Markdown in a child process with limits on time, memory and file access.
 
-Law, tested: whatever the file does to the child, this returns its text or raises with the reason, leaves no process and
-no file behind, and the child sees neither the environment, the open files nor the folders of the daemon."""
+Law, tested: whatever the file does to the child, the converter returns its text or raises the reason, and leaves no
+process and no file behind. The child sees neither the environment, the open files nor the folders of the daemon."""
 
 from __future__ import annotations
 

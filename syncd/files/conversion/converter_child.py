@@ -1,7 +1,7 @@
-"""The child process that reads one file, given on its standard input, and prints it as Markdown in JSON.
+"""The converter's child process reads one file from standard input and prints it as Markdown in JSON.
 
-Law, tested: whatever the file, it prints one answer or none at all; it writes no file, and no text of the host gets
-into what it prints. `syncd/files/conversion/converter.py` starts and ends it."""
+Law, tested: for any file the child prints one answer or none; it writes no file, and prints no text of the host.
+`converter.py` starts and ends it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Take away from this process what reading a file does not need: time, memory, files, the network, its parent's death.
+"""Put this process into a sandbox before it reads a file: limit its time, memory, file access and network access.
 
-What the system does not offer is left as it is: the limits of POSIX hold everywhere, the rest on Linux. To be called in
-a process of one thread."""
+The process also ends when its parent dies. A restriction that the system lacks is skipped: the POSIX limits apply
+everywhere, the others on Linux. Call these functions in a process with one thread."""
 
 from __future__ import annotations
 

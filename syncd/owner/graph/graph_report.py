@@ -1,4 +1,4 @@
-"""The owner's operations on what the graph says of itself: in numbers, and what of it wants attention."""
+"""Define the owner's operations that report on the graph: numbers, similar nodes, gaps, what needs attention."""
 
 from __future__ import annotations
 

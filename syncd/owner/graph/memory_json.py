@@ -1,6 +1,7 @@
-"""The owner's operations that bring a part of a memory.json into a workspace's graph, and its nodes out as lines.
+"""Define the owner's operations that import part of a `memory.json` into a workspace's graph, and export its nodes.
 
-Law, tested: of a node that is there nothing is replaced; what it lacks is added, so the same part again changes nothing."""
+Law, tested: an import replaces nothing in an existing node; it adds what the node lacks, so a second import of one
+part changes nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The owner's operations on the graph of a workspace: its nodes, their observations, the relations between them.
+"""Define the owner's operations on the graph of a workspace: nodes, their observations and their relations.
 
-The shapes are those of the tools of family `graph`; what a person needs beside them, such as paths, is added."""
+The answers have the shapes of the tool family `graph`, with what a person needs besides, such as paths."""
 
 from __future__ import annotations
 

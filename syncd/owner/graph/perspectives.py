@@ -1,4 +1,4 @@
-"""The owner's operations on perspectives: what a workspace has, and changes, which embed its observations anew."""
+"""Define the owner's operations on perspectives: list and change them; a change embeds the observations again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Text that came out of a file, made fit for a note: what can't be seen is left out, what would be misread is escaped.
+"""Clean the text of a file for a note: remove invisible characters, and escape what Markdown would misread.
 
-Laws, tested: `plain` leaves no character that a note can't hold; both are unchanged by a second run."""
+Laws, tested: `plain` leaves no character that a note cannot hold; a second run of `plain` or `tidy` changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML as Markdown: what a browser shows at first, and nothing that would act or be fetched."""
+"""Read an HTML page as Markdown: what a browser shows at first, and nothing that would act or be fetched."""
 
 from __future__ import annotations
 

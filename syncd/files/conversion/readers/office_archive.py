@@ -1,6 +1,7 @@
-"""Look through an Office file, a ZIP archive of XML, before any library opens it.
+"""Check the ZIP archive of an Office file before any library opens it.
 
-Law, tested: what passes unpacks to at most what is allowed, is whole, states no entity, and is of the type it is taken for."""
+Law, tested: an accepted archive unpacks to at most the allowed size, is whole, declares no XML entity, and is of the
+type that it is taken for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tell headings, paragraphs, lists and tables from where lines stand on pages and how large they are set.
+"""Derive headings, paragraphs, lists and tables from the layout of pages: where lines stand and how large they are set.
 
-Law, tested: no word is lost but those of running heads and feet that come again."""
+Law, tested: no word is lost but those of running headers and footers that repeat."""
 
 from __future__ import annotations
 

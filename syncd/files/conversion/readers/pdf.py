@@ -1,4 +1,4 @@
-"""PDF files as text, by PDFium: where each line stands and how large its letters are goes to `layout`."""
+"""Read PDF files as text with PDFium; `page_layout` gets the position and letter size of each line."""
 
 from __future__ import annotations
 

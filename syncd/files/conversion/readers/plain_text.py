@@ -1,4 +1,4 @@
-"""Text in any encoding, Markdown, JSON and CSV: what is text already."""
+"""Read files that are plain text already: text in any encoding, Markdown, JSON and CSV."""
 
 from __future__ import annotations
 

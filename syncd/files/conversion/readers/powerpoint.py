@@ -1,4 +1,4 @@
-"""PowerPoint files as Markdown: a heading for each slide, and below it what the slide says."""
+"""Read PowerPoint files as Markdown: a heading for each slide, and below it the slide's text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What each reader of a type of file gives, and how it says that there is nothing to give.
+"""Define the result of reading a file, and the errors of a file that cannot be read.
 
-They run in the child process alone (`syncd/files/conversion/converter_child.py`): each parses bytes that a stranger may have made."""
+Each reader runs in the child process only (`syncd/files/conversion/converter_child.py`), because it parses bytes that
+a stranger may have made."""
 
 from __future__ import annotations
 

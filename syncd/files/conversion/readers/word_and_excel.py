@@ -1,4 +1,4 @@
-"""Word and Excel files as Markdown."""
+"""Read Word and Excel files as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's operations on workspaces, and on the keys that reach them."""
+"""Carry out the owner's commands on workspaces, and on the API keys that open them."""
 
 from __future__ import annotations
 
