@@ -349,7 +349,7 @@ def test_readers_never_wait_for_a_writer(catalog):
         seen = []
         reader = threading.Thread(target=lambda: seen.append(list(catalog.manifest())))
         reader.start()
-        reader.join(5)
+        reader.join(60)
         assert seen == [["a.md"]], "and they see what was before"
     assert catalog.manifest() == {}
 

@@ -28,7 +28,7 @@ from syncd.doctor_service import SERVICE_CHECKS
 from syncd.doctor_state import STATE_CHECKS
 from syncd.service import Systemd, Wish
 from tests.fakes import fake_embedder
-from tests.process import Failed, daemon
+from tests.process import Failed, daemon, link_or_copy
 from tests.world import settings_of, until
 
 
@@ -43,7 +43,7 @@ class Clinic:
         self.settings = replace(settings_of(self.vault, self.state), server=ServerSettings(port=0))
         with self.opened() as app:
             app.sync.run(accept=True)
-        shutil.copytree(models, self.state / "models", copy_function=os.link)
+        shutil.copytree(models, self.state / "models", copy_function=link_or_copy)
 
     def opened(self):
         return App(self.settings, embedder=fake_embedder())

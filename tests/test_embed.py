@@ -75,7 +75,7 @@ def test_loading_happens_in_the_background_and_calls_say_so_meanwhile():
         with pytest.raises(Unavailable, match="still loading"):
             call()
     gate.set()
-    assert made.wait(5)
+    assert made.wait(60)
     assert (made.state, made.problem, made.identity, made.dimensions, made.max_tokens) == ("ready", "", "fake", 64, 256)
     made.close()
 
@@ -252,7 +252,7 @@ def test_close_ends_a_backlog_at_its_next_batch():
 
     thread = threading.Thread(target=backlog)
     thread.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     made.close()
     thread.join(1)
     assert not thread.is_alive()
@@ -277,7 +277,7 @@ def test_the_default_is_the_bundled_model():
 def test_the_settings_name_the_encoder_that_is_opened(tmp_path, models):
     made = Embedder(EmbedSettings(encoders=(Endpoint("http://127.0.0.1:9/v1", "m"), Bundled())), cache=models)
     made.start()
-    assert made.wait(20), made.problem
+    assert made.wait(60), made.problem
     assert made.dimensions == 384
     assert made.documents(["a capture"], urgent=True) @ made.query("a capture") > 0.999
     made.close()

@@ -18,6 +18,7 @@ from index.encoders import Bundled, export, graph
 from index.encoders.bundled import BundledEncoder
 from index.encoders.run import RUN_TEXTS, RUN_TOKENS, Graph, runs
 from index.errors import Unavailable
+from tests.process import whole_graph
 
 ROOT = Path(__file__).parent.parent
 TEXTS = [
@@ -77,8 +78,8 @@ def test_threads_share_the_model_without_disturbing_each_other(bundled):
     assert wrong == []
 
 
-def test_int8_is_near_but_of_another_identity(bundled, models):
-    small = BundledEncoder(Bundled("int8"), cache=models, threads=1)
+def test_int8_is_near_but_of_another_identity(bundled, graphs):
+    small = BundledEncoder(Bundled("int8"), cache=graphs, threads=1)
     cosines = (encode(small, TEXTS) * encode(bundled, TEXTS)).sum(axis=1)
     assert cosines.min() > 0.9
     assert small.identity != bundled.identity
@@ -123,9 +124,9 @@ def test_runs_hold_every_text_once_and_stay_small(lengths):
 
 
 @pytest.fixture(scope="session")
-def built(models: Path) -> Path:
+def built(graphs: Path) -> Path:
     """The folder of the built fp32 graph."""
-    return export.export(models).parent
+    return export.export(graphs).parent
 
 
 def test_the_built_graph_gives_the_vectors_of_the_original(built):
@@ -147,6 +148,15 @@ def test_the_graph_that_set_up_built_is_used_without_writing(built, tmp_path):
     cache = tmp_path / "cache"
     assert export.find("fp32", cache, installed=built.parent) == built / "model.onnx"
     assert not cache.exists()
+
+
+def test_tests_copy_a_whole_graph_where_nothing_was_built_and_others_build(tmp_path):
+    cache = tmp_path / "not/there"
+    whole_graph(cache, tmp_path / "first")
+    (cache / ".building-other").mkdir()
+    for folder in (tmp_path / "first", whole_graph(cache, tmp_path / "second")):
+        assert [path.name for path in folder.iterdir()] == [export.name("fp32")]
+        assert export.intact(folder / export.name("fp32"))
 
 
 def test_a_damaged_graph_is_built_again(built, tmp_path):

@@ -355,7 +355,7 @@ def test_a_key_that_is_revoked_takes_its_upload_with_it(rim):
         thread.start()
         until(lambda: not rim.desk.uploads._arriving)
         stop.set()
-        thread.join(10)
+        thread.join(60)
 
 
 def test_the_log_and_the_counts_tell_of_uploads(rim):

@@ -801,7 +801,7 @@ def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
         EmbedSettings(encoders=(Bundled(),)), cache=Path("unused"), load=lambda *_: encoder, retry_s=(0.2, 0.2)
     )
     embedder.start()
-    assert embedder.wait(5)
+    assert embedder.wait(60)
     world = World(tmp_path, embedder=embedder)
     try:
         world.write("Early.md", "the dotterel\n")

@@ -192,7 +192,7 @@ def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch
 
     monkeypatch.setattr(store._table, "whole", slow)
     both(store, "old")
-    assert reading.wait(5)
+    assert reading.wait(60)
     store.replace({"a": [row("a", 0, "new a")], "b": [], "d": [row("d", 0, "new d")]})
     assert both(store, "new")[1] == ["a", "d"], "no search waits for it"
     go.set()

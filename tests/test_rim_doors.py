@@ -393,7 +393,7 @@ def test_a_full_queue_is_told_and_nothing_waits_behind_it(paced):
         until(full)
         assert paced.rest("GET", "/healthz", key=None).status_code == 200
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert answers == [200] * (READERS + 2)
 
 

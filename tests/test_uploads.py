@@ -408,7 +408,7 @@ def test_a_caller_who_leaves_closes_no_file_under_whoever_writes_it(place):
         assert began.wait(30)
     with (place.vault / "other").open("wb", buffering=0) as other:  # gets the lowest number that is free
         go_on.set()
-        thread.join(30)
+        thread.join(60)
         assert other.tell() == 0
     assert (place.left, uploads._arriving) == ([], {})
     with refused(Unavailable, "broken off"):
