@@ -49,13 +49,13 @@ format: setup
 	$(PY) -m ruff check --fix --exit-zero .
 	$(PY) -m ruff format .
 
-# One file's tests stay in one process: they share what is slow to make. Properties are tried on the same examples each time, so
-# that a change is judged by what it changes; test-all looks for new ones.
+# One file's tests stay in one process: they share what is slow to make. Properties are tried on a share of their
+# examples, the same each time, so that a change is judged by what it changes; test-all looks for new ones.
 test: lint
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --hypothesis-profile=ci -m "not slow and not faults" $(ARGS)
 
 test-all: lint
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --hypothesis-profile=default $(ARGS)
 
 # An agent builds a graph of 200 entities from the demo vault, a person edits it, all agree; and what came of it.
 graph: setup

@@ -13,7 +13,7 @@ import pytest
 from index.encoders import Bundled
 from index.encoders.bundled import BundledEncoder
 from syncd.ledger import Ledger
-from tests import daemon_logs
+from tests import daemon_logs, examples  # noqa: F401 - examples has the profiles
 from tests.process import whole_graph
 
 STARTED = pytest.StashKey[float]()

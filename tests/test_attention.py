@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index import similar, sketch
@@ -19,6 +19,7 @@ from syncd.contrary import Said, contrary
 from syncd.findings import key_of
 from syncd.twins import twin
 from tests.bench.consolidate import pairs
+from tests.examples import examples
 
 DAY = 86_400_000
 NOTES = [
@@ -76,7 +77,7 @@ def said(title, text):
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=4, deadline=None)
+@examples(4)
 def test_the_same_notes_in_any_order_give_the_same_findings(dice):
     shuffled = [noted(n, *note) for n, note in enumerate(NOTES)]
     dice.shuffle(shuffled)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from index import arrow, upkeep
@@ -20,6 +20,7 @@ from index.rows import Row, where
 from index.store import Store
 from index.table import value_to_sql
 from tests.chunked import DIMENSIONS, row, unit
+from tests.examples import examples
 
 ALL = Filter()
 NAMES = st.sampled_from(["", "a", "a/b", "A", "o'neil", "'' OR true --", "日本", "\\", "%"])
@@ -76,7 +77,7 @@ def passages(rows: Rows, filter: Filter = ALL) -> list[tuple[str, int]]:
     return sorted(rows._memory.shown[at][:2] for at in np.flatnonzero(rows.passing(filter)))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ROWS, min_size=1, max_size=30), st.lists(FILTERS, min_size=20, max_size=20))
 def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
     store.replace({doc_id: [] for doc_id in store.documents()})
