@@ -13,10 +13,14 @@ import pytest
 from index.encoders import Bundled
 from index.encoders.bundled import BundledEncoder
 from syncd.ledger import Ledger
-from tests import daemon_logs, examples  # noqa: F401 - examples has the profiles
+from tests import daemon_logs, examples, order  # noqa: F401 - examples has the profiles
 from tests.process import whole_graph
 
 STARTED = pytest.StashKey[float]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: order.place(item.path))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
