@@ -66,6 +66,9 @@ endef
 # what it changes; test-all looks for new ones.
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Each worker, and each command that a test starts, would compile all modules again.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
 test: setup
 	$(call beside_lint,$(PYTEST) --hypothesis-profile=ci -m "not slow and not faults" $(ARGS))
 

@@ -148,7 +148,7 @@ def test_runs_by_hand_take_part_in_the_one_under_way(jobs):
     assert work.begun.wait(60)
     for thread in threads[1:]:
         thread.start()
-    time.sleep(0.2)  # they wait; none may have started a run of its own
+    until(lambda: len(jobs._changed._waiters) == 4)  # they wait, and none has started a run of its own
     work.go.set()
     for thread in threads:
         thread.join(60)

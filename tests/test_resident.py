@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +20,7 @@ from index.store import Store
 from index.table import value_to_sql
 from tests.chunked import DIMENSIONS, row, unit
 from tests.examples import examples
+from tests.until import until
 
 ALL = Filter()
 NAMES = st.sampled_from(["", "a", "a/b", "A", "o'neil", "'' OR true --", "日本", "\\", "%"])
@@ -60,11 +60,12 @@ def store(tmp_path):
 
 def held(store: Store) -> Rows:
     """The store's rows, once a search has had them taken into memory."""
-    end = time.monotonic() + 20
-    while store._table.seen.rows is None:
+
+    def taken() -> bool:
         store.legs(vector=None, words="x", filter=ALL, pool=1)
-        assert time.monotonic() < end
-        time.sleep(0.01)
+        return store._table.seen.rows is not None
+
+    until(taken)
     return store._table.seen.rows
 
 
@@ -246,7 +247,7 @@ def test_a_store_that_grows_lets_go_of_its_rows(store, monkeypatch):
     store.replace({"d30": [row("d30", 0, "text 30")]})
     assert store._table.seen.rows is None
     assert both(store, "text 30", pool=1) == (["d30"], ["d30"])
-    time.sleep(0.1)
+    until(lambda: "recall" not in {thread.name for thread in threading.enumerate()})
     assert store._table.seen.rows is None, "it is too large to be taken back"
     store.replace({f"d{n}": [] for n in range(11)})
     assert len(held(store)) == 20

@@ -277,7 +277,9 @@ def test_a_vault_that_is_away_does_not_stop_an_upload(place):
     shutil.rmtree(place.vault)
     id = place.start(1)
     place.chunk(id, 0, b"x")
-    place.finish(id)
+    job = place.finish(id)
+    assert (place.staged(job), job.status, place.left) == (b"x", "queued", [])
+    assert not place.vault.exists()
 
 
 def test_what_nobody_goes_on_with_is_collected_after_ten_minutes(place):
