@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from index.encoders import SAMPLE, Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, plain
+from index.encoders.settings import SAMPLE, Bundled, Encoder, EncoderSettings, Endpoint, Kind, Local, plain
 from index.errors import Unavailable
 from index.trace import span
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from index.errors import Unavailable
 from index.facets import Seen, seen
-from index.identity import fold, path_id, stem
+from index.identity import path_id
 from index.model import ObservationAnswer, ObservationHit, ObservationMode
+from index.names import fold, stem
 from index.perspectives import Perspective, mark
 from index.rank import keywords
 from index.scale import Point, Scale

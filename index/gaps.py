@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from index import stops
-from index.identity import fold
+from index.names import fold
 
 # Scripts that write no blanks between words: kana, Han, Bopomofo, Thai, Lao, Tibetan, Burmese, Khmer, Tai.
 UNSPACED: Final = (

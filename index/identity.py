@@ -5,7 +5,6 @@ Law: the ids do not depend on the order in which files were seen."""
 from __future__ import annotations
 
 import re
-import unicodedata
 import uuid
 from collections.abc import Iterable
 
@@ -21,13 +20,3 @@ def path_id(path: str) -> str:
 def owner(paths: Iterable[str]) -> str:
     """The path that owns an id which several notes of a workspace claim: the shortest, so that "A.md" beats "A copy.md"."""
     return min(paths, key=lambda path: (len(path), path))
-
-
-def fold(name: str) -> str:
-    """The form in which names are compared: two names that fold alike can't live side by side everywhere."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
-
-
-def stem(path: str) -> str:
-    """The folded base name of a note: what a short `[[link]]` to it says."""
-    return fold(path.rpartition("/")[2].removesuffix(".md"))

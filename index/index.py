@@ -19,10 +19,11 @@ from index.errors import Unavailable
 from index.examine import differing, stored
 from index.facets import rows
 from index.graph import Graph, Graphs
-from index.identity import path_id, stem
+from index.identity import path_id
 from index.memory import give_back
 from index.memos import MemoRows
 from index.model import COLLECTIONS, Document, Entry, Scope, Stat
+from index.names import stem
 from index.observations import Observations
 from index.perspectives import DEFAULTS, mark
 from index.prepared import Prepared, prepared, rows_of

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from index.identity import fold
+from index.names import fold
 
 
 def holds(value: Any, wanted: Any) -> bool:

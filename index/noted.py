@@ -8,8 +8,8 @@ import json
 from collections.abc import Sequence
 
 from index.catalog import Catalog
-from index.identity import stem
 from index.model import Noted
+from index.names import stem
 
 
 def noted(catalog: Catalog, workspace: str) -> list[Noted]:

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from index.errors import InvalidArgument
-from index.identity import fold
 from index.model import COLLECTION_TAG, COLLECTIONS, Filter, Mode, Query
+from index.names import fold
 
 TEXT, LIMIT, TAGS, WORD = 2_000, 50, 32, 200  # most characters of a query, hits, tags, characters of any other field
 TYPES = ("note", "file", "entity")

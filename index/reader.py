@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from index.catalog import Catalog
 from index.chunk import Sizes
 from index.embed import Embedder
-from index.encoders import called
+from index.encoders.settings import called
 from index.find import Place, find
 from index.identity import path_id
 from index.kin import kin

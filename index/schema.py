@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from index.identity import fold, path_id, stem
+from index.identity import path_id
 from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Record, Stat
+from index.names import fold, stem
 
 VERSION: Final = 10  # of what follows
 

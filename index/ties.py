@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from index.identity import owner, path_id, stem
+from index.identity import owner, path_id
 from index.model import MemoRelation, Record
+from index.names import stem
 
 if TYPE_CHECKING:
     from index.catalog import Catalog

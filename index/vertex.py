@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from index.identity import fold, path_id, stem
+from index.identity import path_id
 from index.model import Document, Statement
+from index.names import fold, stem
 
 _NUMBERED = re.compile(r" \d+\Z")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from mcp.types import CompleteRequestParams, Completion, PromptReference
 
 from index.errors import InvalidArgument, NotFound
-from index.identity import fold
+from index.names import fold
 from mcp_server.caller import Caller, about, visible, workspace_of
 from mcp_server.prompts import kind_of
 from mcp_server.resources import TEMPLATE

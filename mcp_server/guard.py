@@ -11,7 +11,7 @@ import contextlib
 import ipaddress
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -21,10 +21,10 @@ from starlette.authentication import AuthCredentials
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
-from mcp_server import multipart, webhook
+from mcp_server import webhook
 from mcp_server.bucket import Buckets
 from mcp_server.caller import CALLER, TOO_FAST, Caller
-from mcp_server.paced import paced
+from mcp_server.paced import BodyLimit, paced
 from mcp_server.refusal import Refusal, refuse, with_headers
 from syncd.config import ServerSettings
 from syncd.doors import LimitsSettings
@@ -58,7 +58,7 @@ class Guard:
         pushes: Pushes,
         settings: ServerSettings,
         limits: LimitsSettings,
-        max_file: int,
+        bodies: Sequence[BodyLimit],
         access: Access | None,
         hosts: Collection[str],
         origins: Collection[str],
@@ -69,7 +69,7 @@ class Guard:
         self._keys = keys
         self._pushes = pushes
         self._settings = settings
-        self._max_file = max_file
+        self._bodies = bodies
         self._access = access
         self._rates = Buckets(limits.rate, limits.burst)
         self._overdrafts = Buckets(limits.rate, limits.burst)
@@ -101,7 +101,7 @@ class Guard:
             late, refusal = self._pace(key, scope)
         if refusal is None and scope["method"] in (*WRITING, "DELETE"):
             refusal = self._unread(scope, headers)
-        if refusal is None and _streamed(scope, headers):
+        if refusal is None and self._streamed(scope, headers):
             receive = paced(receive, largest=self._largest(scope, headers), seconds=self._settings.body_s)
         elif refusal is None and not headers.keys().isdisjoint((b"content-length", b"transfer-encoding")):
             received = await self._body(receive, self._largest(scope, headers))
@@ -237,10 +237,11 @@ class Guard:
             return Refusal(400, InvalidArgument.code, "the header Content-Length is not a number")
         if int(length[:20]) > (largest := self._largest(scope, headers)):
             return _too_large(largest)
-        if _streamed(scope, headers):
+        if self._streamed(scope, headers):
             return None
         if scope["method"] in WRITING and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
-            form = ", or a file as `multipart/form-data`" if scope["path"] == multipart.PATH else ""
+            kinds = [limit.content_type.decode() for limit in self._bodies if limit.path == scope["path"]]
+            form = "".join(f", or a file as `{kind}`" for kind in kinds if kind)
             return Refusal(
                 415, InvalidArgument.code, f"the body must be JSON: send `Content-Type: application/json`{form}"
             )
@@ -248,10 +249,20 @@ class Guard:
 
     def _largest(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
         """The bytes that a body may have."""
-        if _streamed(scope, headers):
-            return multipart.largest(self._max_file)
-        own = self._settings.max_body
-        return min(own, webhook.LARGEST) if scope["path"] == webhook.PATH else own
+        limit, usual = self._limit(scope, headers), self._settings.max_body
+        if limit is None:
+            return usual
+        return limit.largest if limit.content_type else min(usual, limit.largest)
+
+    def _limit(self, scope: Scope, headers: dict[bytes, bytes]) -> BodyLimit | None:
+        """The limit that this route has of its own, if it has one."""
+        request = scope["method"], scope["path"], headers.get(b"content-type", b"")
+        return next((limit for limit in self._bodies if limit.covers(*request)), None)
+
+    def _streamed(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        """Whether the body goes on as it comes, to a route that puts it on disk."""
+        limit = self._limit(scope, headers)
+        return limit is not None and limit.content_type != b""
 
     async def _body(self, receive: Receive, largest: int) -> Receive | Refusal:
         """The same `receive` with the body read ahead, within its limits of size and time."""
@@ -278,11 +289,6 @@ class Guard:
             return waiting.popleft() if waiting else await receive()
 
         return replay
-
-
-def _streamed(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Whether the body goes on as it comes, to a route that puts it on disk."""
-    return multipart.meant(scope["method"], scope["path"], headers.get(b"content-type", b""))
 
 
 def _too_large(largest: int) -> Refusal:

@@ -24,7 +24,7 @@ from index.errors import InvalidArgument, MemexError
 from mcp_server.caller import allow, workspace_of
 from mcp_server.observed import CLOSED
 from mcp_server.operation import Desktop
-from mcp_server.paced import TooSlow
+from mcp_server.paced import BodyLimit, TooSlow
 from mcp_server.refusal import drained
 from mcp_server.wire import body, status
 from syncd.incoming import TITLE
@@ -45,14 +45,9 @@ NAME: Final = "upload"  # as metrics, log and audit call it
 READ: Final = "memex.read"  # in the scope of a request whose body has come to its end
 
 
-def meant(method: str, path: str, content_type: bytes) -> bool:
-    """Whether a request brings a file as a form, whose body is not to be read ahead."""
-    return (method, path) == ("POST", PATH) and content_type.partition(b";")[0].strip().lower() == KIND
-
-
-def largest(max_file: int) -> int:
-    """The bytes that such a body may have."""
-    return max_file + FORM_BYTES
+def body_limit(max_file: int) -> BodyLimit:
+    """Which requests bring a file as a form, and how large their bodies may be."""
+    return BodyLimit("POST", PATH, max_file + FORM_BYTES, KIND)
 
 
 async def answered(desktop: Desktop, request: Request) -> Response:
@@ -106,10 +101,11 @@ def _begun(desktop: Desktop, caller: Any, length: int | None) -> Arrival:
 
 def either(desktop: Desktop, notes: Endpoint) -> Endpoint:
     """The endpoint of the route: a form is taken here, all else by `notes`."""
+    form = body_limit(desktop.settings.kb.max_file)
 
     async def endpoint(request: Request) -> Response:
         kind = request.headers.get("content-type", "").encode("latin-1")
-        if meant(request.method, request.url.path, kind):
+        if form.covers(request.method, request.url.path, kind):
             return await answered(desktop, request)
         return await notes(request)
 

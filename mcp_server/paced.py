@@ -1,4 +1,4 @@
-"""The body of a request that is not read ahead: no larger than it may be, and at no time too slow.
+"""How large the body of a request may be; and one that is not read ahead: at no time too slow.
 
 Law, tested: what counts is the time that we wait for the client, never the time that we take ourselves."""
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.types import Message, Receive
@@ -13,6 +14,23 @@ from starlette.types import Message, Receive
 from index.errors import ResourceExhausted
 
 PACE_BYTES: Final = 16_384  # must come in each so many seconds: a drip would hold its connection for days
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimit:
+    """The bytes that a body may have on one route, where they are not those of all routes.
+
+    With a content type it is meant for bodies of this type alone, which are not read ahead."""
+
+    method: str
+    path: str
+    largest: int
+    content_type: bytes = b""
+
+    def covers(self, method: str, path: str, content_type: bytes) -> bool:
+        """Whether it is meant for the body of such a request."""
+        kind = content_type.partition(b";")[0].strip().lower()
+        return (method, path) == (self.method, self.path) and self.content_type in (b"", kind)
 
 
 class TooSlow(ResourceExhausted):

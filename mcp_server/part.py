@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from typing import Final
 
 from index.errors import InvalidArgument, NotFound
-from index.identity import fold
 from index.model import Heading
+from index.names import fold
 from mcp_server.costs import tokens
 
 LONGEST: Final = 1_000  # characters of a line; a longer one counts as several

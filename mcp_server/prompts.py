@@ -22,8 +22,8 @@ from mcp_server.excerpt import shares
 from mcp_server.operation import NAMED, Desktop
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY
 from mcp_server.wire import Given, invalid, plain
-from syncd.capture import iso
 from syncd.config import Settings
+from syncd.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.desk import Desk

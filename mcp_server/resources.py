@@ -16,7 +16,7 @@ from index.errors import NotFound, ResourceExhausted
 from index.model import Record
 from mcp_server.caller import Caller, visible, workspace_of
 from mcp_server.wire import plain
-from syncd.capture import iso
+from syncd.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.desk import Desk

@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from index.errors import MemexError, Unavailable
-from mcp_server import rest, webhook
+from mcp_server import multipart, rest, webhook
 from mcp_server.address import bracketed, hosts, origins
 from mcp_server.guard import Guard
 from mcp_server.metrics import Metrics
@@ -32,7 +32,7 @@ from mcp_server.observed import observed
 from mcp_server.operation import Desktop
 from mcp_server.protocol import VaultMCP
 from mcp_server.timed import timed
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from mcp_server.updates import Updates
 from syncd.config import ServerSettings, Settings
 
@@ -120,7 +120,7 @@ def app(
         pushes=desk.pushes,
         settings=own,
         limits=settings.limits,
-        max_file=settings.kb.max_file,
+        bodies=(multipart.body_limit(settings.kb.max_file), webhook.body_limit()),
         access=_access(desk, settings, clock),
         hosts=allowed,
         origins=welcome,

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from index.errors import NotFound, Unauthenticated
+from mcp_server.paced import BodyLimit
 from mcp_server.refusal import Refusal
 from syncd.pushes import Pushes
 
@@ -26,6 +27,11 @@ DELIVERIES: Final = ("x-github-delivery", "x-gitea-delivery", "x-forgejo-deliver
 UNSIGNED: Final = (
     "a signature is needed: set the secret of `memex hook secret` in the forge's webhook, with JSON as its content"
 )
+
+
+def body_limit() -> BodyLimit:
+    """How large a delivery may be."""
+    return BodyLimit("POST", PATH, LARGEST)
 
 
 def refused(pushes: Pushes, headers: Mapping[bytes, bytes]) -> Refusal | None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from syncd.moves import Marks
+from syncd import moves
 from syncd.plan import brake
-from syncd.repo import Repo
+from syncd.repo import Marks, Repo
 
 FINAL = 2.0  # seconds for which a missing or emptied file must stay so: editors remove and make again
 CERTAIN = 600.0  # seconds after which a mass removal is believed
@@ -97,7 +97,7 @@ class Absence:
     def _taken(self, _: Collection[str]) -> set[str]:
         """The notes that Git itself took away since the last listing, also if they came after it."""
         last = self._last()
-        return self._repo.removed(last) if last else set()
+        return moves.removed(self._repo, last, self._repo.marks()) if last else set()
 
     def _hold(self, now: float) -> None:
         if self._held_since is None:

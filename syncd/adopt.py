@@ -13,10 +13,10 @@ from index.errors import Conflict, NotFound
 from syncd.config import Settings, config_file, load
 from syncd.keys import Keys
 from syncd.ledger import Ledger
-from syncd.state import claim, default_state, digest, private
+from syncd.state import KEY_FILE, LEDGER, claim, default_state, digest, private
 from syncd.vault import Vault
 
-KEY_FILE, LEDGER, OWNER = "key", "ledger.db", "owner"
+OWNER = "owner"
 HEAD = "# Memex reads this file; `memex config` lists every setting, its value and what it means.\n"
 
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
-from index.identity import fold
 from index.model import Document, Record
+from index.names import fold
 from syncd import meant
 from syncd.aside import away, brought_back, home, reason, set_aside
 from syncd.audit import Audit
@@ -27,12 +27,13 @@ from syncd.moving import relinking
 from syncd.names import join
 from syncd.note import FrontmatterError, decode, edit, encode, properties, split
 from syncd.place import ARCHIVE
-from syncd.promotable import Ground, freed, restless, told
+from syncd.promotable import freed, restless, told
 from syncd.promote import Promotions
 from syncd.promotion import HINDERING, Problem, names
 from syncd.properties import as_text
 from syncd.repo import Repo
 from syncd.review_table import DISMISSED
+from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 
 log = logging.getLogger(__name__)

@@ -29,9 +29,10 @@ from typing import IO, Any, Self
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import ledger
-from syncd.adopt import LEDGER, quoted
+from syncd.adopt import quoted
 from syncd.audit import CAME, HEAD
 from syncd.past import FOLDER
+from syncd.state import LEDGER, synced
 
 FORMAT = 1
 MANIFEST, SETTINGS = "manifest.json", "settings.toml"
@@ -180,15 +181,6 @@ def _fresh(target: Path) -> Iterator[IO[bytes]]:
     finally:
         fresh.unlink(missing_ok=True)
     synced(target.parent)
-
-
-def synced(folder: Path) -> None:
-    """Let the names in a folder be on the disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def unpack(archive: Path, into: Path) -> Contents:

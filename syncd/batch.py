@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from index.errors import Conflict, NotFound
-from index.identity import stem
 from index.index import Index
 from index.model import Document, Stat
+from index.names import stem
 from index.prepared import Prepared
 from syncd.audit import taken_back
 from syncd.marks import Marked

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from index.errors import Unavailable
-from index.identity import fold
+from index.names import fold
 from syncd.vault import Vault
 
 FRESH_S: Final = 2.0  # a look at the whole vault serves for so long: uploads come in bursts

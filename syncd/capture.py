@@ -7,15 +7,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from index.errors import InvalidArgument, ResourceExhausted
-from index.identity import fold
+from index.names import fold
 from syncd.names import DEVICE
-from syncd.note import OWNED, FrontmatterError, compose, properties, split
+from syncd.note import OWNED, FrontmatterError, comparable_key, compose, properties, split
 from syncd.place import RESERVED
 from syncd.secrets import redacted
+from syncd.tag_names import tag_of
+from syncd.timestamps import iso
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
@@ -37,12 +38,6 @@ CONFLICT_COPY = re.compile(
     |\ \[conflicted\](?=\.[^.]+$|$)                                      # pCloud""",
     re.IGNORECASE | re.VERBOSE,
 )
-
-
-def iso(epoch_ms: int) -> str:
-    """A time as it is written in a note: UTC with milliseconds, which also sorts as text."""
-    moment = datetime.fromtimestamp(epoch_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{epoch_ms % 1000:03d}Z"
 
 
 def file_name(title: str) -> str:
@@ -125,17 +120,11 @@ def metadata_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, t
             or any(ord(c) < 32 or c == "\x7f" for c in key)
         ):
             raise InvalidArgument(f"metadata key {key!r} must be 1 to 128 printable characters", key=str(key)[:128])
-        plain = fold(unicodedata.normalize("NFKC", key)).strip()
-        if plain in OWNED:
+        if comparable_key(key) in OWNED:
             raise InvalidArgument(
                 f"metadata key {key!r} belongs to Memex and can't be set; choose another name", key=key
             )
     return rest, title, tuple(dict.fromkeys(tag_of(tag) for tag in tags or () if tag_of(tag)))
-
-
-def tag_of(text: str) -> str:
-    """`text` as a tag that Obsidian accepts: no "#", blanks as "-"."""
-    return re.sub(r"[\s#,]+", "-", text.strip().lstrip("#").strip()).strip("-")[:100]
 
 
 def workspace_name(name: str) -> str:

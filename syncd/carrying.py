@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from index.identity import fold
 from index.model import Document, Filter, Record
+from index.names import fold
 from index.vertex import Edge
 from syncd.aside import away
 from syncd.audit import Audit, Author, authored
@@ -27,13 +27,13 @@ from syncd.message import message
 from syncd.moving import relinking
 from syncd.note import FrontmatterError, decode, encode
 from syncd.place import REPORTS
-from syncd.promotable import Ground
 from syncd.promote import AGAIN_S, NO_HISTORY, NOTHING
 from syncd.proposals import Proposals
 from syncd.repo import Repo
 from syncd.resolve import Paths
 from syncd.retag import retagged
 from syncd.uniting import merged, superseded
+from syncd.vault_snapshot import Ground
 
 if TYPE_CHECKING:
     from syncd.nodes import Nodes

@@ -9,9 +9,9 @@ import click
 
 from index.errors import InvalidArgument
 from syncd import render
+from syncd.cli_arguments import moment
 from syncd.cli_complete import keys, workspaces
 from syncd.cli_frame import Command, Group, answer, ask, color, now, settings, talk
-from syncd.cli_notes import moment
 from syncd.config import FIELDS, SECTIONS, Settings, known
 
 

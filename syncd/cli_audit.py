@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from syncd import control, render
+from syncd.cli_arguments import moment
 from syncd.cli_complete import keys, workspaces
 from syncd.cli_frame import Group, answer, as_json, ask, color, now, out, settings
-from syncd.cli_notes import moment
 
 BROKEN = 7
 SURFACES = ("mcp", "rest", "cli", "daemon", "file")

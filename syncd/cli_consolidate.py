@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from syncd import render
+from syncd.cli_arguments import WORKSPACE
 from syncd.cli_frame import Command, answer, ask
-from syncd.cli_notes import WORKSPACE
 
 
 @click.command(cls=Command)

@@ -9,9 +9,9 @@ import click
 
 from index.errors import InvalidArgument, MemexError
 from syncd import control, render
+from syncd.cli_arguments import WORKSPACE
 from syncd.cli_complete import captures
 from syncd.cli_frame import Command, answer, ask, settings
-from syncd.cli_notes import WORKSPACE
 
 
 @click.command(cls=Command)

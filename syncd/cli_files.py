@@ -13,9 +13,9 @@ import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable, from_dict
 from syncd import render
+from syncd.cli_arguments import waited
 from syncd.cli_complete import collections, files, workspaces
 from syncd.cli_frame import Command, Event, answer, asking, settings, shown, talk
-from syncd.cli_queue import waited
 
 if TYPE_CHECKING:
     from syncd.handover import Copy

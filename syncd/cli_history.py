@@ -13,10 +13,10 @@ import click
 
 from index.errors import InvalidArgument
 from syncd import render
+from syncd.cli_arguments import moment
 from syncd.cli_complete import captures, keys, workspaces
 from syncd.cli_frame import Command, answer, as_json, asking, color, now, talk
 from syncd.cli_frame import ask as asked
-from syncd.cli_notes import moment
 
 ALL_SKIPPED = 5
 SHOWN = 20  # notes that are listed before the question

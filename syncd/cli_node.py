@@ -11,9 +11,9 @@ import click
 
 from index.errors import InvalidArgument, NotFound
 from syncd import render
+from syncd.cli_arguments import stdin
 from syncd.cli_complete import nodes, workspaces
 from syncd.cli_frame import Group, answer, as_json, ask, color, talk
-from syncd.cli_notes import stdin
 
 WORKSPACE = click.option(
     "--workspace",

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-from datetime import datetime
 from typing import Any
 
 import click
 
 from index.errors import InvalidArgument
 from syncd import render
+from syncd.cli_arguments import WORKSPACE, moment, stdin
 from syncd.cli_complete import captures, collections, workspaces
 from syncd.cli_frame import Command, answer, as_json, ask, color, now, out, talk
 from syncd.secrets import DEFECT as SECRET
 
-UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 HIT = ("id", "path", "title", "heading", "chunk", "score", "scope", "workspace")  # what scripts may rely on
-
-
-def moment(text: str | None, now_ms: int) -> int | None:
-    """Epoch milliseconds of `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (m, h, d, w); local time unless it says."""
-    if text is None:
-        return None
-    if ago := re.fullmatch(r"(\d{1,6})([mhdw])", text.strip()):
-        return now_ms - int(ago[1]) * UNITS[ago[2]] * 1000
-    try:
-        return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        raise InvalidArgument(f"{text!r} is no time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
-
-
-WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
 
 
 @click.command(cls=Command)
@@ -169,13 +152,3 @@ def _object(text: str | None) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidArgument('--metadata must be a JSON object, such as {"project": "alpha"}')
     return found
-
-
-def stdin() -> str:
-    """What somebody types or pipes in."""
-    if sys.stdin.isatty():
-        talk("memex: type the note, then Ctrl-D")
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise InvalidArgument(f"what stdin gives is not UTF-8 (byte {error.start})") from None

@@ -10,6 +10,7 @@ import click
 
 from index.errors import Unavailable, from_dict
 from syncd import render
+from syncd.cli_arguments import waited
 from syncd.cli_complete import queued, workspaces
 from syncd.cli_frame import Command, answer, ask, asking, color, now
 from syncd.cli_job import span
@@ -66,14 +67,6 @@ def wait(ids: tuple[str, ...]) -> None:
         ended = waited(one, ids)
     failed(ended)
     answer({"jobs": ended}, lambda: "\n".join(map(_sentence, ended)))
-
-
-def waited(one: Any, ids: Sequence[str], *, once: bool = False) -> list[dict[str, Any]]:
-    """These jobs when all of them have ended, asked of `asking`; with `once`, as they are when it is first told."""
-    while True:
-        found = one("queue.wait", {"ids": list(ids), "at_once": once})
-        if found["ended"] or once:
-            return list(found["jobs"])
 
 
 def failed(ended: Sequence[Mapping[str, Any]]) -> None:

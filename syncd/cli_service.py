@@ -37,7 +37,7 @@ def service() -> None:
 @click.option("--file-only", is_flag=True, help="Only write the file, and say what to run: no manager is asked.")
 def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
     """Write the service for the vault, and let it start at every login."""
-    from syncd.service import Systemd, Wish, keeper, settle
+    from syncd.service import Systemd, Wish, command, keeper, settle
 
     flag("vault.path", vault)
     chosen = settings()
@@ -101,14 +101,6 @@ def service_logs(name: str, lines: int, follow: bool) -> int:
         return subprocess.run(words, check=False).returncode
     except FileNotFoundError:
         raise NotFound(f"the command {words[0]} is not installed") from None
-
-
-def command(chosen: Settings) -> list[str]:
-    """What the service runs: this very program, with every path whole, so that no variable and no folder matters."""
-    script = Path(sys.executable).with_name("memex")
-    program = [str(script)] if script.exists() else [sys.executable, "-m", "syncd.cli"]
-    named = ["--config", str(chosen.file)] if chosen.file else []
-    return [*program, "serve", "--vault", str(chosen.vault.path), "--state", str(chosen.state), *named]
 
 
 def _file(chosen: Settings) -> Path:

@@ -14,9 +14,9 @@ import click
 
 from index.errors import InvalidArgument, MemexError
 from syncd import render
+from syncd.cli_arguments import stdin
 from syncd.cli_complete import captures, collections, workspaces
 from syncd.cli_frame import Command, answer, as_json, ask, talk
-from syncd.cli_notes import stdin
 
 
 @click.command(cls=Command)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from index.identity import fold
 from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
+from index.names import fold
 from index.query import collection_of
-from syncd.capture import tag_of
 from syncd.items import revised
 from syncd.note import FrontmatterError, PropertyValue, decode, edit, properties, split, verify
 from syncd.properties import as_text, fences, scan
+from syncd.tag_names import tag_of
 
 _BETWEEN = re.compile(r"([,\s]+)")
 

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from index.errors import Conflict, MemexError, NotFound, Unavailable
+from syncd import moves
 from syncd.audit import Audit
 from syncd.duties import GitSettings
 from syncd.graft import Content, Graft, Hanging, Held, Moved, Refused
 from syncd.journal import RECENT_MS, owed
 from syncd.ledger import Ledger
-from syncd.moves import Marks
 from syncd.ours import Batch, batches, saying
-from syncd.repo import Repo
+from syncd.repo import Marks, Repo
 from syncd.sift import REFUSED, Sifted, sifted
 from syncd.vault import Vault
 
@@ -233,7 +233,7 @@ class Commits:
     def _unstash(self) -> None:
         """Add what a stash has taken or given back since the last look, of what Memex wrote."""
         now = Marks(stash=self._repo.marks().stash)
-        found = self._repo.changed(self._stash or now, now) or ()
+        found = moves.changed(self._repo, self._stash or now, now) or ()
         self._waiting |= {path for path in found if self._audit.last(path) is not None}
         self._stash = now
 

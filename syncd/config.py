@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from index.errors import InvalidArgument
-from syncd.doors import AccessSettings, KbSettings, LimitsSettings
+from syncd.doors import AccessSettings, LimitsSettings
 from syncd.duties import ConsolidateSettings, GitSettings, PromoteSettings, ReviewSettings
-from syncd.log import LogSettings
+from syncd.knowledge_base_settings import KbSettings
+from syncd.reporting_settings import LogSettings, TelemetrySettings
 from syncd.state import default_state, remembered
-from syncd.telemetry import TelemetrySettings
 from syncd.typed import Setting, Variants, closest, listed, setting, typed
 
 if TYPE_CHECKING:
     from index.embed import EmbedSettings
 
-ENCODERS = Variants("index.encoders", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
+ENCODERS = Variants("index.encoders.settings", {"bundled": "Bundled", "local": "Local", "endpoint": "Endpoint"})
 FAMILIES = Literal["thoughts", "kb", "memory", "graph"]
 NO_VAULT = "no vault is set: run `memex init VAULT` once, or pass --vault VAULT (or set MEMEX_VAULT)"
 

@@ -4,50 +4,25 @@ Law: it reads and writes nothing else; no text of one workspace is compared with
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 import index.sketch as sketches
 from index import similar
 from index.encoders.familiar import places
-from index.errors import Unavailable
-from index.identity import stem
 from index.model import Noted
+from index.names import stem
 from index.sketch import Sketch
 from syncd import alike, attention, consolidate
 from syncd.audit import Events
 from syncd.findings import Finding, Findings, key_of
 from syncd.grouping import groups
-from syncd.place import ARCHIVE, REPORTS
 
 if TYPE_CHECKING:
     from index.index import Index
-    from syncd.app import App
 
 UNUSED: Final = 10  # captures that are proposed for the archive: it is the least certain of all
 EMPTY: Final = sketches.sketch("")
-
-
-def look(app: App, workspace: str, *, limit: int = attention.LIMIT) -> Findings[Events]:
-    """What needs attention in `workspace`. Raises Unavailable when the daemon stops meanwhile."""
-    index, graph = app.shelf.slots["captures"].index, app.desk.workspace(workspace).nodes.report()
-    ours = [f"{app.settings.vault.inbox}/{name}" for name in (REPORTS, ARCHIVE)]
-    linked = index.linked(ours) | app.shelf.slots["vault"].index.linked(ours)
-
-    def go_on() -> None:
-        if app.jobs.stopping.is_set():
-            raise Unavailable("consolidation was broken off, as the daemon stops; it begins anew the next time")
-
-    return found(
-        index,
-        workspace,
-        graph,
-        linked=linked,
-        now=time.time_ns() // 1_000_000,
-        go_on=go_on,
-        limit=limit,
-    )
 
 
 def found(
@@ -60,7 +35,9 @@ def found(
     go_on: attention.GoOn = lambda: None,
     limit: int = attention.LIMIT,
 ) -> Findings[Events]:
-    """The same, of an index. `linked`: the names of notes, as `stem` has them, to which a note links."""
+    """What needs attention in `workspace`. `linked`: the names of notes, as `stem` has them, to which a note links.
+
+    Whatever `go_on` raises ends it."""
     documents = index.documents(workspace)
     captures = [one for one in documents if one.type != "entity"]
     number = {one.key: n for n, one in enumerate(captures)}

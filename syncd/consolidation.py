@@ -24,12 +24,12 @@ from syncd.ledger import Ledger
 from syncd.note import decode, encode
 from syncd.offers import Offer, offers, sheet, whole
 from syncd.place import REPORTS
-from syncd.promotable import Ground
 from syncd.proposals import Proposals
 from syncd.repo import Repo
 from syncd.report import Entry, Sheet, board, report
 from syncd.ticks import Outcome, answers, boxes, settled
 from syncd.uniting import added
+from syncd.vault_snapshot import Ground
 
 Progress = Callable[[int, int, str], object]
 FACT: Final = "consolidation"  # in the ledger's table `tended`

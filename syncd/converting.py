@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from syncd.confine import alone, bound, sealed
-from syncd.converters import Bounds, Reader, Reading, TooLarge, Unread
+from syncd.converters.reading import Bounds, Reader, Reading, TooLarge, Unread
 from syncd.converters.tidy import cut, plain, tidy
 from syncd.kinds import CSV, DOCX, HTML, JSON, MARKDOWN, PDF, PPTX, TEXT, XLSX
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
-from index.identity import fold
 from index.model import Record
+from index.names import fold
 from syncd.audit import Author
 from syncd.capture import workspace_name
 from syncd.keys import Keys

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from syncd import unit
-from syncd.cli_service import command
 from syncd.doctor import Finding, Patient
-from syncd.service import USUAL, Systemd, keeper
+from syncd.service import USUAL, Systemd, command, keeper
 
 
 def service(patient: Patient) -> Iterator[Finding]:

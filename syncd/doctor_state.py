@@ -148,8 +148,8 @@ def _answering(patient: Patient) -> Iterator[Finding]:
 
 def ledger(patient: Patient) -> Iterator[Finding]:
     """The file that can't be made again from the notes."""
-    from syncd.adopt import LEDGER
     from syncd.ledger import examined
+    from syncd.state import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None:
@@ -167,8 +167,8 @@ def ledger(patient: Patient) -> Iterator[Finding]:
 
 def audit(patient: Patient) -> Iterator[Finding]:
     """The log of every write: whether each entry is as it was written, and none missing."""
-    from syncd.adopt import LEDGER
     from syncd.ledger import examined
+    from syncd.state import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None or examined(path):
@@ -205,10 +205,10 @@ def _chain(path: Path) -> dict[str, Any]:
 
 def queue(patient: Patient) -> Iterator[Finding]:
     """The jobs that wait or failed, and the files that lie staged for them."""
-    from syncd.adopt import LEDGER
     from syncd.ledger import examined, peeked
     from syncd.queue import STAGED
     from syncd.staged import Staged, strays
+    from syncd.state import LEDGER
 
     path = patient.state / LEDGER
     if mine(path) is None or examined(path):

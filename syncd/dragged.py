@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from index.errors import MemexError
 from index.model import Document
+from syncd import moves
 from syncd.audit import Author, authored
 from syncd.edits import TORN
 from syncd.journal import Step, Way, moved, sha256, written
@@ -21,11 +22,12 @@ from syncd.marked import written_at
 from syncd.moving import Relinking, relinking
 from syncd.note import FrontmatterError, decode, edit, encode, properties, split
 from syncd.place import place
-from syncd.promotable import Ground, Stored, stored_of, there_of, told
+from syncd.promotable import Stored, stored_of, there_of, told
 from syncd.promote import Promotions
 from syncd.promotion import INBOX_ONLY, PROMOTED_AT, inside, promoted
 from syncd.repo import Repo
 from syncd.strays import Stray, Strays
+from syncd.vault_snapshot import Ground
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +146,7 @@ class Dragged:
     def _by(self, drag: Drag) -> str:
         """Who dragged it, if Git brought it; "" = whoever owns this vault."""
         path, at = drag.stray.new, self._ground.vault.stat(drag.stray.new)
-        if at is None or not self._repo.brought(path, drag.raw, at.mtime_ns // 1_000_000_000):
+        if at is None or not moves.brought(self._repo, path, drag.raw, at.mtime_ns // 1_000_000_000):
             return ""
         told = self._repo.answer("log", "--max-count=1", "--format=%an <%ae>", "HEAD", "--stdin", given=f"--\n{path}\n")
         return (told or "").strip()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from index.identity import fold
+from index.names import fold
 from index.vertex import Edge
 
 # Above these Mermaid refuses a drawing instead of making it (`maxEdges`, `maxTextSize`).

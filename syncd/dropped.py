@@ -18,8 +18,8 @@ from index.model import Stat
 from syncd.file_note import digest_of
 from syncd.handled import Handled, same
 from syncd.listing import Listing
+from syncd.names import below
 from syncd.place import place
-from syncd.plan import below
 from syncd.shelf import Slot
 from syncd.vault import Sum, Vault
 

@@ -20,12 +20,13 @@ from index.errors import Unavailable
 from index.identity import path_id
 from index.index import Index
 from index.model import Document, Record, Stat
+from syncd import moves
 from syncd.audit import Audit
-from syncd.capture import iso
 from syncd.collections import contested
 from syncd.ledger import Ledger
 from syncd.note import PropertyValue
 from syncd.repo import Repo
+from syncd.timestamps import iso
 from syncd.touched import origin
 from syncd.vault import Vault
 
@@ -101,7 +102,7 @@ class Edits:
         busy = self._repo.busy()
         if busy and not (busy.endswith(".lock") and time.time() - stat.mtime_ns / 1e9 > LOCKED_S):
             return None
-        if self._repo.brought(document.path, raw, stat.mtime_ns // 1_000_000_000):
+        if moves.brought(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
             self._drop(document.path)
             return {}
         before = edit.created_at if edit.updated_at is None else edit.updated_at

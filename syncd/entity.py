@@ -13,7 +13,6 @@ from typing import Final
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import Observation, Statement
-from syncd.capture import iso
 from syncd.entity_lines import LARGEST, Item, alone, indentation, inside, read, stated, underline, written
 from syncd.entity_node import (
     ONE_LINE,
@@ -30,6 +29,7 @@ from syncd.entity_node import (
 from syncd.fields import fields, listed, prefix, retyped, without
 from syncd.note import PropertyValue, edit, properties, split
 from syncd.note import compose as composed
+from syncd.timestamps import iso
 
 __all__ = [
     "add",

@@ -16,12 +16,14 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from index.errors import MemexError
-from index.identity import ID, fold
+from index.identity import ID
+from index.names import fold
 from index.vertex import Edge
 from syncd.capture import MAX_CONTENT, composed, metadata_of
 from syncd.entity import checked_content, checked_kind, checked_name, checked_type
 from syncd.entity_node import OWN
-from syncd.newnode import checked_summary, checked_tags
+from syncd.newnode import checked_summary
+from syncd.tag_names import checked_tags
 
 MAX_LINE: Final = 32 * 1024 * 1024  # bytes of one line, or of a file that is one object
 MAX_ORDINAL: Final = 10**9

@@ -6,14 +6,23 @@ person has changed is not the file's any more, and is never replaced."""
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from index.identity import fold
 from syncd.file_names import linked
-from syncd.note import OWNED, FrontmatterError, PropertyValue, decode, edit, encode, properties, rewritten, split
+from syncd.note import (
+    OWNED,
+    FrontmatterError,
+    PropertyValue,
+    comparable_key,
+    decode,
+    edit,
+    encode,
+    properties,
+    rewritten,
+    split,
+)
 
 # What Memex writes of the file beside the properties of any note.
 ABOUT: Final = (
@@ -83,16 +92,15 @@ def taken_in(text: str) -> tuple[dict[str, Any], str | None, tuple[str, ...], st
         said = properties(front)
     except FrontmatterError:
         return {}, None, (), text
-    named = {plain(key): value for key, value in said.items()}
+    named = {comparable_key(key): value for key, value in said.items()}
     title, tags = named.get("title"), named.get("tags")
     listed = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else ()
-    rest = {key: value for key, value in said.items() if plain(key) not in OWNED and plain(key) not in ABOUT}
+    rest = {
+        key: value
+        for key, value in said.items()
+        if comparable_key(key) not in OWNED and comparable_key(key) not in ABOUT
+    }
     return rest, title if isinstance(title, str) else None, tuple(tag for tag in listed if isinstance(tag, str)), body
-
-
-def plain(key: str) -> str:
-    """A property's name as Obsidian compares it."""
-    return fold(unicodedata.normalize("NFKC", key)).strip()
 
 
 def digest_of(raw: bytes) -> str | None:

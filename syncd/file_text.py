@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from index.identity import fold
 from index.model import Document, Record
-from syncd.capture import composed, namespace_path, properties_of, tag_of
+from index.names import fold
+from syncd.capture import composed, namespace_path, properties_of
 from syncd.collections import filed, names_one
 from syncd.convert import HEAD, Converted
 from syncd.enrich import filled
@@ -23,6 +23,7 @@ from syncd.file_names import last_name
 from syncd.file_note import Facts, about, clean, taken_in
 from syncd.note import FrontmatterError, PropertyValue, encode
 from syncd.place import FILES
+from syncd.tag_names import tag_of
 from syncd.vault import Sum
 from syncd.writing import UNWRITTEN, known, still, undoing, unnamed
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
-from index.identity import fold
 from index.model import Stat
+from index.names import fold
 from syncd.beside import Beside
 from syncd.durable import seen
 from syncd.file_names import ending, note_name, numbered, stored_name

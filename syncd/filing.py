@@ -23,7 +23,7 @@ from syncd.worker import Handler, Work
 
 if TYPE_CHECKING:
     from syncd.config import Settings
-    from syncd.doors import KbSettings
+    from syncd.knowledge_base_settings import KbSettings
     from syncd.sync import Sync
     from syncd.tools import Tools
 

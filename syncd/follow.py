@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from index.errors import MemexError
+from syncd import moves
 from syncd.hooks import BELLS, MOVED, PUSHED
-from syncd.moves import Marks
 from syncd.names import note
-from syncd.repo import Repo
+from syncd.repo import Marks, Repo
 from syncd.standing import UNWELL
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class Follow:
             if told:  # a checkout of single files, perhaps
                 self._list_all()
             return
-        paths = self._repo.changed(self._marks, now)
+        paths = moves.changed(self._repo, self._marks, now)
         self._marks = now
         if paths is None:
             self._list_all()

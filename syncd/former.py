@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from index.embed import Embedder
-from index.encoders import EncoderSettings
+from index.encoders.settings import EncoderSettings
 from syncd.config import ENCODERS
 from syncd.typed import Setting, typed
 

@@ -6,53 +6,73 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from index.errors import Conflict, MemexError, Unavailable
-from index.model import Document, Record, Scope
+from index.model import Document, Record, Scope, Stat
 from syncd.coverage import coverage
-from syncd.dropped import MISSING
+from syncd.desk import Desk
+from syncd.dropped import MISSING, Dropped
 from syncd.edits import said
+from syncd.follow import Follow
 from syncd.hooks import HOOKS, find
+from syncd.jobs import Jobs
+from syncd.labels import Labels
 from syncd.oddities import Twins, oddities, tally
+from syncd.opened import Opened
+from syncd.parse import parse
 from syncd.place import place
-from syncd.queued import STATUSES
 from syncd.secrets import flagged, redacted
 from syncd.shelf import SCOPES
+from syncd.steward import Steward
 from syncd.version import installed
 from syncd.watch import Hearing
-
-if TYPE_CHECKING:
-    from syncd.app import App
+from syncd.worker import Worker
 
 COMPARED = 50  # captures that wait, of which each is looked at to see whether agents may know of it
-EXPIRING_MS = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 
 class Health:
-    """What can be told of an App."""
+    """What can be told of a vault that is open, and of who works on it.
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in app.shelf.slots.values()))
+    `jobs` and `hearing` are asked each time: a daemon that begins to serve schedules its jobs and watches the vault."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        desk: Desk,
+        steward: Steward,
+        *,
+        follow: Follow,
+        dropped: Dropped,
+        labels: Labels,
+        worker: Worker,
+        jobs: Callable[[], Jobs],
+        hearing: Callable[[], Hearing | None],  # None: nobody watches the vault
+        alone: Callable[[], bool],  # whether no other daemon serves it
+    ) -> None:
+        self._opened, self._desk, self._steward, self._follow = opened, desk, steward, follow
+        self._dropped, self._labels, self._worker = dropped, labels, worker
+        self._jobs, self._hearing, self._alone = jobs, hearing, alone
+        self._twins = Twins(self._paths, lambda: sum(slot.index.generation for slot in opened.shelf.slots.values()))
 
     def status(self, workspaces: Collection[str] | None) -> dict[str, Any]:
         """The state in numbers: of the whole vault for the owner (None); else of captures, with these workspaces' defects."""
-        indexes = {scope: slot.index for scope, slot in self._app.shelf.slots.items()}
+        indexes = {scope: slot.index for scope, slot in self._opened.shelf.slots.items()}
         scopes: tuple[Scope, ...] = SCOPES if workspaces is None else ("captures",)
-        waiting = self._app.sync.waiting
+        waiting = self._opened.sync.waiting
         if workspaces is not None:  # else whoever asks again and again is told when a person writes
-            inbox = self._app.settings.vault.inbox  # looked for first, as the whole vault may wait
+            inbox = self._opened.settings.vault.inbox  # looked for first, as the whole vault may wait
             own = (path for path in waiting if path.startswith(f"{inbox}/"))
             waiting = {path for path in own if place(path, inbox).scope == "captures"}
             if len(waiting) <= COMPARED:
                 waiting = {path for path in waiting if self._shows(path)}
         return {
-            "ready": self._app.sync.ready.is_set()
-            or (self._app.watch is None and all(one.listed for one in indexes.values())),
+            "ready": self._opened.sync.ready.is_set()
+            or (self._hearing() is None and all(one.listed for one in indexes.values())),
             "pending": len(waiting),
             # Not for others: it also grows with what is written for the owner alone.
             **({"generation": sum(one.generation for one in indexes.values())} if workspaces is None else {}),
@@ -63,69 +83,62 @@ class Health:
 
     def _shows(self, path: str) -> bool:
         """Whether agents could tell a capture as it is on the disk now from what is indexed of it."""
-        index = self._app.shelf.slots["captures"].index
+        index = self._opened.captures.index
         with suppress(MemexError):
-            entry, stat, record = index.manifest.get(path), self._app.vault.stat(path), index.at(path)
+            entry, stat, record = index.manifest.get(path), self._opened.vault.stat(path), index.at(path)
             if entry is None or stat is None or record is None:
                 return entry is not None or stat is not None
             if entry.stat == stat:
                 return False  # it was looked at since
-            raw, stat = self._app.vault.read(path)
-            now = self._app.steward.ground.parsed(raw, path, stat)
+            raw, stat = self._opened.vault.read(path)
+            now = self._parsed(raw, path, stat)
             return bool(_told(now) != _told(record))
         return True
+
+    def _parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
+        settings = self._opened.settings
+        mtime_ms = stat.mtime_ns // 1_000_000
+        return parse(raw, path, mtime_ms=mtime_ms, inbox=settings.vault.inbox, collections=settings.kb.known)
 
     def facts(self) -> dict[str, Any]:
         """What else the owner may want to know: where things are."""
         return {
-            "vault_path": str(self._app.vault.root),
-            "state_path": str(self._app.settings.state),
+            "vault_path": str(self._opened.vault.root),
+            "state_path": str(self._opened.settings.state),
             "workspaces": self._workspaces(),
-            "encoder": {"state": self._app.embedder.state, "problem": self._encoder_problem()},
+            "encoder": {"state": self._opened.embedder.state, "problem": self._encoder_problem()},
             "reranker": self._reranker(),
             "git": self._git(),
-            "enrichment": self._app.labels.facts(),
+            "enrichment": self._labels.facts(),
             **self.background(),
-            "files": self._app.filing.dropped.facts(),
-            "review": self._app.steward.review.summary(),
-            "consolidation": self._consolidation(),
-            "promotion": self._promotion(),
-            "names": oddities((slot.index for slot in self._app.shelf.slots.values()), self._twins),
-            "deep_check": asdict(self._app.check.last),
-            "graph": tally(self._app.shelf.slots["captures"].index.graph(name) for name in self._workspaces()),
-            "removals_held": self._app.sync.held,
-            "keys": self._key_facts(),
+            "files": self._dropped.facts(),
+            **self._steward.facts(),
+            "names": oddities((slot.index for slot in self._opened.shelf.slots.values()), self._twins),
+            "deep_check": asdict(self._opened.check.last),
+            "graph": tally(self._opened.captures.index.graph(name) for name in self._workspaces()),
+            "removals_held": self._opened.sync.held,
+            "keys": self._opened.keys.facts(time.time_ns() // 1_000_000),
             "audit": self._audit_facts(),
-            "flagged": flagged(self._app.shelf.slots["captures"].index.defects()),
+            "flagged": flagged(self._opened.captures.index.defects()),
             "pid": os.getpid(),
-            "since": self._app.since,
+            "since": self._opened.since,
             "version": installed(),
         }
 
     def coverage(self) -> dict[str, Any]:
         """How much of what lies on the disk now is indexed, by scope, and why the rest is not."""
         known: dict[str, Collection[str]] = {
-            scope: slot.index.manifest.copy() for scope, slot in self._app.shelf.slots.items()
+            scope: slot.index.manifest.copy() for scope, slot in self._opened.shelf.slots.items()
         }
-        told = coverage(self._app.vault.listing(), known, self._app.sync.failed, inbox=self._app.settings.vault.inbox)
-        for scope, slot in self._app.shelf.slots.items():
+        told = coverage(
+            self._opened.vault.listing(), known, self._opened.sync.failed, inbox=self._opened.settings.vault.inbox
+        )
+        for scope, slot in self._opened.shelf.slots.items():
             told[scope]["words_only"] = slot.index.wordbound
         return told
 
-    def _key_facts(self) -> dict[str, Any]:
-        now = time.time_ns() // 1_000_000
-        try:
-            live = [key for key in self._app.keys.list() if key.live(now)]
-        except Unavailable as error:  # of the ledger; its owner must still be able to ask what is wrong
-            return {"live": 0, "expiring": [], "problem": error.message}
-        soon = now + EXPIRING_MS
-        return {
-            "live": len(live),
-            "expiring": [key.name for key in live if key.expires_at is not None and key.expires_at <= soon],
-        }
-
     def _audit_facts(self) -> dict[str, Any]:
-        audit = self._app.audit
+        audit = self._opened.audit
         with suppress(Unavailable):  # of the ledger, as above
             return {"entries": audit.count, "head": str(audit.head), "problem": audit.problem}
         return {"entries": None, "head": str(audit.head), "problem": audit.problem}
@@ -133,90 +146,69 @@ class Health:
     def background(self) -> dict[str, Any]:
         """How the watcher and the jobs do: what of the facts costs nothing to ask, every few seconds if need be."""
         return {
-            "watch": asdict(self._app.watch.hearing() if self._app.watch else Hearing("off")),
-            "jobs": {name: asdict(one) for name, one in self._app.jobs.standing().items()},
-            "queue": self._queue(),
+            "watch": asdict(self._hearing() or Hearing("off")),
+            "jobs": {name: asdict(one) for name, one in self._jobs().standing().items()},
+            "queue": self._worker.facts(),
         }
 
     def degraded(self, scopes: Iterable[Scope] = SCOPES) -> list[str]:
         """What does not work as it should just now, in sentences; notes are counted in these scopes only."""
-        told = [self._app.shelf.rebuilt_because] if self._app.shelf.rebuilt_because else []
-        if not told and not all(slot.index.listed for slot in self._app.shelf.slots.values()):
+        told = [self._opened.shelf.rebuilt_because] if self._opened.shelf.rebuilt_because else []
+        if not told and not all(slot.index.listed for slot in self._opened.shelf.slots.values()):
             told.append("index: the vault is being read for the first time; until then searches miss notes")
-        meanwhile = "the encoder before it answers" if self._app.shelf.answering else "searches use full text only"
-        if self._app.embedder.state != "ready":
+        meanwhile = "the encoder before it answers" if self._opened.shelf.answering else "searches use full text only"
+        if self._opened.embedder.state != "ready":
             told.append(f"encoder: {self._encoder_problem() or 'still loading'}; {meanwhile}")
-        elif self._app.shelf.outdated():
+        elif self._opened.shelf.outdated():
             told.append(f"index: made with another encoder; {meanwhile} until it is built anew")
-        if bare := sum(self._app.shelf.slots[scope].index.wordbound for scope in scopes):
+        if bare := sum(self._opened.shelf.slots[scope].index.wordbound for scope in scopes):
             told.append(f"index: {bare} notes can be found by their words only")
         if self._homeless():
             told.append("inbox: it holds no workspace, so nothing can be captured: `memex workspace create default`")
-        if self._app.reranker and self._app.reranker.degraded:
-            told.append(self._app.reranker.degraded)
-        if self._app.enricher.problem:
+        if self._opened.reranker and self._opened.reranker.degraded:
+            told.append(self._opened.reranker.degraded)
+        if self._opened.enricher.problem:
             told.append(
                 "enrichment: it fails just now; new captures have no summary and tags until it works, and get them then"
             )
-        if self._app.watch and (unwell := self._app.watch.hearing().problem):
-            told.append(f"watch: {unwell}")
-        if self._app.watch and not self._app.alone():
+        hearing = self._hearing()
+        if hearing and hearing.problem:
+            told.append(f"watch: {hearing.problem}")
+        if hearing and not self._alone():
             told.append("vault: another Memex works on it with another state folder; stop one of the two")
-        parts = self._app.follow.unwell, self._app.pushes.problem, self._app.ledger.problem, self._app.audit.problem
+        parts = self._follow.unwell, self._desk.pushes.problem, self._opened.ledger.problem, self._opened.audit.problem
         told += [text for text in parts if text]
-        told += [text for text in (self._app.steward.remote.unwell,) if text and text not in told]
-        if (waits := self._app.steward.commits.problem) and not self._app.follow.unwell:
+        told += [text for text in (self._steward.remote.unwell,) if text and text not in told]
+        if (waits := self._steward.commits.problem) and not self._follow.unwell:
             told.append(waits)
         with suppress(Unavailable):  # of the ledger, and that is told
-            told += self._app.worker.troubles(time.time_ns() // 1_000_000)
-        return told + self._app.sync.degraded + self._app.jobs.troubles()
-
-    def _queue(self) -> dict[str, Any]:
-        """How many jobs there are in each status, since when the first has been due, and what keeps all from being done."""
-        worker, jobs, waiting = self._app.worker, dict.fromkeys(STATUSES, 0), None
-        with suppress(Unavailable):  # as above
-            jobs = self._app.queue.counts()
-            waiting = self._app.queue.due_since()
-        return {"jobs": jobs, "tries": dict(worker.tries), "due_since": waiting, "hindrance": worker.hindrance}
-
-    def _consolidation(self) -> dict[str, Any]:
-        with suppress(Unavailable):  # of the ledger, as above
-            return self._app.steward.consolidation.facts()
-        return {}
-
-    def _promotion(self) -> dict[str, Any]:
-        told = self._app.steward.marked.facts()
-        with suppress(Unavailable):  # as above
-            told |= self._app.steward.promotions.facts()
-            for name, more in self._app.steward.carrying.facts().items():
-                told[name] += more
-        return told
+            told += self._worker.troubles(time.time_ns() // 1_000_000)
+        return told + self._opened.sync.degraded + self._jobs().troubles()
 
     def _reranker(self) -> dict[str, Any]:
-        one = self._app.reranker
+        one = self._opened.reranker
         return {"state": one.state if one else "off", "problem": one.problem if one else ""}
 
     def _git(self) -> dict[str, Any]:
         """How the vault stands with Git; for its owner only, as the advice names paths."""
-        found = self._app.repo.standing()
-        told: dict[str, Any] = asdict(found) | {"advice": self._app.repo.advice(found), "hooks": []}
-        told["exchange"] = self._app.steward.remote.facts()
-        told["commits"] = self._app.steward.commits.facts()
+        found = self._opened.repo.standing()
+        told: dict[str, Any] = asdict(found) | {"advice": self._opened.repo.advice(found), "hooks": []}
+        told |= self._steward.git_facts()
         with suppress(Conflict):  # no repository, and the state says so
-            hooks = find(self._app.repo.hooks_folder(), HOOKS, self._app.settings.state)
+            hooks = find(self._opened.repo.hooks_folder(), HOOKS, self._opened.settings.state)
             told["hooks"] = [hook.name for hook in hooks if hook.state in ("installed", "wrapped")]
             told["hooks_amiss"] = {hook.name: hook.state for hook in hooks if hook.state in ("changed", "replaced")}
         return told
 
     def _defects(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
-        inbox = self._app.settings.vault.inbox
+        inbox = self._opened.settings.vault.inbox
         if workspaces is None:
-            told = [one for slot in self._app.shelf.slots.values() for one in slot.index.defects()]
-            return sorted({*told, *self._app.sync.failed.items(), *self._twins.defects(), *self._fileless(None)})
-        captures = self._app.shelf.slots["captures"].index
+            told = [one for slot in self._opened.shelf.slots.values() for one in slot.index.defects()]
+            return sorted({*told, *self._opened.sync.failed.items(), *self._twins.defects(), *self._fileless(None)})
+        captures = self._opened.captures.index
         told = [one for name in workspaces for one in captures.defects(name)]
         unread = [
-            (path, why) for path, why in self._app.sync.failed.items() if place(path, inbox).workspace in workspaces
+            (path, why) for path, why in self._opened.sync.failed.items() if place(path, inbox).workspace in workspaces
         ]
         return sorted(
             {
@@ -228,40 +220,40 @@ class Health:
 
     def _fileless(self, workspaces: Collection[str] | None) -> list[tuple[str, str]]:
         """The notes of files that are gone."""
-        return [(note, MISSING) for note, _ in self._app.filing.dropped.missing(workspaces)]
+        return [(note, MISSING) for note, _ in self._dropped.missing(workspaces)]
 
     def _entitled(self, path: str) -> str:
         """The path of a capture as an agent may know it: the number in a name would tell of a note outside the inbox."""
-        record = self._app.shelf.slots["captures"].index.at(path)
+        record = self._opened.captures.index.at(path)
         return path if record is None else f"{path.rpartition('/')[0]}/{redacted(record.title)}.md"
 
     def _workspaces(self) -> list[str]:
         try:
-            return self._app.desk.workspaces()
+            return self._desk.workspaces()
         except Unavailable:  # the vault is missing; its owner must still be able to ask what is wrong
             return []
 
     def _encoder_problem(self) -> str:
         """What keeps it from working; that it loads is its state, and no problem."""
-        return "" if self._app.embedder.state == "loading" else self._app.embedder.problem
+        return "" if self._opened.embedder.state == "loading" else self._opened.embedder.problem
 
     def _homeless(self) -> bool:
         try:
-            return not self._app.desk.workspaces()
+            return not self._desk.workspaces()
         except Unavailable:  # the vault is missing, and that is told
             return False
 
     def doing(self) -> str:
         """What the daemon does just now, in a few words for a service manager's page."""
-        if (progress := self._app.sync.progress) and progress[1] > 1:
+        if (progress := self._opened.sync.progress) and progress[1] > 1:
             return f"indexing {progress[0]:,}/{progress[1]:,}"
-        if not self._app.sync.ready.is_set():
+        if not self._opened.sync.ready.is_set():
             return "reading the vault for the first time"
-        notes = sum(slot.index.counts[0] for slot in self._app.shelf.slots.values())
+        notes = sum(slot.index.counts[0] for slot in self._opened.shelf.slots.values())
         return f"ready: {notes:,} notes" + ("; not all is well: memex status" if self.degraded() else "")
 
     def _paths(self) -> list[str]:
-        return [path for slot in self._app.shelf.slots.values() for path in slot.index.manifest.copy()]
+        return [path for slot in self._opened.shelf.slots.values() for path in slot.index.manifest.copy()]
 
 
 def _told(note: Document | Record) -> tuple[object, ...]:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from index.errors import InvalidArgument, ResourceExhausted
-from syncd.capture import namespace_path, tag_of
+from syncd.capture import namespace_path
 from syncd.collections import filed
+from syncd.tag_names import tag_of
 
 CHUNK: Final = 1_048_576  # bytes of a chunk that are recommended,
 LARGEST: Final = 2 * CHUNK  # and that are taken

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from index.errors import Conflict, NotFound, Unavailable
-from index.identity import fold
 from index.model import Record
+from index.names import fold
 from syncd.batch import Change, Drafts, carried_out
 from syncd.beside import Beside
-from syncd.capture import iso
 from syncd.file_names import ending, home, linked, numbered
 from syncd.file_note import Facts, digest_of, revised, untouched
 from syncd.file_text import Converter, Noted, Order, Wish, done, facts, noted
@@ -24,6 +23,7 @@ from syncd.handled import Handled
 from syncd.note import FrontmatterError, edit, encode
 from syncd.parts import spare
 from syncd.place import place
+from syncd.timestamps import iso
 from syncd.vault import Sum
 from syncd.writing import alone, unnamed
 

@@ -14,13 +14,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from index.errors import Conflict, InvalidArgument, NotFound
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.ledger import Ledger
 
 SCOPES: Final = ("read", "write", "admin")
 SURFACES: Final = ("mcp", "rest")
 PREFIX: Final = "mx"
 LONGEST_NAME: Final = 64
+EXPIRING_MS: Final = 14 * 24 * 3600 * 1000  # how long before its end a key is listed
 
 log = logging.getLogger(__name__)
 
@@ -228,6 +229,16 @@ class Keys:
         """What became of keys, oldest first."""
         rows = self._ledger.rows("SELECT at, event, key_id, name FROM key_events ORDER BY rowid")
         return [{"at": at, "event": event, "id": own, "name": name} for at, event, own, name in rows]
+
+    def facts(self, now: int) -> dict[str, Any]:
+        """How many keys open something, and which of them soon end."""
+        try:
+            live = [key for key in self.list() if key.live(now)]
+        except Unavailable as error:  # of the ledger; its owner must still be able to ask what is wrong
+            return {"live": 0, "expiring": [], "problem": error.message}
+        soon = now + EXPIRING_MS
+        expiring = [key.name for key in live if key.expires_at is not None and key.expires_at <= soon]
+        return {"live": len(live), "expiring": expiring}
 
     def flush(self) -> None:
         """Write the times of last use: a request must not wait for the disk, so this is called now and then."""

@@ -14,8 +14,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from index.enrich import Enrichment
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Document, Record
 from index.tags import key_of
@@ -25,20 +26,31 @@ from syncd.parse import parse
 from syncd.shelf import Slot
 from syncd.vault import Vault
 
-if TYPE_CHECKING:
-    from syncd.desk import Desk
-
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
+# Writes what was found into a note, in place of what is there or not: workspace, path, what was found, whether to replace.
+Enrich: TypeAlias = Callable[[str, str, Enrichment, bool], Record | None]
 SHOWN: Final = 30  # tags of the vocabulary that an answer tells
 
 log = logging.getLogger(__name__)
 
 
 class Labels:
-    """The owner's work on summaries and tags. One backfill at a time; captures go on beside it."""
+    """The owner's work on summaries and tags. One backfill at a time; captures go on beside it.
 
-    def __init__(self, desk: Desk, captures: Slot, vault: Vault, enricher: Enricher, *, inbox: str) -> None:
-        self._desk, self._captures, self._vault, self._enricher, self._inbox = desk, captures, vault, enricher, inbox
+    `exists` raises NotFound for a workspace that does not."""
+
+    def __init__(
+        self,
+        enrich: Enrich,
+        exists: Callable[[str], object],
+        captures: Slot,
+        vault: Vault,
+        enricher: Enricher,
+        *,
+        inbox: str,
+    ) -> None:
+        self._enrich, self._exists = enrich, exists
+        self._captures, self._vault, self._enricher, self._inbox = captures, vault, enricher, inbox
         self._one = threading.Lock()
         self._stopping = threading.Event()
 
@@ -70,7 +82,7 @@ class Labels:
         found = self._enricher.find(document, self._enricher.vocabulary(record.workspace))
         changes = lacking(document, found, replace=replace)
         if changes and not dry:
-            self._desk.workspace(record.workspace).enrich(record.path, found, replacing=replace)
+            self._enrich(record.workspace, record.path, found, replace)
             self._enricher.settle(record.id)
         told = {"summary": document.summary, "tags": list(document.tags)} | changes
         return {"id": record.id, "path": record.path, **told, "changed": sorted(changes)}
@@ -81,7 +93,7 @@ class Labels:
         """Both passes over every note that lacks a summary or tags. Raises Unavailable when an endpoint goes away."""
         self._able()
         if name := given.get("workspace"):
-            self._desk.workspace(name)
+            self._exists(name)
         dry = bool(given.get("dry_run"))
         with self._alone():
             paths = self._captures.index.unlabelled(name)
@@ -130,7 +142,7 @@ class Labels:
         if not changes:
             return None
         try:
-            if not dry and self._desk.workspace(document.workspace).enrich(document.path, found) is None:
+            if not dry and self._enrich(document.workspace, document.path, found, False) is None:
                 return None
         except (Conflict, NotFound, Unavailable) as error:
             skipped.append({"path": document.path, "reason": error.message})
@@ -178,7 +190,7 @@ class Labels:
         for record, id, failures in owing:
             try:
                 found = self._enricher.find(self._read(record.path), self._enricher.vocabulary(record.workspace))
-                self._desk.workspace(record.workspace).enrich(record.path, found)
+                self._enrich(record.workspace, record.path, found, False)
             except (Conflict, NotFound, Unavailable) as error:
                 self._enricher.postpone(id, failures, _now())
                 log.info("enrichment of a note is put off: %s", error.code)

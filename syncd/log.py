@@ -15,11 +15,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, TextIO
 
+from syncd.reporting_settings import LogSettings
 from syncd.secrets import redacted
-from syncd.typed import setting
 
 FIELDS: Final = ("request", "key", "method", "route", "status", "tool", "code", "ms")  # in this order, and no other
 OURS: Final = ("index", "syncd", "mcp_server", "memex")  # loggers that follow the level; libraries speak when unwell
@@ -28,16 +27,6 @@ LONGEST: Final = 16_000  # characters of a text; the journal cuts a line in two 
 # More than `redacted` takes for a secret in a note: in a log nothing is lost when a word too many goes.
 _SECRET: Final = re.compile(r"(mx_[A-Za-z0-9]+_)[A-Za-z0-9_-]+|(\b[Bb]earer\s+)[^\s\"',;]+|(//[^/\s:@]*:)[^/\s@]+(?=@)")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    """What the daemon logs, on stderr."""
-
-    level: Literal["debug", "info", "warning", "error"] = setting("info", "What is logged: this, and what is graver.")
-    format: Literal["auto", "json", "text"] = setting(
-        "auto", "How: JSON lines or plain text; JSON by itself where the journal takes them."
-    )
 
 
 _bound: ContextVar[Mapping[str, Any] | None] = ContextVar("log", default=None)

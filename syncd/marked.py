@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from index.errors import MemexError
-from index.identity import fold
 from index.model import Record
+from index.names import fold
+from syncd import moves
 from syncd.audit import Author, authored
 from syncd.edits import LATEST_MS
 from syncd.journal import sha256
 from syncd.marks import Marks, marks
 from syncd.merging import Merging
 from syncd.note import FrontmatterError, decode, edit, encode
-from syncd.promotable import Ground, Plan, Taken, fit, restless, speak
+from syncd.promotable import Plan, Taken, fit, restless, speak
 from syncd.promote import Promotions
 from syncd.promotion import DEFECT, UNCLEAR, Problem
 from syncd.repo import Repo
+from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 
 log = logging.getLogger(__name__)
@@ -168,7 +170,7 @@ def written_at(ground: Ground, repo: Repo, path: str) -> int:
     """When a note was written, as every machine that has it can tell: the time of the commit that brought it, or the file's."""
     raw, stat = ground.vault.read(path)
     written = stat.mtime_ns // 1_000_000_000
-    if repo.brought(path, raw, written):
+    if moves.brought(repo, path, raw, written):
         told = repo.answer("rev-list", "--max-count=1", "--timestamp", "HEAD", "--stdin", given=f"--\n{path}\n")
         first = (told or "").partition(" ")[0]
         written = int(first) if first.isdigit() else written

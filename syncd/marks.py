@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, ResourceExhausted
-from index.identity import fold
-from syncd.file_note import plain
-from syncd.note import FrontmatterError, read, split, unclosed
+from index.names import fold
+from syncd.note import FrontmatterError, comparable_key, read, split, unclosed
 from syncd.properties import LARGEST_OWN, MOST_OWN, PERSONS, as_text, as_time, fences, filled
 
 EDITED: Final = "a person has just edited the note; read it again in a moment"
@@ -99,7 +98,7 @@ def persons(front: str) -> dict[str, list[Any]]:
     """The person's keys of a front matter, in every spelling that some program may take for one. Raises FrontmatterError."""
     found: dict[str, list[Any]] = {}
     for key, value in read(front).values.items():
-        if (name := plain(key)) in PERSONS:
+        if (name := comparable_key(key)) in PERSONS:
             found.setdefault(name, []).append(value)
     return found
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from index.errors import InvalidArgument
-from index.identity import owner, path_id, stem
+from index.identity import owner, path_id
 from index.index import Index
 from index.model import Record
+from index.names import stem
 from syncd.place import ARCHIVE
 
 LEAST: Final = 4  # characters of an id that stand for it

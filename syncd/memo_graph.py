@@ -10,9 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from index.errors import InvalidArgument, NotFound
-from index.identity import path_id, stem
+from index.identity import path_id
 from index.index import Index
 from index.model import MemoRelation, Record
+from index.names import stem
 from index.ties import End, Tie, end
 from index.walk import Direction, Step, walk
 from syncd.batch import Change, Drafts, carried_out

@@ -12,11 +12,11 @@ from typing import Any, Final
 from index.errors import InvalidArgument
 from index.identity import ID
 from index.model import Defect, MemoRelation
-from syncd.capture import iso
 from syncd.inline import wikilinks
 from syncd.items import revised
 from syncd.note import PropertyValue, read, split
 from syncd.properties import as_time
+from syncd.timestamps import iso
 
 PROPERTY: Final = "relations"
 TAG: Final = 64  # characters

@@ -12,9 +12,10 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from index.errors import Conflict, InvalidArgument, NotFound
-from index.identity import ID, fold, path_id, stem
+from index.identity import ID, path_id
 from index.index import Index
 from index.model import Document, Filter, MemoRelation, Record
+from index.names import fold, stem
 from index.ties import end
 from index.trace import span
 from syncd import update

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
-from index.identity import fold
+from index.names import fold
 
 # A fence of one of these languages, up to its end; what plug-ins and Obsidian itself read in it.
 _FENCE: Final = re.compile(

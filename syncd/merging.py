@@ -16,13 +16,14 @@ from syncd.journal import sha256
 from syncd.names import join
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.place import REPORTS
-from syncd.promotable import Ground, other_name
+from syncd.promotable import other_name
 from syncd.promote import Promotions
 from syncd.promotion import unmarked
 from syncd.proposals import Proposal, Proposals
 from syncd.quoting import fenced, link, shown
 from syncd.secrets import redacted
 from syncd.ticks import item
+from syncd.vault_snapshot import Ground
 
 KIND: Final = "promote-merge"
 MOST: Final = 400  # lines of what differs

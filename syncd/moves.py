@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from syncd.repo import Repo
+from syncd.repo import Marks, Repo
 
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: from where, to where
 _STEP = re.compile(
@@ -22,15 +20,6 @@ RECENT: Final = 64 * 1024  # bytes of HEAD's log: some hundreds of moves
 ASKED: Final = 200  # commits at most that are asked for one file
 _GONE: Final = "--diff-filter=D"
 _NAMES = ("-r", "-z", "--name-only")
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """Where Git stands: the commit that is checked out and the newest stash, in hex, and how long HEAD's log is."""
-
-    head: str | None = None
-    stash: str | None = None
-    log: int = 0  # bytes
 
 
 def changed(repo: Repo, since: Marks, now: Marks) -> set[str] | None:
@@ -71,7 +60,7 @@ def brought(repo: Repo, path: str, raw: bytes, written: int) -> bool:
     """Whether Git put these bytes at `path`: HEAD has lately come to a commit that has them there.
 
     A commit that was made here took them from the file instead, unless the file was `written` (epoch seconds) after it."""
-    if "\n" in path:
+    if "\n" in path or repo.head() is None:
         return False
     start = max(0, repo.marks().log - RECENT)
     steps = [found for line in (repo.log(start) or [])[start > 0 :] if (found := _STEP.match(line))]

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from index.errors import MemexError, NotFound
-from index.identity import fold
+from index.names import fold
 from syncd.canvas_spots import in_canvas
 from syncd.mentions import Names, mentioned
 from syncd.names import note

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 # Folders of other programs, and the note that obsidian-git puts in the root while a merge is in conflict.
 _FOREIGN = frozenset({"node_modules", "conflict-files-obsidian-git.md"})
@@ -202,4 +202,16 @@ _WILD = {"*": "[^/]*", "?": "[^/]"}
 
 
 def _never(_path: str) -> bool:
+    return False
+
+
+def below(path: str, folders: Collection[str]) -> bool:
+    """Whether `path` is one of `folders` or lies under one; "" is the root. Pass a set when there are many."""
+    if "" in folders or path in folders:
+        return True
+    cut = path.rfind("/")
+    while cut > 0:
+        if path[:cut] in folders:
+            return True
+        cut = path.rfind("/", 0, cut)
     return False

@@ -10,15 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from index.errors import InvalidArgument
-from index.identity import fold
 from index.vertex import Vertex, name_key
-from syncd.capture import iso, tag_of
 from syncd.entity import checked_content, checked_kind, checked_name, link
 from syncd.note import PropertyValue
+from syncd.tag_names import checked_tags
+from syncd.timestamps import iso
 
 FACTS: Final = 1_000  # observations that one call may write
 SUMMARY: Final = 2_000  # characters
-TAGS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +67,6 @@ def checked_summary(summary: str) -> str:
     if any("\ud800" <= c <= "\udfff" for c in text):
         raise InvalidArgument("the summary has a lone surrogate, which is no text")
     return text
-
-
-def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
-    """Tags as Obsidian accepts them, each once. Raises InvalidArgument."""
-    tags: dict[str, str] = {}
-    for tag in map(tag_of, given):
-        tags.setdefault(fold(tag), tag)
-    if len(tags) > TAGS:
-        raise InvalidArgument(f"a node has at most {TAGS} tags", limit=TAGS)
-    if "" in tags or any(key.startswith("collection:") for key in tags):
-        raise InvalidArgument("a tag needs a letter or digit, and can't begin with `collection:`")
-    return tuple(tags.values())
 
 
 def own_properties(one: NewNode, stem: str, *, id: str, now: int) -> dict[str, PropertyValue]:

@@ -11,14 +11,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from index.errors import Conflict, NotFound
-from index.identity import fold
 from index.index import Index
 from index.model import COLLECTIONS, Record
+from index.names import fold
 from syncd.batch import Change, Drafts, carried_out
-from syncd.capture import checked, checked_source, composed, iso, namespace_path, properties_of, tag_of, title_of
+from syncd.capture import checked, checked_source, composed, namespace_path, properties_of, title_of
 from syncd.collections import filed, texts
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, split
 from syncd.queued import Job
+from syncd.tag_names import tag_of
+from syncd.timestamps import iso
 from syncd.worker import Work
 from syncd.writing import alone, created, known, unnamed
 

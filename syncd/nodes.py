@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 from index.errors import Conflict, NotFound
 from index.gaps import Gap
 from index.graph import Graph
-from index.identity import fold
 from index.index import Index
 from index.model import Observation, ObservationAnswer, ObservationMode
+from index.names import fold
 from index.query import collection_of
 from index.vertex import Edge, Neighbourhood, Vertex, name_key
 from syncd import consolidate, entity, insight, redraft
 from syncd.audit import Events
 from syncd.batch import Change, Drafts, Made, carried_out
-from syncd.capture import free_name, iso, node_file
-from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, checked_tags, own_properties
+from syncd.capture import free_name, node_file
+from syncd.newnode import FACTS, NewNode, bounded, checked, checked_summary, own_properties
 from syncd.note import PropertyValue, decode, encode
 from syncd.place import ENTITIES
 from syncd.redraft import Related, sized, typed, unknown
+from syncd.tag_names import checked_tags
+from syncd.timestamps import iso
 from syncd.update import parsed, unread
 from syncd.writing import alone, unnamed
 

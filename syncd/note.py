@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from index.names import fold
 from syncd.properties import OWNED, FrontmatterError, Key, Properties, fences, read, reserved, scan
 
 __all__ = [
     "OWNED",
     "FrontmatterError",
     "PropertyValue",
+    "comparable_key",
     "compose",
     "decode",
     "edit",
@@ -76,6 +79,11 @@ def unclosed(text: str) -> bool:
 def properties(front: str) -> dict[str, Any]:
     """The values of a front matter: JSON-safe, text as written, the last of a repeated key. Raises FrontmatterError."""
     return read(front).values
+
+
+def comparable_key(key: str) -> str:
+    """A property's name as Obsidian compares it."""
+    return fold(unicodedata.normalize("NFKC", key)).strip()
 
 
 def compose(properties: Mapping[str, PropertyValue], body: str) -> str:

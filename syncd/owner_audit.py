@@ -13,9 +13,9 @@ from typing import Any
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from syncd import chain
 from syncd.audit import WANTED, Audit
-from syncd.backup import synced
 from syncd.chain import Checked, Entry, Head
 from syncd.place import place
+from syncd.state import synced
 from syncd.vault import Vault
 
 MOST = 10_000  # entries in one answer

@@ -12,9 +12,10 @@ from index.errors import Conflict
 from index.index import Index
 from index.model import COLLECTIONS, Observation, Record
 from index.vertex import Edge, Vertex, name_key
-from syncd.capture import iso, tag_of
 from syncd.exchange import Entity, written
 from syncd.newnode import NewNode
+from syncd.tag_names import tag_of
+from syncd.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.nodes import Nodes

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from index.errors import InvalidArgument, NotFound
 from index.model import Observation, ObservationMode
 from index.vertex import Edge, Vertex, name_key, order
-from syncd.capture import iso
 from syncd.newnode import NewNode
+from syncd.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.nodes import Nodes

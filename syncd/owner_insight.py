@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from syncd.capture import iso
 from syncd.owner_graph import vertex
+from syncd.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.audit import Events

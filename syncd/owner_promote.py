@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from index.errors import Conflict, InvalidArgument, MemexError
-from syncd.promotable import Ground, Plan, Taken, speak
+from syncd.promotable import Plan, Taken, speak
 from syncd.promote import Promotions
+from syncd.vault_snapshot import Ground
 
 Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]

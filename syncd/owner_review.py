@@ -13,9 +13,9 @@ from syncd import meant
 from syncd.archive import Archive
 from syncd.marks import Marks
 from syncd.note import FrontmatterError, decode, properties, split
-from syncd.promotable import Ground
 from syncd.promotion import Problem, goal
 from syncd.review import Review
+from syncd.vault_snapshot import Ground
 
 Progress = Callable[[dict[str, Any]], None]
 Operation = Callable[[Mapping[str, Any], Progress], Any]

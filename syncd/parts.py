@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from index.errors import InvalidArgument, Unavailable
-from syncd.backup import synced
-from syncd.state import private
+from syncd.state import private, synced
 
 BLOCK: Final = 1_048_576  # bytes that are held at once
 ABOUT, WHOLE, ALONE, GONE = "about.json", "whole", ".file", ".gone-"

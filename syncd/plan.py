@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from index.model import Entry, Stat
+from syncd.names import below
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +75,6 @@ class Plan:
     changes: list[Change]
     touched: dict[str, Stat]
     unchanged: int
-
-
-def below(path: str, folders: Collection[str]) -> bool:
-    """Whether `path` is one of `folders` or lies under one; "" is the root. Pass a set when there are many."""
-    if "" in folders or path in folders:
-        return True
-    cut = path.rfind("/")
-    while cut > 0:
-        if path[:cut] in folders:
-            return True
-        cut = path.rfind("/", 0, cut)
-    return False
 
 
 def survey(

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound
-from index.identity import fold
 from index.model import Document, Record, Stat
-from syncd import meant
-from syncd.config import Settings
+from index.names import fold
 from syncd.edits import LOCKED_S
 from syncd.file_names import ending, numbered
 from syncd.journal import Step, Way, moved, sha256, written
@@ -24,13 +22,9 @@ from syncd.marks import marks
 from syncd.moving import Relinking, relinking
 from syncd.names import join, objection
 from syncd.note import FrontmatterError, decode, encode, split
-from syncd.parse import parse
-from syncd.place import ARCHIVE, place
 from syncd.promotion import Problem, another, goal, identified, names, promoted, refusal, spelled
 from syncd.repo import Repo
-from syncd.shelf import Slot
-from syncd.sync import Sync
-from syncd.vault import Vault
+from syncd.vault_snapshot import Ground
 
 _UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # what no name can hold in Windows, or in a link
 
@@ -87,42 +81,6 @@ class Plan:
             copied, gone = moved(self.stored.old, self.stored.new, self.stored.digest)
             steps = [copied, *steps, gone]
         return steps
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """The vault with its captures and notes, as a promotion meets them."""
-
-    vault: Vault
-    sync: Sync
-    captures: Slot
-    notes: Slot
-    settings: Settings
-
-    @property
-    def inbox(self) -> str:
-        """The folder of the inbox."""
-        return self.settings.vault.inbox
-
-    def parsed(self, raw: bytes, path: str, stat: Stat) -> Document:
-        """The document that these bytes are."""
-        mtime_ms = stat.mtime_ns // 1_000_000
-        return parse(raw, path, mtime_ms=mtime_ms, inbox=self.inbox, collections=self.settings.kb.known)
-
-    def workspace(self, path: str) -> str:
-        """The workspace that a path lies in; "" = none."""
-        return place(path, self.inbox).workspace
-
-    def archived(self, path: str) -> bool:
-        """Whether a path is that of a capture that was set aside."""
-        return path.startswith(f"{self.inbox}/{ARCHIVE}/")
-
-    def capture(self, given: str) -> Record:
-        """The capture that is meant by that. Raises NotFound, or InvalidArgument where it may be one of several."""
-        record = meant.found([self.captures.index], given)
-        if record is None:
-            raise NotFound(f"no capture {given[:200]!r}; memex recent lists them")
-        return record
 
 
 def restless(ground: Ground, repo: Repo, path: str) -> bool:

@@ -23,10 +23,11 @@ from syncd.journal import RECENT_MS, Entry, Journal, Step, Way, sha256
 from syncd.message import message
 from syncd.moving import Walk, relinking
 from syncd.note import FrontmatterError, decode, encode, properties, split
-from syncd.promotable import Ground, Plan, merged, own_id, planned, told
+from syncd.promotable import Plan, merged, own_id, planned, told
 from syncd.promotion import DEFECT, Problem, promoted
 from syncd.repo import Repo
 from syncd.returning import STANDING, return_of
+from syncd.vault_snapshot import Ground
 from syncd.writing import still
 
 log = logging.getLogger(__name__)

@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from index.errors import InvalidArgument
-from index.identity import fold, path_id
+from index.identity import path_id
 from index.model import Document
-from syncd.capture import file_name, iso
+from index.names import fold
+from syncd.capture import file_name
 from syncd.marks import Marks
 from syncd.names import HOLE, objection, unnamable
 from syncd.note import PropertyValue, edit, properties, split
+from syncd.timestamps import iso
 
 # What a note of the vault proper no longer says: marks, suggestions, and what only the inbox counts.
 INBOX_ONLY: Final = (

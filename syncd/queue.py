@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, MemexError, NotFound, ResourceExhausted, Unavailable
 from syncd.audit import AUTHOR
-from syncd.doors import KbSettings
+from syncd.knowledge_base_settings import KbSettings
 from syncd.ledger import Ledger
 from syncd.queued import STATUSES, Job, Kind, Status, read
 from syncd.staged import Staged

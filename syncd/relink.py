@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from index.identity import fold
 from index.model import Link
+from index.names import fold
 from syncd.properties import fences, shape
 from syncd.resolve import Paths
 from syncd.spots import Spot, Spots, in_note

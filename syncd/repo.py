@@ -19,10 +19,8 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 from index.errors import Conflict, Unavailable
-from syncd import moves
 from syncd.apart import Done, apart
 from syncd.dotgit import common, looks, own, stat
-from syncd.moves import Marks
 from syncd.stale import stale
 from syncd.standing import REWRITTEN, Standing, advice, tied
 
@@ -51,6 +49,15 @@ _OPTIONS = (
 )
 _PATIENCE_S = 30
 _LOG = "logs/HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where Git stands: the commit that is checked out and the newest stash, in hex, and how long HEAD's log is."""
+
+    head: str | None = None
+    stash: str | None = None
+    log: int = 0  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +178,6 @@ class Repo:
         names = ("config", "FETCH_HEAD", "shallow", *([f"refs/remotes/{upstream}"] if upstream else []))
         shared = common(folder)
         return looks(folder), self.busy(), stat(folder / "index"), tuple(stat(shared / name) for name in names)
-
-    def removed(self, since: Marks) -> set[str]:
-        """The files that Git took away on the way from there to where it stands; none when it can't tell."""
-        return moves.removed(self, since, self.marks())
-
-    def changed(self, since: Marks, now: Marks) -> set[str] | None:
-        """The files that Git touched on the way from one to the other; None when it can't tell."""
-        return moves.changed(self, since, now)
-
-    def brought(self, path: str, raw: bytes, written: int) -> bool:
-        """Whether it was Git that put these bytes at `path`; `written` is the file's time in whole seconds."""
-        return self.head() is not None and moves.brought(self, path, raw, written)
 
     def log(self, since: int) -> list[bytes] | None:
         """What HEAD's log has had added since it was so many bytes long; None when none is kept, or it was cut."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from index.identity import fold
+from index.names import fold
 
 
 class Paths:

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final
 
-from index.identity import fold
 from index.model import Document
+from index.names import fold
 from syncd.collections import texts
 from syncd.inline import is_tag
 from syncd.items import revised

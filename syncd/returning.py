@@ -10,15 +10,16 @@ from contextlib import suppress
 from typing import Any, Final
 
 from index.errors import Conflict, NotFound
-from index.identity import fold
 from index.model import Record
+from index.names import fold
 from syncd.journal import Entry, Journal, Step, Way, moved, sha256, written
 from syncd.meant import candidates, chosen
 from syncd.moving import relinking
 from syncd.names import join
 from syncd.note import FrontmatterError, decode, encode
-from syncd.promotable import Ground, freed, told
+from syncd.promotable import freed, told
 from syncd.promotion import Problem, names, returned
+from syncd.vault_snapshot import Ground
 
 STANDING: Final = ("promote", "unpromote")  # kinds in the journal, of which the last one tells where a note belongs
 

@@ -18,20 +18,20 @@ from typing import Final
 
 from index.encoders.familiar import places
 from index.errors import Conflict, MemexError, NotFound, Unavailable
-from index.identity import fold, stem
 from index.model import Document, Record, Stat
+from index.names import fold, stem
 from syncd.adoption import UNADOPTED
-from syncd.capture import iso
 from syncd.edits import said
 from syncd.ledger import Ledger
 from syncd.marks import Marks
 from syncd.note import FrontmatterError, PropertyValue, decode, edit, encode, split
 from syncd.note import properties as properties_of
-from syncd.promotable import Ground
 from syncd.repo import Repo
 from syncd.resolve import Paths
 from syncd.review_table import DISMISSED, NAME, review_table
 from syncd.suggest import Habits, Subject, Suggestions, habits, properties, shared, shingles, suggested
+from syncd.timestamps import iso
+from syncd.vault_snapshot import Ground
 from syncd.waiting import Waiting
 from syncd.writing import still
 

@@ -8,23 +8,25 @@ import logging
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from syncd import newnote
 from syncd.audit import Author, authored
+from syncd.audited import Audited
 from syncd.check import DAY_S
-from syncd.dropped import EVERY_S
+from syncd.desk import Desk
+from syncd.dropped import EVERY_S, Dropped
 from syncd.jobs import Jobs
+from syncd.labels import Labels
 from syncd.leftovers import collect
+from syncd.opened import Opened
 from syncd.parts import spare
 from syncd.queued import Kind
 from syncd.remote import TICK_S
 from syncd.runs import Runs
+from syncd.steward import Steward
 from syncd.tools import Tools
-from syncd.worker import Work, Worker
-
-if TYPE_CHECKING:
-    from syncd.app import App
+from syncd.uploads import Uploads
+from syncd.worker import Handler, Work, Worker
 
 log = logging.getLogger(__name__)
 
@@ -38,83 +40,87 @@ LEAST_FREE = 16 << 20  # bytes of the vault's disk without which no note is trie
 LEFT_S = 3600.0  # a half-written file so old is nobody's work any more
 
 
-def jobs(app: App) -> Jobs:
-    """The jobs of this vault, not started."""
-    planned = Jobs(Runs(app.ledger))
-    planned.every("listing", app.settings.sync.listing_s, app.sync.list_now)
-    planned.every("root", 10.0, partial(_check_root, app))
-    planned.every("maintenance", 30.0, partial(_maintain, app))
-    due_s = app.check.due_in(time.time_ns() // 1_000_000)
-    planned.every("deep check", DAY_S, partial(app.check.run, planned.stopping), after=due_s)
-    planned.every("leftovers", DAY_S, partial(_collect, app))
-    planned.every("ended jobs", HOUR_S, partial(_forget, app))
-    planned.every("dropped files", EVERY_S, app.filing.dropped.look)
-    planned.every("commits", COMMITS_S, app.steward.commits.tick)
-    planned.every("uploads", MINUTE_S, app.desk.uploads.collect)
-    planned.every("promotion", MARKS_S, partial(_promote, app))
-    planned.every("ticks", TICKS_S, partial(app.steward.consolidation.tick, planned.stopping))
-    if when := app.settings.consolidate.cron:
-        planned.cron("consolidation", when, partial(app.steward.consolidation.run, planned.stopping))
-    planned.every("drags", MARKS_S, app.steward.dragged.run)
-    planned.every("what was", HOUR_S, app.past.prune)
+def background_jobs(opened: Opened, steward: Steward, *, uploads: Uploads, dropped: Dropped, labels: Labels) -> Jobs:
+    """The jobs of this vault, not started.
+
+    Jobs count their first runs from when they are made, and can't be started again once stopped. So an App makes them
+    twice: for a command, which runs one by hand, and when it begins to serve."""
+    settings = opened.settings
+    planned = Jobs(Runs(opened.ledger))
+    planned.every("listing", settings.sync.listing_s, opened.sync.list_now)
+    planned.every("root", 10.0, partial(_check_root, opened))
+    planned.every("maintenance", 30.0, partial(_maintain, opened))
+    due_s = opened.check.due_in(time.time_ns() // 1_000_000)
+    planned.every("deep check", DAY_S, partial(opened.check.run, planned.stopping), after=due_s)
+    planned.every("leftovers", DAY_S, partial(_collect, opened))
+    planned.every("ended jobs", HOUR_S, partial(_forget, opened))
+    planned.every("dropped files", EVERY_S, dropped.look)
+    planned.every("commits", COMMITS_S, steward.commits.tick)
+    planned.every("uploads", MINUTE_S, uploads.collect)
+    planned.every("promotion", MARKS_S, partial(_promote, opened.vault, steward))
+    planned.every("ticks", TICKS_S, partial(steward.consolidation.tick, planned.stopping))
+    if when := settings.consolidate.cron:
+        planned.cron("consolidation", when, partial(steward.consolidation.run, planned.stopping))
+    planned.every("drags", MARKS_S, steward.dragged.run)
+    planned.every("what was", HOUR_S, opened.past.prune)
     planned.every(
-        "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(app.steward.archive.run, planned.stopping))
+        "archive", MINUTE_S, authored(Author("daemon", "archive"))(partial(steward.archive.run, planned.stopping))
     )
     planned.every(
-        "review", MINUTE_S, authored(Author("daemon", "review"))(partial(app.steward.review.run, planned.stopping))
+        "review", MINUTE_S, authored(Author("daemon", "review"))(partial(steward.review.run, planned.stopping))
     )
-    planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(app.labels.pay))
-    planned.every(REMOTE, TICK_S, app.steward.remote.tick, soon=True)
+    planned.every("enrichment", MINUTE_S, authored(Author("daemon", "enrichment"))(labels.pay))
+    planned.every(REMOTE, TICK_S, steward.remote.tick, soon=True)
     return planned
 
 
-def worker(app: App, tools: Tools) -> Worker:
-    """What carries out the queue, not started."""
+def worker(opened: Opened, desk: Desk, tools: Tools, files: Handler) -> Worker:
+    """What carries out the queue, not started. `files` makes documents of files."""
 
     def hindered(kind: Kind) -> str:
-        if not app.vault.present():
+        if not opened.vault.present():
             return "the vault is missing"
         with suppress(OSError):  # of a vault that went away just now
-            if not spare(app.vault.root, 0, free=app.settings.kb.free if kind == "file" else LEAST_FREE):
+            if not spare(opened.vault.root, 0, free=opened.settings.kb.free if kind == "file" else LEAST_FREE):
                 return "the vault's disk is almost full"
-        return "" if tools.captures.index.comparable else app.embedder.problem or "the encoder is not ready yet"
+        return "" if tools.captures.index.comparable else opened.embedder.problem or "the encoder is not ready yet"
 
     def note(work: Work) -> str:
-        app.desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
+        desk.workspace(work.job.workspace)  # which may have been deleted meanwhile
         return newnote.made(tools, work)
 
-    carried = Worker(app.queue, hindered)
+    carried = Worker(opened.queue, hindered)
     carried.on("note", note)
-    carried.on("file", app.filing.handler, threads=CONVERTERS)
+    carried.on("file", files, threads=CONVERTERS)
     return carried
 
 
-def _promote(app: App) -> None:
-    if app.vault.present():
-        app.steward.carrying.tend()
-        app.steward.marked.run()
+def _promote(vault: Audited, steward: Steward) -> None:
+    if vault.present():
+        steward.carrying.tend()
+        steward.marked.run()
 
 
-def _check_root(app: App) -> None:
-    if not app.vault.present():
-        app.sync.want_listing()
+def _check_root(opened: Opened) -> None:
+    if not opened.vault.present():
+        opened.sync.want_listing()
 
 
-def _forget(app: App) -> None:
-    app.queue.prune(time.time_ns() // 1_000_000 - int(app.settings.kb.keep_days * DAY_S * 1000))
+def _forget(opened: Opened) -> None:
+    opened.queue.prune(time.time_ns() // 1_000_000 - int(opened.settings.kb.keep_days * DAY_S * 1000))
 
 
-def _collect(app: App) -> None:
-    app.queue.sweep(older_s=LEFT_S)
-    gone = app.vault.sweep(older_s=LEFT_S) + collect(app.settings.state, older_s=LEFT_S)
-    gone += app.shelf.clear(older_s=DAY_S)
+def _collect(opened: Opened) -> None:
+    opened.queue.sweep(older_s=LEFT_S)
+    gone = opened.vault.sweep(older_s=LEFT_S) + collect(opened.settings.state, older_s=LEFT_S)
+    gone += opened.shelf.clear(older_s=DAY_S)
     if gone:
         log.info("leftovers removed: %d", len(gone))
 
 
-def _maintain(app: App) -> None:
-    app.audit.retry()
-    app.witness.look()
-    app.shelf.tidy()
-    for slot in app.shelf.slots.values():
+def _maintain(opened: Opened) -> None:
+    opened.audit.retry()
+    opened.witness.look()
+    opened.shelf.tidy()
+    for slot in opened.shelf.slots.values():
         slot.index.maintain()

@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd import unit
+from syncd.config import Settings
 from syncd.state import private
 
 PATIENCE_S = 180.0  # for a manager's own commands: `start` returns when the daemon is ready, or is not
@@ -243,6 +245,14 @@ class Launchd:
         done = _run("launchctl", *words)
         if done.returncode:
             raise Unavailable(f"launchctl {words[0]} failed: {_last(done)}")
+
+
+def command(chosen: Settings) -> list[str]:
+    """What the service runs: this very program, with every path whole, so that no variable and no folder matters."""
+    script = Path(sys.executable).with_name("memex")
+    program = [str(script)] if script.exists() else [sys.executable, "-m", "syncd.cli"]
+    named = ["--config", str(chosen.file)] if chosen.file else []
+    return [*program, "serve", "--vault", str(chosen.vault.path), "--state", str(chosen.state), *named]
 
 
 def keeper(name: str, platform: str, environ: Mapping[str, str]) -> Systemd | Launchd:

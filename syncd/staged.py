@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from syncd.backup import synced
+from syncd.state import synced
 
 
 class Staged:

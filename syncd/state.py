@@ -12,6 +12,8 @@ from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, PermissionDenied, Unavailable
 
+KEY_FILE, LEDGER = "key", "ledger.db"  # the owner's key, and what no file of the vault says
+
 
 def digest(vault: Path) -> str:
     """A short name for the path of a vault."""
@@ -66,8 +68,13 @@ def private(path: Path, text: str) -> None:
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    synced(path.parent)
+
+
+def synced(folder: Path) -> None:
+    """Let the names in a folder be on the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(folder)
+        os.fsync(fd)
     finally:
-        os.close(folder)
+        os.close(fd)

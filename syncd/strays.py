@@ -21,8 +21,8 @@ from syncd.ledger import Ledger
 from syncd.lineage import AGENTS
 from syncd.note import FrontmatterError, decode, properties, split
 from syncd.place import place
-from syncd.promotable import Ground
 from syncd.properties import as_time
+from syncd.vault_snapshot import Ground
 
 KEPT_MS: Final = 30 * 24 * 3600 * 1000  # so long a note that has gone may turn up elsewhere
 MADE_MS: Final = 3600 * 1000  # so long a queued note may wait until it is made, and the log knows it

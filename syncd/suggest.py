@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from index import stops
 from index.gaps import Names
-from index.identity import fold
 from index.model import Kin
+from index.names import fold
 from index.tags import key_of, words_of
 
 Resemblance: TypeAlias = Literal["duplicate", "supersedes", "extends", "similar"]

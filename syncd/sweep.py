@@ -19,9 +19,10 @@ from syncd.adoption import Adoption, adoptable, owed
 from syncd.agenda import Agenda
 from syncd.collections import Filing
 from syncd.edits import Edits
+from syncd.names import below
 from syncd.parse import parse
 from syncd.place import Place, place
-from syncd.plan import Moved, Plan, Removed, Seen, below, plan, survey
+from syncd.plan import Moved, Plan, Removed, Seen, plan, survey
 from syncd.shelf import Build
 from syncd.vault import Listing, Vault
 

@@ -12,10 +12,10 @@ from index.index import Index
 from index.model import Record
 from syncd import entity
 from syncd.batch import Change, Drafts, carried_out
-from syncd.capture import iso
 from syncd.collections import filed, retagged
-from syncd.newnode import checked_tags
 from syncd.note import FrontmatterError, edit, split
+from syncd.tag_names import checked_tags
+from syncd.timestamps import iso
 from syncd.update import compared, read, unread
 from syncd.writing import alone, known
 

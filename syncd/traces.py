@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span as Recorded
     from opentelemetry.trace import Tracer
 
-    from syncd.telemetry import TelemetrySettings
+    from syncd.reporting_settings import TelemetrySettings
 
 log = logging.getLogger(__name__)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from index.identity import fold
 from index.model import Document
-from syncd.capture import iso
+from index.names import fold
 from syncd.collections import names_one, texts
 from syncd.items import revised
 from syncd.markdown import open_ended, outline
 from syncd.note import FrontmatterError, PropertyValue, edit, properties, reserved, rewritten, split
+from syncd.timestamps import iso
 
 _EXACT = frozenset({"code", "math", "html", "rule"})  # kinds of blocks in which a sign is as much as a word
 _WORD = re.compile(r"\w+")

@@ -14,12 +14,13 @@ from index.index import Index
 from index.model import Document, Record
 from syncd.adoption import UNADOPTED
 from syncd.batch import UNDATED, Change, Drafts, carried_out
-from syncd.capture import checked, iso
+from syncd.capture import checked
 from syncd.collections import filed, names_one, retagged, texts
 from syncd.edits import said
 from syncd.marks import EDITED, too_large
-from syncd.newnode import checked_tags
 from syncd.note import FrontmatterError, PropertyValue, edit, encode, properties, rewritten, split
+from syncd.tag_names import checked_tags
+from syncd.timestamps import iso
 from syncd.writing import alone, known
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from typing import Any, Final, Self
 
 from index.errors import InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd import incoming
-from syncd.backup import synced
-from syncd.doors import KbSettings
 from syncd.kinds import HEAD, KNOWN, kind_of, suffix
+from syncd.knowledge_base_settings import KbSettings
 from syncd.parts import ALONE, OURS, About, Parts, disk, found, leftovers, spare, write
 from syncd.queue import Queue
 from syncd.queued import Job
+from syncd.state import synced
 
 FOLDER: Final = "uploads"  # in the state folder
 OWNER: Final = ""  # in place of a key's id

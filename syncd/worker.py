@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, Final, TypeAlias
 from index.errors import MemexError, Unavailable
 from syncd.audit import authored
 from syncd.queue import TRIES, Queue
-from syncd.queued import Job, Kind
+from syncd.queued import STATUSES, Job, Kind
 
 LOOK_S: Final = 5.0  # between two looks at whether anything can be done again
 STREAK: Final = 3  # tries in a row that failed for no fault of their own: then it is told
@@ -108,6 +109,14 @@ class Worker:
                     self._carry_out(begun, report)
             done += 1
             report(0, 0, job.title)
+
+    def facts(self) -> dict[str, Any]:
+        """How many jobs there are in each status, since when the first has been due, and what keeps all from being done."""
+        jobs, waiting = dict.fromkeys(STATUSES, 0), None
+        with suppress(Unavailable):  # of the ledger, and status says so
+            jobs = self._queue.counts()
+            waiting = self._queue.due_since()
+        return {"jobs": jobs, "tries": dict(self.tries), "due_since": waiting, "hindrance": self.hindrance}
 
     def troubles(self, now: int) -> list[str]:
         """What is not as it should be, in sentences that say nothing of notes or files."""

@@ -14,12 +14,13 @@ from typing import Any
 
 from index.enrich import Enrichment
 from index.errors import NotFound, Unavailable
-from index.identity import fold, owner, stem
+from index.identity import owner
 from index.index import Index
 from index.model import COLLECTIONS, Answer, Query, Record
+from index.names import fold, stem
 from index.query import restriction
 from index.rerank import reranked
-from syncd.capture import checked, checked_source, iso, metadata_of, namespace_path, properties_of
+from syncd.capture import checked, checked_source, metadata_of, namespace_path, properties_of
 from syncd.collections import filed
 from syncd.file_removal import deleted
 from syncd.held import Held, held
@@ -33,6 +34,7 @@ from syncd.nodes import Nodes
 from syncd.note import FrontmatterError, decode, edit, encode, split
 from syncd.queued import Job, Status
 from syncd.tagging import set_tags
+from syncd.timestamps import iso
 from syncd.tools import Tools
 from syncd.update import Wish, updated
 from syncd.uploads import Uploads

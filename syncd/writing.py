@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from index.enrich import Enrichment
 from index.errors import Conflict, MemexError, Unavailable
-from index.identity import fold
 from index.index import Index
 from index.model import Record, Stat
+from index.names import fold
 from index.trace import span
 from syncd.audit import taken_back
 from syncd.capture import composed, free_name, title_of

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from index.encoders import Bundled
 from index.encoders.bundled import BundledEncoder
+from index.encoders.settings import Bundled
 from syncd.ledger import Ledger
 from tests import daemon_logs, examples, order  # noqa: F401 - examples has the profiles
 from tests.process import whole_graph

@@ -10,7 +10,7 @@ import time
 from itertools import count
 from pathlib import Path
 
-from syncd.doors import KbSettings
+from syncd.knowledge_base_settings import KbSettings
 from syncd.ledger import Ledger
 from syncd.queue import Queue
 from syncd.uploads import Uploads

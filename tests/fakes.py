@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from index.encoders import Bundled, Encoder, EncoderSettings, Kind
+from index.encoders.settings import Bundled, Encoder, EncoderSettings, Kind
 
 if TYPE_CHECKING:
     from index.embed import Embedder

@@ -21,14 +21,15 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from index.embed import Embedder
-from index.encoders import Encoder, Kind
+from index.encoders.settings import Encoder, Kind
 from mcp_server.server import now_ms, serve
 from syncd.config import McpSettings, ServerSettings
 from syncd.desk import Desk
-from syncd.doors import AccessSettings, KbSettings, LimitsSettings
+from syncd.doors import AccessSettings, LimitsSettings
 from syncd.duties import ReviewSettings
 from syncd.keys import Keys
-from syncd.telemetry import TelemetrySettings
+from syncd.knowledge_base_settings import KbSettings
+from syncd.reporting_settings import TelemetrySettings
 from syncd.workspace import Workspace
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from syncd import absence
+from syncd import absence, moves
 from syncd.absence import Absence
-from syncd.moves import Marks
+from syncd.repo import Marks
 from tests.world import World
 
 MANY = [f"n{number}.md" for number in range(30)]
@@ -31,7 +31,8 @@ class History:
 
 
 @pytest.fixture
-def head():
+def head(monkeypatch):
+    monkeypatch.setattr(moves, "removed", lambda repo, since, _: repo.removed(since))
     return History()
 
 

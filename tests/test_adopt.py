@@ -8,11 +8,11 @@ import tomllib
 import pytest
 
 from index.errors import Conflict, NotFound
-from syncd.adopt import LEDGER, adopt, owner_key, reset, settings_file
+from syncd.adopt import adopt, owner_key, reset, settings_file
 from syncd.config import load
 from syncd.keys import Keys
 from syncd.ledger import Ledger
-from syncd.state import default_state, private
+from syncd.state import LEDGER, default_state, private
 
 NOW = 1_800_000_000_000
 

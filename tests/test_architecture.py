@@ -26,7 +26,7 @@ ROOTS = ("syncd/app.py", "syncd/stdio.py")
 # Decisions: functions of values. They import each other, and nothing that has a device behind it.
 PURE = (
     "index/chunk.py", "index/draft.py", "index/enrich.py", "index/errors.py", "index/facets.py", "index/gaps.py", "index/identity.py",
-    "index/metadata.py", "index/model.py", "index/perspectives.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
+    "index/metadata.py", "index/model.py", "index/names.py", "index/perspectives.py", "index/prose.py", "index/query.py", "index/rank.py", "index/resident.py",
     "index/rows.py", "index/similar.py", "index/sketch.py", "index/stops.py", "index/tags.py", "index/terms.py", "index/tokens.py", "index/vertex.py",
     "mcp_server/bucket.py", "mcp_server/costs.py", "mcp_server/excerpt.py", "mcp_server/part.py", "mcp_server/snippet.py",
     "syncd/alike.py", "syncd/aside.py", "syncd/attention.py", "syncd/block_ids.py", "syncd/candidates.py", "syncd/canvas_spots.py",
@@ -37,7 +37,7 @@ PURE = (
     "syncd/markdown.py", "syncd/marks.py", "syncd/memo_relations.py", "syncd/mentions.py", "syncd/message.py", "syncd/names.py", "syncd/naming.py",
     "syncd/newnode.py", "syncd/note.py", "syncd/ours.py", "syncd/page.py", "syncd/parse.py", "syncd/place.py", "syncd/plan.py", "syncd/promotion.py",
     "syncd/properties.py", "syncd/quoting.py", "syncd/relink.py", "syncd/render.py", "syncd/resolve.py", "syncd/review_table.py", "syncd/secrets.py", "syncd/spots.py",
-    "syncd/standing.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/ticks.py", "syncd/twins.py",
+    "syncd/standing.py", "syncd/suggest.py", "syncd/synonyms.py", "syncd/tag_names.py", "syncd/ticks.py", "syncd/timestamps.py", "syncd/twins.py",
 )  # fmt: skip
 DEVICES = frozenset(
     [
@@ -146,6 +146,8 @@ LONGER: dict[str, str] = {}  # a module that is longer, and why it is one thing 
 SHAPELESS = frozenset(
     ["util", "utils", "helper", "helpers", "manager", "managers", "factory", "factories", "base", "common", "misc"]
 )
+# Bases that people know: a family of tools, and a file of Obsidian.
+BASES = re.compile(r"knowledge_base|review_base")
 VAGUE = re.compile(r"(?:Manager|Helper|Helpers|Factory|Utils|Service)\Z")
 
 
@@ -257,7 +259,8 @@ def homes(source: Source) -> list[str]:
 
 def shapeless(source: Source) -> list[str]:
     """A name says what the thing is for."""
-    stems = [part for name in source.path.removesuffix(".py").split("/") for part in name.split("_")]
+    path = BASES.sub("", source.path.removesuffix(".py"))
+    stems = [part for name in path.split("/") for part in name.split("_")]
     found = [f"is called {stem}" for stem in stems if stem in SHAPELESS]
     return found + [
         f"class {node.name}"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from syncd import audit as log
 from syncd import backup, chain
 from syncd.audit import HEAD, Audit, Author, Change, Events, authored, taken_back

@@ -21,8 +21,8 @@ import pytest
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound
 from syncd import backup
 from syncd.backup import checked, checked_target, free, pack, put_back, relocated, truth, unpack
-from syncd.doors import KbSettings
 from syncd.keys import Keys
+from syncd.knowledge_base_settings import KbSettings
 from syncd.ledger import Ledger
 from syncd.queue import Queue
 from tests.process import Failed, daemon

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from index.identity import fold
+from index.names import fold
 from syncd.beside import Beside
 from syncd.vault import Vault
 

@@ -5,10 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument
-from index.identity import fold
-from syncd.capture import file_name, free_name, iso, metadata_of, namespace_path, tag_of, title_of, workspace_name
+from index.names import fold
+from syncd.capture import file_name, free_name, metadata_of, namespace_path, title_of, workspace_name
 from syncd.names import objection
 from syncd.note import OWNED
+from syncd.tag_names import tag_of
+from syncd.timestamps import iso
 
 
 @pytest.mark.parametrize(

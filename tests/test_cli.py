@@ -18,7 +18,7 @@ from index.errors import CODES, NotFound
 from syncd import cli
 from syncd.cli import EXIT, SERVE_EXIT, code, memex
 from syncd.cli_access import until
-from syncd.cli_notes import moment
+from syncd.cli_arguments import moment
 from syncd.control import DAEMON, ControlServer
 
 HIT = {

@@ -15,7 +15,7 @@ from syncd.adopt import adopt
 from syncd.app import App
 from syncd.cli import code
 from syncd.control import ControlServer
-from syncd.doors import KbSettings
+from syncd.knowledge_base_settings import KbSettings
 from tests.process import daemon
 from tests.world import World, settings_of, until
 

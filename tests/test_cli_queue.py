@@ -8,7 +8,7 @@ from datetime import UTC
 import pytest
 
 from index.errors import InvalidArgument
-from syncd import app as opened
+from syncd import opened
 from syncd.audit import Author, authored
 from syncd.cli import code
 from syncd.cli_queue import page, table

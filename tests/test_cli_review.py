@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from index.identity import fold
+from index.names import fold
 from syncd.cli import code
 from syncd.duties import PromoteSettings
 from syncd.promotion import Rule

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from tests.process import ROOT, daemon
 
 CLIENTS = ROOT / "tests/clients"

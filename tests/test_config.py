@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from index.encoders import Bundled, Local
+from index.encoders.settings import Bundled, Local
 from index.errors import InvalidArgument
 from syncd.config import FIELDS, SECTIONS, Settings, known, load
 from syncd.state import default_state

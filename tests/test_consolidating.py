@@ -38,7 +38,7 @@ def planted(world, workspace="default"):
 def test_what_is_planted_is_found_with_what_it_can_be_checked_by(world):
     planted(world)
     world.run()
-    told = consolidating.look(world.app, "default")
+    told = world.app.steward.consolidation._look("default")
     assert told.documents == 4
     [one] = told.supersedes
     assert (one.kind, one.ids, one.workspace) == ("supersede", ("new", "old"), "default")
@@ -50,7 +50,7 @@ def test_what_is_planted_is_found_with_what_it_can_be_checked_by(world):
     assert told.named["old"].title == CONTRARY.older[0]
     assert told.of["supersedes"] == 1
     assert {one.key for one in told.proposals} == {
-        one.key for one in consolidating.look(world.app, "default").proposals
+        one.key for one in world.app.steward.consolidation._look("default").proposals
     }
 
 
@@ -60,7 +60,7 @@ def test_nothing_crosses_workspaces(world):
     world.write(f"Notes/{CONTRARY.newer[0]}.md", CONTRARY.newer[1])
     world.run()
     for workspace in ("default", "work"):
-        told = consolidating.look(world.app, workspace)
+        told = world.app.steward.consolidation._look(workspace)
         assert told.documents == 1
         assert not told.supersedes + told.near + told.duplicates
 
@@ -86,7 +86,7 @@ def test_relation_candidates_are_those_of_the_graph_s_report(world):
             NewNode("Babbage", "person", ("Builds the engine with Ada",)),
         ]
     )
-    told = consolidating.look(world.app, "default")
+    told = world.app.steward.consolidation._look("default")
     assert {frozenset((one.node_a, one.node_b)) for one in told.graph.candidates} == {frozenset(("Ada", "Babbage"))}
     [one] = told.relations
     assert {told.named[id].title for id in one.ids} == {"Ada", "Babbage"}
@@ -106,7 +106,7 @@ def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
 
 def test_an_empty_workspace_needs_nothing(world):
     world.run()
-    told = consolidating.look(world.app, "default")
+    told = world.app.steward.consolidation._look("default")
     assert (told.documents, told.proposals, told.clusters) == (0, (), ())
 
 
@@ -115,4 +115,4 @@ def test_it_is_broken_off_when_the_daemon_stops(world):
     world.run()
     world.app.jobs.stopping.set()
     with pytest.raises(Unavailable, match="broken off"):
-        consolidating.look(world.app, "default")
+        world.app.steward.consolidation._look("default")

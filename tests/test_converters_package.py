@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from syncd.converters import Bounds, TooLarge, Unread
 from syncd.converters.package import checked, title
+from syncd.converters.reading import Bounds, TooLarge, Unread
 from tests.papers import W, docx, paragraph
 
 FILES = Path(__file__).parent / "files"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.converters import Bounds, TooLarge, Unread
 from syncd.converters.plain import decoded, read_csv, read_json, read_markdown, read_text
+from syncd.converters.reading import Bounds, TooLarge, Unread
 
 BOUNDS = Bounds(pages=10, inflated=1 << 20, text=100_000)
 WEEK = "来週の会議は水曜日の午後三時に変更となります。資料は添付のとおりです。"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncd.converters import Bounds, TooLarge, web
+from syncd.converters import web
+from syncd.converters.reading import Bounds, TooLarge
 from syncd.converters.web import markdown, read_html
 from syncd.markdown import outline
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from index import encoders
+from index.encoders.settings import Bundled, Endpoint
 from syncd.cli import EXIT, SERVE_EXIT, memex
 from syncd.config import known as settings
 from syncd.config import load
@@ -83,8 +83,8 @@ def test_the_settings_of_the_readme_are_read(tmp_path):
     file.write_text(f'[vault]\npath = "x"\n{text}')
     embedding = load({"config": str(file)}, {"HOME": str(tmp_path)}).embed
     assert embedding.encoders == (
-        encoders.Endpoint(base_url="http://127.0.0.1:11434/v1", model="nomic-embed-text"),
-        encoders.Bundled(),
+        Endpoint(base_url="http://127.0.0.1:11434/v1", model="nomic-embed-text"),
+        Bundled(),
     )
 
 

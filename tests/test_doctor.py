@@ -16,17 +16,16 @@ from dataclasses import replace
 
 import pytest
 
-from index.encoders import Endpoint
+from index.encoders.settings import Endpoint
 from syncd import doctor_host, doctor_state
 from syncd.app import App
 from syncd.cli import code
-from syncd.cli_service import command
 from syncd.config import EmbedSection, ServerSettings, VaultSettings
 from syncd.doctor import Finding, examine, shown, summary, well
 from syncd.doctor_host import HOST_CHECKS
 from syncd.doctor_service import SERVICE_CHECKS
 from syncd.doctor_state import STATE_CHECKS
-from syncd.service import Systemd, Wish
+from syncd.service import Systemd, Wish, command
 from tests.fakes import fake_embedder
 from tests.process import Failed, daemon, link_or_copy
 from tests.world import settings_of, until

@@ -223,7 +223,7 @@ def test_a_drag_that_git_brought_says_who_did_it_and_when(world):
     look(world)
     look(world)
     said = properties(split(text(world, "Birds/Heron.md"))[0])
-    from syncd.capture import iso
+    from syncd.timestamps import iso
 
     assert said["promoted_at"] == iso(int(at) * 1000)
     assert "Approved-By: Bea <bea@example.org>" in world.git("log", "-1", "--format=%B")

@@ -24,12 +24,12 @@ from tests.test_pulse import Ear
 HANGING = """
 import sys, threading, time
 from syncd import cli, roster
-known = roster.jobs
-def jobs(app):
-    planned = known(app)
+known = roster.background_jobs
+def jobs(*opened, **parts):
+    planned = known(*opened, **parts)
     planned.every("hanging", 3600.0, lambda: time.sleep(600), soon=True)
     return planned
-roster.jobs = jobs
+roster.background_jobs = jobs
 cli.main(sys.argv[1:])
 """
 BLOCKED = """

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from index.errors import Conflict
-from syncd.capture import iso
 from syncd.config import SyncSettings
 from syncd.note import properties, split
+from syncd.timestamps import iso
 from tests.world import World, until
 
 SLOW = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=3600.0, listing_s=3600.0)

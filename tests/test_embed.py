@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from index.embed import Bundled, Embedder, EmbedSettings, EncoderSettings, Endpoint, Local
-from index.encoders import Encoder
+from index.encoders.settings import Encoder
 from index.errors import MemexError, Unavailable
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.until import until

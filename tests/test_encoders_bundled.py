@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.encoders import Bundled, export, graph
+from index.encoders import export, graph
 from index.encoders.bundled import BundledEncoder
 from index.encoders.run import RUN_TEXTS, RUN_TOKENS, Graph, runs
+from index.encoders.settings import Bundled
 from index.errors import Unavailable
 from tests.process import whole_graph
 
@@ -30,6 +31,27 @@ TEXTS = [
     "- [ ] water the plants\n- [x] back up the vault\n",
     "a long note " * 400,
 ]
+
+
+# Ends the process at the first library that would be loaded: 0 if it would find its reports switched off.
+LOADING = """
+import importlib, os, sys
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("onnx", "onnxruntime", "tokenizers", "torch", "transformers", "sentence_transformers", "huggingface_hub"):
+            off = (os.environ.get(name) for name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"))
+            os._exit(0 if set(off) == {"1"} else 1)
+sys.meta_path.insert(0, Watch())
+importlib.import_module(sys.argv[1])
+os._exit(2)
+"""
+
+
+@pytest.mark.parametrize("module", ["run", "export", "familiar", "bundled", "graph", "sentence", "cross"])
+def test_no_library_is_loaded_before_its_reports_are_switched_off(module):
+    environ = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name and name != "DO_NOT_TRACK"}
+    command = [sys.executable, "-c", LOADING, f"index.encoders.{module}"]
+    assert subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode == 0
 
 
 def encode(encoder: BundledEncoder, texts: list[str], *, urgent: bool = False) -> np.ndarray:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from index.embed import Embedder, EmbedSettings, Endpoint
-from index.encoders import SAMPLE
 from index.encoders import endpoint as module
 from index.encoders.endpoint import EndpointEncoder
+from index.encoders.settings import SAMPLE
 from index.errors import Unavailable
 from tests.fakes import FakeEndpoint
 

@@ -13,8 +13,9 @@ from sentence_transformers.sentence_transformer.modules import Pooling, StaticEm
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from index.encoders import Local, export
+from index.encoders import export
 from index.encoders.sentence import LocalEncoder
+from index.encoders.settings import Local
 from index.errors import Unavailable
 
 REAL = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.identity import fold
+from index.names import fold
 from syncd.capture import CONFLICT_COPY
 from syncd.file_names import droppable, ending, home, last_name, linked, note_name, numbered, stored_name
 from syncd.kinds import KNOWN, SUFFIXES

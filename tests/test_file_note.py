@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.capture import composed
-from syncd.file_note import ABOUT, Facts, about, clean, digest_of, plain, revised, taken_in, untouched
-from syncd.note import OWNED, compose, encode, properties, split
+from syncd.file_note import ABOUT, Facts, about, clean, digest_of, revised, taken_in, untouched
+from syncd.note import OWNED, comparable_key, compose, encode, properties, split
 from syncd.parse import parse
 
 FACTS = Facts("application/pdf", 7, "ab" * 32, "The text.\n", pages=3)
@@ -88,8 +88,8 @@ KEYS = st.sampled_from([*OWNED, *ABOUT, "Promote", "PROMOTE_TO", "ｐromote", "p
 def test_nothing_in_an_uploaded_note_sets_what_memex_owns(front, body):
     text = compose(front, clean(body)) if front else clean(body)
     rest, title, tags, left = taken_in(text)
-    assert {plain(key) for key in rest}.isdisjoint(OWNED | set(ABOUT))
-    assert title is None or "title" in map(plain, front)
+    assert {comparable_key(key) for key in rest}.isdisjoint(OWNED | set(ABOUT))
+    assert title is None or "title" in map(comparable_key, front)
     assert left == split(text)[1]
     assert all(isinstance(tag, str) for tag in tags)
 

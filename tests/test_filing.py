@@ -20,12 +20,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.model import COLLECTIONS, Filter, Query
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from syncd.cli import code
 from syncd.config import EnrichSettings
 from syncd.control import ControlServer
-from syncd.doors import KbSettings
 from syncd.exchange import records
+from syncd.knowledge_base_settings import KbSettings
 from syncd.newnode import NewNode
 from tests.agent import member
 from tests.fakes import FakeChat

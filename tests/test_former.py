@@ -7,7 +7,7 @@ import json
 import pytest
 
 from index.embed import Embedder, EmbedSettings
-from index.encoders import Bundled, Endpoint, Local, plain
+from index.encoders.settings import Bundled, Endpoint, Local, plain
 from index.errors import Unavailable
 from syncd.former import missed, settings_of, table
 from tests.fakes import FakeEncoder

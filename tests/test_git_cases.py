@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from index.errors import Conflict, MemexError, Unavailable
+from syncd import moves
 from syncd.duties import GitSettings
 from syncd.sift import UNREADABLE
 from tests.committing import Rig
@@ -398,7 +399,7 @@ def test_a_remote_that_is_a_program_is_not_run_and_no_process_is_left(tmp_path):
     with pytest.raises(Unavailable, match="not allowed"):
         desk.remote.sync()
     assert not proof.exists()
-    desk.repo.changed(desk.repo.marks(), desk.repo.marks())
+    moves.changed(desk.repo, desk.repo.marks(), desk.repo.marks())
     assert psutil.Process().children(recursive=True) == []
     desk.close()
 

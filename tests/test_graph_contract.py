@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from tests.agent import agent, member, triple
 from tests.rim import client, run, running
 from tests.shapes import GRAPH, MEMORY, SHAPES, differences

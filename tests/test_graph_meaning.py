@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from index.encoders import Bundled
 from index.encoders.bundled import BundledEncoder
+from index.encoders.settings import Bundled
 from tests.agent import agent
 from tests.rim import running
 

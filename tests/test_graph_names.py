@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from index.errors import MemexError
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from mcp_server.wire import payload
 from tests import reader
 from tests.agent import triple

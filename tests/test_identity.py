@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.identity import ID, fold, owner, path_id, stem
+from index.identity import ID, owner, path_id
+from index.names import fold, stem
 
 
 def test_the_original_owns_its_id_before_its_copies():

@@ -8,8 +8,8 @@ from base64 import b64encode, urlsafe_b64encode
 import pytest
 from jsonschema import Draft202012Validator
 
-from index.encoders import Bundled, Endpoint, Local, called
-from mcp_server.tools import FAMILIES
+from index.encoders.settings import Bundled, Endpoint, Local, called
+from mcp_server.tools.families import FAMILIES
 from tests.agent import agent, member
 from tests.counted import counted
 from tests.rim import client, run, running

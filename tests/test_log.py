@@ -13,7 +13,8 @@ import warnings
 
 import pytest
 
-from syncd.log import FIELDS, LONGEST, LogSettings, bound, clean, in_journal, install
+from syncd.log import FIELDS, LONGEST, bound, clean, in_journal, install
+from syncd.reporting_settings import LogSettings
 from tests.process import daemon
 
 

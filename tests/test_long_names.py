@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from index.errors import Conflict, Unavailable
+from syncd import moves
 from syncd.remote import Outcome
 from syncd.repo import Repo
 from tests.test_history import commit, log
@@ -92,9 +93,9 @@ def test_what_git_brought_is_known_by_its_bytes(desk):
     desk.remote.pull()
     repo = Repo(desk.vault)
     written = int((desk.vault / "new.md").stat().st_mtime)
-    assert repo.brought("new.md", b"from\nafar\n", written)
-    assert repo.brought("new.md", b"from\r\nafar\r\n", written)
-    assert not repo.brought("new.md", b"from here\n", written)
+    assert moves.brought(repo, "new.md", b"from\nafar\n", written)
+    assert moves.brought(repo, "new.md", b"from\r\nafar\r\n", written)
+    assert not moves.brought(repo, "new.md", b"from here\n", written)
     repo.close()
 
 
@@ -128,6 +129,6 @@ def test_captures_and_promotions_are_committed_and_the_index_follows(world):
     world.write("Mine.md", "mine\n")
     world.git("add", "-A")
     world.git("commit", "-qm", "mine")
-    assert world.app.repo.changed(before, world.app.repo.marks()) == {"Mine.md"}
+    assert moves.changed(world.app.repo, before, world.app.repo.marks()) == {"Mine.md"}
     assert world.app.steward.promotions.unpromote(one.id)["target"] == one.path
     assert world.git("status", "--porcelain") == ""

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from mcp_server.tools.memory_schema import LONGEST_METADATA
 from mcp_server.wire import schema
 from tests.rim import client, run, running

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_server import multipart
 from mcp_server.multipart import PATH
-from syncd.doors import KbSettings
+from syncd.knowledge_base_settings import KbSettings
 from tests.rim import running
 from tests.world import until
 
@@ -383,11 +383,12 @@ def test_the_log_and_the_counts_tell_of_uploads(rim):
 
 
 def test_a_form_is_meant_only_where_it_is_taken():
-    assert multipart.meant("POST", PATH, b"Multipart/Form-Data ; boundary=x")
+    form = multipart.body_limit(1)
+    assert form.covers("POST", PATH, b"Multipart/Form-Data ; boundary=x")
     for method, path, kind in (
         ("PUT", PATH, b"multipart/form-data"),
         ("POST", PATH + "/", b"multipart/form-data"),
         ("POST", PATH, b"multipart/form-datax"),
         ("POST", PATH, b""),
     ):
-        assert not multipart.meant(method, path, kind)
+        assert not form.covers(method, path, kind)

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import MemexError
 from index.identity import path_id
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from mcp_server.wire import payload
 from syncd.capture import file_name
 from syncd.newnode import NewNode

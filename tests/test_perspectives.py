@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from index.chunk import Sizes
 from index.embed import Embedder, EmbedSettings
-from index.encoders import Bundled
+from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, NotFound
 from index.index import Index
 from index.model import Stat

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from index.embed import Embedder, EmbedSettings
-from index.encoders import Bundled
+from index.encoders.settings import Bundled
 from index.errors import Conflict, InvalidArgument, Unavailable
 from index.model import Query
 from syncd import absence, sweep, sync

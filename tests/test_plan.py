@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from index.identity import path_id
 from index.model import Entry, Stat
-from syncd.plan import Added, Modified, Moved, Plan, Removed, Seen, below, brake, plan, survey
+from syncd.names import below
+from syncd.plan import Added, Modified, Moved, Plan, Removed, Seen, brake, plan, survey
 
 
 def stat(ino=1, size=1, mtime_ns=1):

@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from syncd.audit import Author, authored
-from syncd.doors import KbSettings
+from syncd.knowledge_base_settings import KbSettings
 from syncd.ledger import Ledger
 from syncd.queue import BACKOFF_S, NOTES, TRIES, Queue, backoff
 

@@ -67,7 +67,7 @@ def world_with(tmp_path, reranker, texts=TEXTS):
     for name, text in texts.items():
         world.write(f"Captures/default/{name}.md", f"{text}\n")
     world.run()
-    world.app.reranker = reranker
+    world.app.opened = world.app.health._opened = replace(world.app.opened, reranker=reranker)
     world.app.desk._tools = replace(world.app.desk._tools, reranker=reranker)
     try:
         yield world

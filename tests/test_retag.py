@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from index.identity import fold
+from index.names import fold
 from syncd.note import FrontmatterError, properties, split
 from syncd.parse import parse
 from syncd.retag import retagged

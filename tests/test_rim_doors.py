@@ -26,11 +26,11 @@ from mcp_server import rest, webhook
 from mcp_server.guard import OPEN
 from mcp_server.operation import READERS
 from mcp_server.server import app, now_ms
-from mcp_server.tools import FAMILIES
-from syncd.adopt import LEDGER
+from mcp_server.tools.families import FAMILIES
 from syncd.doors import AccessSettings, LimitsSettings
 from syncd.keys import Keys
 from syncd.ledger import Ledger
+from syncd.state import LEDGER
 from tests.jwks import AUDIENCE, Team
 from tests.rim import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
 from tests.world import until

@@ -9,7 +9,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from syncd.config import McpSettings
 from tests.rim import CRASH, SLOW, client, run, running
 from tests.world import until

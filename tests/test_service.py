@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from syncd.cli_service import command
 from syncd.config import load
-from syncd.service import Launchd, Systemd, Wish, keeper, settle
+from syncd.service import Launchd, Systemd, Wish, command, keeper, settle
 from tests.process import Failed, Memex
 
 NAME = 'My Vault – ü 5% $x "q"'

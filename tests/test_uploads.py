@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from index.errors import InvalidArgument, MemexError, NotFound, ResourceExhausted, Unavailable
-from syncd.doors import KbSettings
+from syncd.knowledge_base_settings import KbSettings
 from syncd.ledger import Ledger
 from syncd.parts import GONE
 from syncd.queue import Queue

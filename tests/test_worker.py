@@ -9,7 +9,7 @@ import pytest
 from index.errors import Conflict, InvalidArgument, Unavailable
 from syncd import worker as module
 from syncd.audit import AUTHOR, Author, authored
-from syncd.doors import KbSettings
+from syncd.knowledge_base_settings import KbSettings
 from syncd.ledger import Ledger
 from syncd.queue import TRIES, Queue
 from syncd.worker import LATE_MS, STREAK, Worker

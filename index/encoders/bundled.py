@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from index.encoders import Bundled, Kind, export, identity
+from index.encoders import export
 from index.encoders.run import Graph
+from index.encoders.settings import Bundled, Kind, identity
 from index.errors import Unavailable
 
 

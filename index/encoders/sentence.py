@@ -4,6 +4,9 @@ Code that comes with a model is never run (`trust_remote_code` stays off)."""
 
 from __future__ import annotations
 
+from index.encoders.settings import Kind, Local, identity  # first: it sets what the libraries read when they are loaded
+
+# isort: split
 import copy
 import hashlib
 import json
@@ -19,7 +22,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
-from index.encoders import Kind, Local, hub, identity
+from index.encoders import hub
 from index.errors import Unavailable
 
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers has no types here; "Loading weights" belongs on no daemon's stderr

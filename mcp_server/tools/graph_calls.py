@@ -13,9 +13,9 @@ from index.vertex import Edge, Vertex
 from mcp_server.excerpt import shares
 from mcp_server.tools import graph_answers as answer
 from mcp_server.tools import graph_schema as shape
-from syncd.capture import iso
 from syncd.config import Settings
 from syncd.newnode import NewNode
+from syncd.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace

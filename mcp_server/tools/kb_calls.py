@@ -18,12 +18,12 @@ from mcp_server.part import Text, outlined, part, section
 from mcp_server.snippet import MARK, snippet
 from mcp_server.tools import kb_schema as shape
 from mcp_server.wire import replaced
-from syncd.capture import iso
 from syncd.collections import names_one
 from syncd.config import Settings
 from syncd.incoming import decoded
 from syncd.markdown import outline
 from syncd.secrets import DEFECT
+from syncd.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.queued import Job

@@ -13,9 +13,9 @@ from mcp_server.operation import Operation
 from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import contents
 from mcp_server.wire import replaced
-from syncd.capture import iso
 from syncd.config import Settings
 from syncd.secrets import DEFECT
+from syncd.timestamps import iso
 
 if TYPE_CHECKING:
     from syncd.workspace import Workspace

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, Final
 import mammoth
 import python_calamine
 
-from syncd.converters import Bounds, Reading, TooLarge, Unread
 from syncd.converters.package import checked, title
+from syncd.converters.reading import Bounds, Reading, TooLarge, Unread
 from syncd.converters.tidy import inline, rows_as_text
 from syncd.converters.web import markdown
 

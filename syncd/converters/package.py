@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 from xml.parsers import expat
 
-from syncd.converters import Bounds, TooLarge, Unread
+from syncd.converters.reading import Bounds, TooLarge, Unread
 
 ENTRIES: Final = 10_000  # parts of one file; a large presentation has 2,000
 RATIO: Final = 1_000  # deflate makes no more than that of anything

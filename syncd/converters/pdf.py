@@ -12,8 +12,8 @@ from typing import BinaryIO, Final
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from syncd.converters import Bounds, Reading, Unread
 from syncd.converters.layout import Line, composed, marks_item
+from syncd.converters.reading import Bounds, Reading, Unread
 
 GAP: Final = 0.8  # of a letter's height: white space that is wider parts columns
 LONG: Final = 200_000  # characters of a page; no page that a person reads has as many

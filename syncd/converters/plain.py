@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 import charset_normalizer
 
-from syncd.converters import Bounds, Reading, TooLarge, Unread
+from syncd.converters.reading import Bounds, Reading, TooLarge, Unread
 from syncd.converters.tidy import plain, rows_as_text
 from syncd.kinds import stray, wide
 from syncd.note import FrontmatterError, properties, split

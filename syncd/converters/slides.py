@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, Final
 import pptx
 from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 
-from syncd.converters import Bounds, Reading, TooLarge
 from syncd.converters.package import checked, title
+from syncd.converters.reading import Bounds, Reading, TooLarge
 from syncd.converters.tidy import inline, line, table
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")

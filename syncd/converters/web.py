@@ -7,8 +7,8 @@ from typing import BinaryIO, Final
 
 import html_to_markdown
 
-from syncd.converters import Bounds, Reading, TooLarge, Unread
 from syncd.converters.plain import decoded
+from syncd.converters.reading import Bounds, Reading, TooLarge, Unread
 
 _CHARSET: Final = re.compile(rb"""<meta[^>]{1,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
 _OPTIONS: Final = html_to_markdown.ConversionOptions(

@@ -22,7 +22,6 @@ from pathlib import Path
 import psutil
 
 from index.encoders.familiar import places
-from syncd import consolidating
 from syncd.app import App
 from syncd.config import Settings, VaultSettings
 from syncd.findings import Finding, Findings
@@ -142,7 +141,7 @@ def judged(work: Path, half: str, *, tell: bool = False) -> Iterator[Row]:
     wanted = plant(vault / "Captures/default", half)
     with App(Settings(vault=VaultSettings(path=vault), state=state)) as app:
         app.sync.run(accept=True)
-        found = consolidating.look(app, "default", limit=10_000)
+        found = app.steward.consolidation._look("default", limit=10_000)
     for kind, proposals in (("supersede", found.supersedes), ("merge-duplicates", found.duplicates + found.near)):
         yield scored(f"{kind}, {half}", proposals, wanted[kind], found, tell=tell)
 
@@ -216,7 +215,7 @@ def cost(work: Path, count: int) -> Row:
         watching = threading.Thread(target=watch)
         watching.start()
         begun, used = time.monotonic(), time.process_time()
-        found = consolidating.look(app, "default")
+        found = app.steward.consolidation._look("default")
         wall, cpu = time.monotonic() - begun, time.process_time() - used
         done.set()
         watching.join()

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from index.embed import Embedder, EmbedSettings, opened
-from index.encoders import Encoder, EncoderSettings, Kind
+from index.encoders.settings import Encoder, EncoderSettings, Kind
 from syncd.adopt import adopt
 from syncd.app import App, Ready, rim_ahead
 from syncd.config import ServerSettings, Settings, VaultSettings

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from index.embed import Embedder, EmbedSettings
-from mcp_server.tools import FAMILIES
+from mcp_server.tools.families import FAMILIES
 from syncd.app import App
 from syncd.config import Settings, VaultSettings
 from tests.bench import vaults

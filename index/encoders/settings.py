@@ -1,0 +1,135 @@
+"""What an encoder is, and the settings that name one: bundled, any sentence-transformers model, or an endpoint.
+
+Law, tested: encoders of equal `identity` give interchangeable vectors; everything that changes a vector is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+# Read by the libraries when they are loaded; the modules that load them import this first: no report to their makers, no threads but ours.
+for _name, _value in {
+    "ORT_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}.items():
+    os.environ.setdefault(_name, _value)
+
+SAMPLE = "A capture is a note that an agent wrote; its owner decides whether it stays."  # what encoders are compared by
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # Thai to Hangul
+_PIECE = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
+
+Kind: TypeAlias = Literal["query", "document"]
+Precision: TypeAlias = Literal["fp32", "int8"]
+Device: TypeAlias = Literal["auto", "cpu", "cuda"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """The model that is installed with Memex; int8 is about twice as fast and a little less exact."""
+
+    precision: Precision = "fp32"
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A sentence-transformers model: a folder, or a name that is in the Hugging Face cache.
+
+    A prompt of None is the model's own (often none at all)."""
+
+    model: str
+    device: Device = "auto"
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    max_tokens: int | None = None  # None = the model's own limit
+    download: bool = False  # True: may fetch the model from its hub
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server that speaks OpenAI's `POST {base_url}/embeddings`: Ollama, LM Studio, OpenAI and others."""
+
+    base_url: str  # with its version, e.g. http://127.0.0.1:11434/v1
+    model: str
+    dimensions: int | None = None  # None = whatever the model gives; set = asked for and checked
+    api_key_env: str | None = None  # the environment variable that holds the key
+    query_prompt: str = ""
+    document_prompt: str = ""
+    max_tokens: int = 512
+    batch: int = 32  # texts in one request
+    timeout_s: float = 30.0
+    retries: int = 3  # after 429, 5xx and broken connections
+
+
+EncoderSettings: TypeAlias = Bundled | Local | Endpoint
+
+
+def shown(url: str) -> str:
+    """`url` without the name and password that may stand in it."""
+    return re.sub(r"//[^/]*@", "//", url)
+
+
+def plain(settings: EncoderSettings) -> EncoderSettings:
+    """`settings` without a secret: what may be written down, and compared with what was."""
+    return replace(settings, base_url=shown(settings.base_url)) if isinstance(settings, Endpoint) else settings
+
+
+def called(settings: EncoderSettings) -> str:
+    """The model that `settings` name, without where it is."""
+    match settings:
+        case Bundled():
+            return f"all-MiniLM-L6-v2 ({settings.precision})"
+        case Local():
+            return settings.model.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+        case Endpoint():
+            return settings.model
+
+
+class Encoder(Protocol):
+    """Something that turns texts into vectors. Safe to call from several threads at once."""
+
+    name: str  # for people: "bundled model", "endpoint nomic-embed-text at http://…"
+    dimensions: int
+    max_tokens: int  # what it reads of a text, special tokens left out
+    batch: int  # texts it likes to be given in one bulk call
+    identity: str  # weights, precision, pooling, prompts: equal identity = interchangeable vectors
+
+    def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:
+        """One vector a text: float32 [n, dimensions], unit length. Raises Unavailable."""
+        ...
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, special tokens left out."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds; a call under way may fail."""
+        ...
+
+
+def identity(*, weights: str, pooling: str, tokens: int, precision: str, query: str, document: str) -> str:
+    """The identity of an encoder of ours: short enough to store, made of everything that changes a vector.
+
+    `query` and `document` are its prompts, `weights` a digest, `tokens` its limit without special tokens."""
+    parts = json.dumps([weights, pooling, tokens, precision, query, document], ensure_ascii=False)
+    return f"{weights[:12]}-{precision}-{hashlib.sha256(parts.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def estimate(texts: Sequence[str]) -> list[int]:
+    """About how many tokens each text has, for an encoder that can't be asked: rather too many than too few.
+
+    A word is a token for every four letters begun, any other character that is not white space is one of its own,
+    and so is each letter of a script that writes no spaces."""
+    return [sum(_tokens(piece) for piece in _PIECE.findall(text)) for text in texts]
+
+
+def _tokens(piece: str) -> int:
+    return -(-len(piece) // 4)

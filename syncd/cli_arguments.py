@@ -1,0 +1,48 @@
+"""Arguments that several commands take: a time, a workspace, text from stdin, jobs to wait for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from index.errors import InvalidArgument
+from syncd.cli_complete import workspaces
+from syncd.cli_frame import talk
+
+UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
+
+
+def moment(text: str | None, now_ms: int) -> int | None:
+    """Epoch milliseconds of `2026-11-20`, `2026-11-20T14:32`, or `7d` ago (m, h, d, w); local time unless it says."""
+    if text is None:
+        return None
+    if ago := re.fullmatch(r"(\d{1,6})([mhdw])", text.strip()):
+        return now_ms - int(ago[1]) * UNITS[ago[2]] * 1000
+    try:
+        return int(datetime.fromisoformat(text.strip()).astimezone().timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidArgument(f"{text!r} is no time: use 2026-11-20, 2026-11-20T14:32 or 7d") from None
+
+
+def stdin() -> str:
+    """What somebody types or pipes in."""
+    if sys.stdin.isatty():
+        talk("memex: type the note, then Ctrl-D")
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"what stdin gives is not UTF-8 (byte {error.start})") from None
+
+
+def waited(one: Any, ids: Sequence[str], *, once: bool = False) -> list[dict[str, Any]]:
+    """These jobs when all of them have ended, asked of `asking`; with `once`, as they are when it is first told."""
+    while True:
+        found = one("queue.wait", {"ids": list(ids), "at_once": once})
+        if found["ended"] or once:
+            return list(found["jobs"])

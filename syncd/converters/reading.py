@@ -1,0 +1,40 @@
+"""What each reader of a type of file gives, and how it says that there is nothing to give.
+
+They run in the child process alone (`syncd/converting.py`): each parses bytes that a stranger may have made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO, TypeAlias
+
+
+class Unread(Exception):
+    """The file can't be read; the message is the reason, for people, without a path or text of the file."""
+
+
+class TooLarge(Exception):
+    """The file asks for more than is allowed; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far a reader goes."""
+
+    pages: int  # pages, slides or sheets
+    inflated: int  # bytes that a compressed file may unpack to
+    text: int  # bytes of text, as UTF-8; a reader may stop once it has more
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A file as Markdown."""
+
+    text: str
+    title: str | None = None
+    pages: int | None = None
+    cut: bool = False  # something at the end was not read
+    warnings: tuple[str, ...] = ()
+
+
+Reader: TypeAlias = Callable[[BinaryIO, Bounds], Reading]

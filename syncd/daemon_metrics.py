@@ -1,0 +1,104 @@
+"""How a daemon does, in the numbers that a monitoring system is told.
+
+Law: the numbers of the vault proper are its owner's; whoever asks for these must be allowed to see them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from index.embed import Embedder
+from syncd.commits import Commits
+from syncd.health import Health
+from syncd.sync import Sync
+from syncd.telemetry import Sample
+
+ENCODER: Final = ("loading", "ready", "broken")
+WATCH: Final = ("ok", "degraded", "poll", "off")
+
+
+def samples(health: Health, sync: Sync, embedder: Embedder, commits: Commits) -> list[Sample]:
+    """All of them."""
+    state = health.status(None)
+    found = [
+        Sample("memex_ready", "Whether the vault has been indexed once.", float(state["ready"])),
+        Sample("memex_pending_paths", "Notes that have changed and can't be found yet.", state["pending"]),
+        Sample("memex_index_generation", "Grows with every change made findable.", state["generation"]),
+        Sample("memex_defects", "Notes that want mending.", len({one["path"] for one in state["defects"]})),
+        Sample("memex_degraded_parts", "Parts that do not work as they should.", len(state["degraded"])),
+        Sample("memex_removals_held", "Removals that wait for certainty.", sync.held),
+    ]
+    found += [
+        Sample(f"memex_{what}", f"The {what} indexed.", state[scope][what], labels={"scope": scope})
+        for what in ("documents", "chunks")
+        for scope in ("captures", "vault")
+    ]
+    found += _commits(commits)
+    found += _encoder(embedder)
+    found += _passes(sync)
+    background, now = health.background(), time.time_ns() // 1_000_000
+    return [*found, *_jobs(background["jobs"]), *_queue(background["queue"], now), *_watch(background["watch"])]
+
+
+def _commits(commits: Commits) -> Iterator[Sample]:
+    facts = commits.facts()
+    yield Sample("memex_commits", "Commits made of what Memex wrote.", commits.made, "counter")
+    yield Sample("memex_commit_waiting_files", "Files that wait to be committed.", facts["waiting"])
+    yield Sample("memex_commit_kept_files", "Files of ours that are kept out of Git's history.", len(facts["kept"]))
+
+
+def _encoder(embedder: Embedder) -> Iterator[Sample]:
+    for state in ENCODER:
+        yield Sample(
+            "memex_encoder", "Which state the encoder is in.", embedder.state == state, labels={"state": state}
+        )
+    yield Sample("memex_encoder_queue_texts", "Texts that the encoder was given and has not finished.", embedder.queued)
+
+
+def _passes(sync: Sync) -> Iterator[Sample]:
+    means = "Passes over changed notes, by how they went."
+    for outcome, count in sync.passes.items():
+        yield Sample("memex_sync_passes", means, count, "counter", {"outcome": outcome})
+
+
+def _jobs(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[Sample]:
+    for name, job in jobs.items():
+        labels = {"job": name}
+        yield Sample("memex_job_runs", "Runs of a job.", job["runs"], "counter", labels)
+        yield Sample("memex_job_failures", "Runs of a job that failed.", job["failures"], "counter", labels)
+        yield Sample("memex_job_running", "Whether it runs just now.", job["running"], labels=labels)
+        yield Sample("memex_job_ok", "Whether its last run went well.", not job["error"], labels=labels)
+        if job["seconds"] is not None:
+            means = "How long it has been running, or its last run took."
+            yield Sample("memex_job_duration_seconds", means, job["seconds"], labels=labels)
+            if not job["running"] and not job["error"]:
+                ended = job["started_at"] / 1000 + job["seconds"]
+                yield Sample(
+                    "memex_job_last_success_timestamp_seconds", "When it last went well.", ended, labels=labels
+                )
+        if job["next_run_at"] is not None:
+            due = job["next_run_at"] / 1000
+            yield Sample("memex_job_next_run_timestamp_seconds", "When it runs next.", due, labels=labels)
+
+
+def _queue(queue: Mapping[str, Any], now: int) -> Iterator[Sample]:
+    for status, count in queue["jobs"].items():
+        yield Sample("memex_queue_jobs", "Jobs of the queue.", count, labels={"status": status})
+    since = queue["due_since"]
+    late = 0.0 if since is None else max(0.0, (now - since) / 1000)
+    yield Sample("memex_queue_waiting_seconds", "How long the job that waits longest has been due.", late)
+    for outcome, count in queue["tries"].items():
+        means = "Jobs of the queue that were tried, by how it went."
+        yield Sample("memex_queue_tries", means, count, "counter", {"outcome": outcome})
+
+
+def _watch(watch: str | Mapping[str, Any]) -> Iterator[Sample]:
+    state = watch if isinstance(watch, str) else str(watch["state"])
+    state = state if state in WATCH else "degraded"
+    for name in WATCH:
+        yield Sample("memex_watch", "Which state the watcher is in.", state == name, labels={"state": name})
+    if not isinstance(watch, str):
+        yield Sample("memex_watch_folders", "Folders that are watched.", watch["folders"])
+        for what, means in (("overflows", "Times that events were lost."), ("restarts", "Times it was started again.")):
+            yield Sample(f"memex_watch_{what}", means, watch[what], "counter")

@@ -1,0 +1,102 @@
+"""The owner's operations on workspaces, and on the keys that reach them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from syncd.desk import Desk
+from syncd.keys import Key, Keys
+from syncd.perspectives import Perspectives
+from syncd.state import KEY_FILE, private
+
+Arguments: TypeAlias = Mapping[str, Any]
+Operation: TypeAlias = Callable[[Arguments, Any], Any]
+
+
+def operations(desk: Desk, keys: Keys, perspectives: Perspectives, *, state: Path) -> dict[str, Operation]:
+    """What the owner may ask of both, by name."""
+    return of_workspaces(desk, perspectives) | of_keys(desk, keys, state)
+
+
+def of_workspaces(desk: Desk, perspectives: Perspectives) -> dict[str, Operation]:
+    """A new one, all, and one less."""
+
+    def create(given: Arguments, _: Any) -> dict[str, Any]:
+        return {"name": desk.create_workspace(given["name"]).name}
+
+    def listed(_: Arguments, __: Any) -> list[dict[str, Any]]:
+        return [{"name": name} for name in desk.workspaces()]
+
+    def delete(given: Arguments, _: Any) -> dict[str, Any]:
+        desk.delete_workspace(given["name"])
+        perspectives.reset(given["name"])
+        return {"name": given["name"], "deleted": True}
+
+    return {"workspace.create": create, "workspace.list": listed, "workspace.delete": delete}
+
+
+def of_keys(desk: Desk, keys: Keys, state: Path) -> dict[str, Operation]:
+    """A new one, all, one less, one with a new secret, and what became of them."""
+
+    def create(given: Arguments, _: Any) -> dict[str, Any]:
+        names = given.get("workspaces")
+        for name in names or ():
+            desk.workspace(name)
+        key, secret = keys.create(
+            given["name"],
+            workspaces=names,
+            scopes=given.get("scopes") or ("read", "write"),
+            expires_at=given.get("expires_at"),
+            now=_now(),
+        )
+        return {"name": key.name, "key": secret}
+
+    def listed(_: Arguments, __: Any) -> list[dict[str, Any]]:
+        return [_key(key) for key in keys.list()]
+
+    def revoke(given: Arguments, _: Any) -> dict[str, Any]:
+        return _key(keys.revoke(given["name"], now=_now()))
+
+    def rotate(given: Arguments, _: Any) -> dict[str, Any]:
+        key, secret = keys.rotate(
+            given["name"],
+            overlap_ms=given.get("overlap_ms") or 0,
+            expires_at=given.get("expires_at"),
+            now=_now(),
+        )
+        file = state / KEY_FILE
+        if file.is_file() and file.read_text().startswith(f"mx_{key.id}_"):
+            private(file, secret + "\n")
+        return {"name": key.name, "key": secret, "old_until": key.old_until, "expires_at": key.expires_at}
+
+    def history(_: Arguments, __: Any) -> list[dict[str, Any]]:
+        return [dict(event) for event in keys.history()]
+
+    return {
+        "key.create": create,
+        "key.list": listed,
+        "key.revoke": revoke,
+        "key.rotate": rotate,
+        "key.history": history,
+    }
+
+
+def _key(key: Key) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "workspaces": None if key.workspaces is None else sorted(key.workspaces),
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "last_used_at": key.last_used_at,
+        "old_until": key.old_until,
+    }
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

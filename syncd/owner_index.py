@@ -1,0 +1,60 @@
+"""The owner's operations on the index: how it stands, and bringing it up to date, making it new, checking it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from index.errors import Unavailable
+from syncd.health import Health
+from syncd.opened import Opened
+from syncd.sync import Sync
+
+Arguments: TypeAlias = Mapping[str, Any]
+Progress: TypeAlias = Callable[[dict[str, Any]], None]
+
+
+def operations(
+    opened: Opened, health: Health, stopping: Callable[[], threading.Event]
+) -> dict[str, Callable[[Arguments, Progress], Any]]:
+    """What the owner may ask, by name. `stopping`: the event that breaks a check off."""
+
+    def status(given: Arguments, _: Progress) -> dict[str, Any]:
+        facts = health.status(None) | health.facts()
+        return facts | {"coverage": health.coverage()} if given.get("coverage") else facts
+
+    def update(given: Arguments, progress: Progress) -> dict[str, Any]:
+        sync, tell = _rooted(opened.sync), _teller(progress)
+        accept, full = bool(given.get("accept_removals")), bool(given.get("full"))
+        if full:
+            sync.shelf.accept()
+        if not full and not sync.shelf.outdated():
+            return asdict(sync.run(accept=accept, progress=tell))
+        if accept:
+            sync.run(accept=True)  # what is held would keep a new index from being made
+        return asdict(sync.rebuild(fresh=full, progress=tell))
+
+    def check(_: Arguments, progress: Progress) -> dict[str, Any]:
+        sync, tell = _rooted(opened.sync), _teller(progress)
+        sync.run(progress=tell)  # what a listing finds needs no deep check
+        checked = opened.check.run(stopping(), tell)
+        return {"checked": checked.checked, "mended": checked.mended, "failed": sync.run(progress=tell).failed}
+
+    def examine(_: Arguments, __: Progress) -> dict[str, str]:
+        """What is wrong with the index of each scope; "" = nothing."""
+        return {scope: slot.index.examined() for scope, slot in opened.shelf.slots.items()}
+
+    return {"status": status, "index": update, "check": check, "index.examine": examine}
+
+
+def _rooted(sync: Sync) -> Sync:
+    """The pipe, whose vault is there: of one that is missing nothing is known."""
+    if not sync.vault.present():
+        raise Unavailable(f"the vault {sync.vault.root} is missing; the index is kept as it was")
+    return sync
+
+
+def _teller(progress: Progress) -> Callable[[int, int, str], None]:
+    return lambda done, total, stage: progress({"done": done, "total": total, "stage": stage})

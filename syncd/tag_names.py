@@ -1,0 +1,29 @@
+"""Tags as Obsidian accepts them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from index.errors import InvalidArgument
+from index.names import fold
+
+TAGS: Final = 50
+
+
+def tag_of(text: str) -> str:
+    """`text` as a tag that Obsidian accepts: no "#", blanks as "-"."""
+    return re.sub(r"[\s#,]+", "-", text.strip().lstrip("#").strip()).strip("-")[:100]
+
+
+def checked_tags(given: Sequence[str]) -> tuple[str, ...]:
+    """Tags as Obsidian accepts them, each once. Raises InvalidArgument."""
+    tags: dict[str, str] = {}
+    for tag in map(tag_of, given):
+        tags.setdefault(fold(tag), tag)
+    if len(tags) > TAGS:
+        raise InvalidArgument(f"a node has at most {TAGS} tags", limit=TAGS)
+    if "" in tags or any(key.startswith("collection:") for key in tags):
+        raise InvalidArgument("a tag needs a letter or digit, and can't begin with `collection:`")
+    return tuple(tags.values())
