@@ -657,7 +657,7 @@ def test_what_waits_for_the_network_ends_with_the_daemon(tmp_path):
     thread.start()
     until(lambda: alive(b"86399"))
     desk.remote.interrupt()
-    thread.join(20)
+    thread.join(60)
     assert failed
     until(lambda: not alive(b"86399"))
     desk.close()
@@ -847,5 +847,5 @@ def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(desk):
         thread.start()
         desk.notes.create("Captures/default/other.md", b"o\n")
         assert done == []
-    thread.join(20)
+    thread.join(60)
     assert (done, desk.text("Captures/default/a.md")) == (["a"], "b\n")
