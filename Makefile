@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 # What the set-up was made from: other constraints, another folder or another machine make it anew.
 KEY := $(shell { cat constraints.txt pyproject.toml; pwd; uname -sm; } | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
 STAMP := .venv/.setup-$(KEY)
-WORKERS ?= 2
+WORKERS ?= 4
 ARGS ?=
 export VAULT
 # A library must not report to its maker from our tests and set-up either.
@@ -49,13 +49,31 @@ format: setup
 	$(PY) -m ruff check --fix --exit-zero .
 	$(PY) -m ruff format .
 
-# One file's tests stay in one process: they share what is slow to make. Properties are tried on the same examples each time, so
-# that a change is judged by what it changes; test-all looks for new ones.
-test: lint
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --hypothesis-profile=ci -m "not slow and not faults" $(ARGS)
+# Lint runs beside the tests and says what it found after them; a failure of either is one of the target.
+define beside_lint
+	@said=$$(mktemp); nice $(MAKE) --no-print-directory lint > "$$said" 2>&1 & lint=$$!; \
+	trap 'kill $$lint 2>/dev/null || true; rm -f "$$said"' EXIT; \
+	tests=0; $(1) || tests=$$?; \
+	linted=0; wait $$lint || linted=$$?; \
+	cat "$$said"; \
+	if [ $$linted != 0 ]; then echo "lint failed, see above" >&2; fi; \
+	if [ $$tests != 0 ]; then echo "the tests failed, see above" >&2; fi; \
+	exit $$(( tests ? tests : linted ))
+endef
 
-test-all: lint
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+# One file's tests stay in one process: they share what is slow to make. Many wait for a process or a clock, so more workers
+# than cores are busy. Properties are tried on a share of their examples, the same each time, so that a change is judged by
+# what it changes; test-all looks for new ones.
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# Each worker, and each command that a test starts, would compile all modules again.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
+test: setup
+	$(call beside_lint,$(PYTEST) --hypothesis-profile=ci -m "not slow and not faults" $(ARGS))
+
+test-all: setup
+	$(call beside_lint,$(PYTEST) --hypothesis-profile=default $(ARGS))
 
 # An agent builds a graph of 200 entities from the demo vault, a person edits it, all agree; and what came of it.
 graph: setup

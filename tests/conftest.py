@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,42 @@ import pytest
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import Bundled
 from syncd.state.ledger import Ledger
+from tests import daemon_logs, examples, order  # noqa: F401 - examples has the profiles
+from tests.process import whole_graph
+
+STARTED = pytest.StashKey[float]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: order.place(item.path))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[STARTED] = time.time()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test or a fixture that fails says what the daemons said meanwhile."""
+    report = yield
+    if report.failed:
+        report.sections += daemon_logs.sections(item.stash[STARTED])
+    return report
 
 
 @pytest.fixture(scope="session")
-def models() -> Path:
-    """A cache folder for built graphs that outlives the run; a graph's name changes with everything in it."""
+def graphs() -> Path:
+    """A cache folder for built graphs that outlives the run; a graph's name changes with everything in it.
+
+    Builders write to it at any time, so nothing copies the folder as a whole."""
     chosen = os.environ.get("MEMEX_TEST_CACHE")
     return Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"memex-test-models-{os.getuid()}"
+
+
+@pytest.fixture(scope="session")
+def models(graphs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for this process alone that holds the bundled model's fp32 graph, whole, wherever set-up has put its own."""
+    return whole_graph(graphs, tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="session")

@@ -76,7 +76,7 @@ def fake_embedder(encoder: Encoder | None = None) -> Embedder:
 
     embedder = Embedder(EmbedSettings(encoders=(Bundled(),)), cache=Path("unused"), load=load)
     embedder.start()
-    assert embedder.wait(5), embedder.problem
+    assert embedder.wait(60), embedder.problem
     return embedder
 
 

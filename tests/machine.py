@@ -1,4 +1,4 @@
-"""Run a state machine of Hypothesis for so many examples of so many steps, with a last look at the end of each."""
+"""Run a state machine of Hypothesis for so many examples (or the profile's share) of so many steps, with a last look at the end of each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine
+
+from tests.examples import share
 
 
 def run_machine(machine: type[RuleBasedStateMachine], last: Callable[[Any], object], examples: int, steps: int) -> None:
@@ -21,7 +23,7 @@ def run_machine(machine: type[RuleBasedStateMachine], last: Callable[[Any], obje
 
     case = Ending.TestCase
     case.settings = settings(
-        max_examples=examples,
+        max_examples=share(examples),
         stateful_step_count=steps,
         deadline=None,
         suppress_health_check=list(HealthCheck),

@@ -17,6 +17,10 @@ from typing import Any
 
 import httpx2
 
+from index.encoders import onnx_export
+from tests import daemon_logs
+from tests.until import PATIENCE, until
+
 ROOT = Path(__file__).parents[1]
 FAST = {"MEMEX_LIMITS__RATE": "0"}
 
@@ -39,7 +43,7 @@ class Memex:
             made.mkdir(parents=True, exist_ok=True)
         self.state.chmod(0o700)
         if models is not None:
-            shutil.copytree(models, self.state / "models", copy_function=_linked)
+            shutil.copytree(models, self.state / "models", copy_function=link_or_copy)
         self.log = folder / "serve.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.url = ""
@@ -83,14 +87,15 @@ class Memex:
         self.client = httpx2.Client(timeout=120, trust_env=False)
         with self.log.open("ab") as log:
             self.process = self.start("serve", "--port", "0", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.until(lambda: self._bound(self.process), 60)
+        daemon_logs.watch(self.log, self.process)
+        self.until(lambda: self._bound(self.process), 180)
         if wait:
             self.settled(900)
         return time.monotonic() - begun
 
     def _bound(self, process: subprocess.Popen[bytes] | None) -> bool:
         assert process is not None
-        assert process.poll() is None, self.said
+        assert process.poll() is None, f"the daemon ended with {process.returncode} before it listened\n{self.said}"
         with contextlib.suppress(OSError, ValueError):
             told = json.loads((self.state / "daemon.json").read_text())
             self.url = told["url"] if told["pid"] == process.pid else ""
@@ -128,7 +133,7 @@ class Memex:
     def readyz(self) -> dict[str, Any]:
         return dict(self.rest("GET", "/readyz").json())
 
-    def settled(self, within: float = 30.0) -> None:
+    def settled(self, within: float = PATIENCE) -> None:
         """Wait until the daemon is ready and knows of nothing that can't be found yet."""
 
         def calm() -> bool:
@@ -137,13 +142,9 @@ class Memex:
 
         self.until(calm, within)
 
-    def until(self, true: Callable[[], Any], within: float = 15.0) -> Any:
-        """What `true` gives once it is not false."""
-        end = time.monotonic() + within
-        while not (value := true()):
-            assert time.monotonic() < end, f"it did not come about in {within:g} s\n{self.said}"
-            time.sleep(0.05)
-        return value
+    def until(self, holds: Callable[[], Any], within: float = PATIENCE) -> Any:
+        """What `holds` gives once it is not false."""
+        return until(holds, within, pause=0.05)
 
     # The person's side
 
@@ -186,7 +187,15 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def _linked(source: str, target: str) -> str:
+def whole_graph(cache: Path, folder: Path) -> Path:
+    """`folder`, with the bundled model's fp32 graph in it, which is built in `cache` if it is not there yet."""
+    built = onnx_export.export(cache).parent
+    shutil.copytree(built, folder / built.name, copy_function=link_or_copy)
+    return folder
+
+
+def link_or_copy(source: str, target: str) -> str:
+    """Give a file a second name, or copy it where the file system or its owner does not allow that."""
     try:
         os.link(source, target)
     except OSError:

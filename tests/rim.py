@@ -245,7 +245,7 @@ def _listen(opened: ExitStack, rim: Rim, work: Callable[[Callable[[str], None], 
 
     def put_away() -> None:
         stop.set()
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()
         assert not errors, errors
 

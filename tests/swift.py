@@ -23,6 +23,7 @@ from syncd.daemon import control_socket
 from syncd.installation.vault_setup import adopt
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
+from tests import daemon_logs
 from tests.fakes import fake_embedder
 from tests.world import until
 
@@ -66,6 +67,7 @@ class Daemon:
                 stdout=log,
                 stderr=log,
             )
+        daemon_logs.watch(self.log, self.process)
         try:
             until(self.ready, 180)
         except BaseException:
@@ -74,7 +76,9 @@ class Daemon:
         self.took = sum(psutil.Process(self.process.pid).cpu_times()[:2])  # seconds of work until it was ready
 
     def ready(self) -> bool:
-        assert self.process.poll() is None, self.log.read_text()[-4000:]
+        assert self.process.poll() is None, (
+            f"the daemon ended with {self.process.returncode} before it was ready\n{self.log.read_text()[-4000:]}"
+        )
         with contextlib.suppress(MemexError, OSError, ValueError):
             bound = json.loads((self.state / "daemon.json").read_text())["pid"] == self.process.pid
             return bound and bool(self.ask("status")["ready"])

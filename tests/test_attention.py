@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
@@ -21,6 +21,7 @@ from syncd.consolidation.analysis.duplicates import twin
 from syncd.consolidation.analysis.findings import key_of
 from syncd.consolidation.analysis.sentence_claims import Claims
 from tests.bench.consolidate import pairs
+from tests.examples import examples
 
 DAY = 86_400_000
 NOTES = [
@@ -78,7 +79,7 @@ def said(title, text):
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=4, deadline=None)
+@examples(4)
 def test_the_same_notes_in_any_order_give_the_same_findings(dice):
     shuffled = [noted(n, *note) for n, note in enumerate(NOTES)]
     dice.shuffle(shuffled)

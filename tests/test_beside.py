@@ -81,5 +81,5 @@ def test_only_one_of_many_threads_gets_a_name(beside):
         thread.join(0.2)
     done.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert sorted(got) == [False] * 7 + [True]

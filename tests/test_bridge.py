@@ -57,7 +57,7 @@ def bridge(url, key, workspace=None, toolset=None):
         yield Host(child)
     finally:
         child.stdin.close()
-        assert child.wait(15) == 0, child.stderr.read()
+        assert child.wait(60) == 0, child.stderr.read()
         assert child.stdout.read() == b""
         assert child.stderr.read() == b""
         watchdog.cancel()
@@ -231,7 +231,7 @@ def test_a_client_that_leaves_before_its_answer_ends_it_quietly(rim):
         time.sleep(0.2)
         child.stdin.close()
         assert child.stderr.read() == b""
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
     space.slow = 0.0
 
 

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
@@ -17,6 +17,7 @@ from index.document_ids import owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.graph.vertex import vertex
 from index.model import Defect, Document, Entry, Link, Node, Observation, Record, Stat, Statement
+from tests.examples import examples
 
 STAT = Stat(size=10, mtime_ns=20, ino=30)
 
@@ -135,7 +136,7 @@ def test_the_shortest_path_owns_an_id_and_the_others_answer_to_their_own(catalog
     assert catalog.get("one").path == "A copy.md"
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     claims=st.dictionaries(st.sampled_from([f"{n}{x}.md" for n in ("a", "b", "ab", "é", "日本", "😀") for x in ("", "1", "copy")]),
                            st.sampled_from([None, "one", "two"]), min_size=1),
@@ -349,7 +350,7 @@ def test_readers_never_wait_for_a_writer(catalog):
         seen = []
         reader = threading.Thread(target=lambda: seen.append(list(catalog.manifest())))
         reader.start()
-        reader.join(5)
+        reader.join(60)
         assert seen == [["a.md"]], "and they see what was before"
     assert catalog.manifest() == {}
 

@@ -136,7 +136,7 @@ def test_a_check_that_is_stopped_or_loses_the_vault_is_not_remembered(world, mon
     running.start()
     time.sleep(0.1)
     stopping.set()
-    running.join(10)
+    running.join(60)
     assert done
     assert done[0].checked < 31
     assert deep.last == Checked()
@@ -155,7 +155,7 @@ def test_the_daemon_stops_while_one_is_under_way(world, monkeypatch):
     monkeypatch.setattr(DeepCheck, "_differs", slow)
     with world.serving():
         world.app.jobs.run("deep check", wait=False)
-        assert begun.wait(20)
+        assert begun.wait(60)
         since = time.monotonic()
     assert time.monotonic() - since < 10
 

@@ -447,7 +447,7 @@ def test_an_interrupt_ends_with_130(tmp_path):
     while not server._busy and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(2)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     server.stop(grace=0)
     assert (process.returncode, out, err.strip()) == (130, "", "")
 

@@ -87,7 +87,7 @@ def test_watching_shows_it_again_and_again_until_it_is_interrupted(memex):
         while b"no daemon is running" not in seen:
             seen += watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
-        watching.communicate(timeout=20)
+        watching.communicate(timeout=60)
     assert watching.returncode == 130
 
 

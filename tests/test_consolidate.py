@@ -17,6 +17,7 @@ from syncd.graph.graph_attention import Pending, pending
 from syncd.graph.missing_relations import quoted
 from tests import entities
 from tests.entities import Entity, vertex
+from tests.examples import examples
 
 NOTHING = ((), np.empty((0, 8), np.float32))
 
@@ -257,7 +258,7 @@ words = st.sampled_from(["Ann", "boat", "mast", "river", "quorl", "Ben Quorl", "
 facts = st.lists(st.lists(words, min_size=1, max_size=5).map(" ".join), max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(facts, min_size=1, max_size=8), st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=8), st.randoms())  # fmt: skip
 def test_the_same_values_give_the_same_report_in_any_order(said, related, dice):
     names = ["Ann", "Ben Quorl", "River", "Sail", "Boat", "Mast", "Quorl", "日本"][: len(said)]

@@ -184,7 +184,7 @@ def test_a_stop_ends_the_child_at_once(big):
     _until(lambda: _busy(under_way.child))
     begun = time.monotonic()
     under_way.stopping.set()
-    under_way.join(10)
+    under_way.join(60)
     assert time.monotonic() - begun < 2
     assert (under_way.error.code, under_way.error.retryable) == ("UNAVAILABLE", True)
     assert not under_way.child.is_running()
@@ -194,7 +194,7 @@ def test_a_stop_ends_the_child_at_once(big):
 def test_a_reader_that_crashes_says_that_the_file_is_damaged(big, number):
     under_way = Background(big)
     under_way.child.send_signal(number)
-    under_way.join(30)
+    under_way.join(60)
     assert (under_way.error.code, under_way.error.retryable) == ("INVALID_ARGUMENT", False)
     assert under_way.error.message == "the file is damaged: it is no PDF file that can be read"
 

@@ -149,7 +149,7 @@ def test_the_shapes_for_scripts_hold_to_the_letter(memex):
 def test_a_second_daemon_is_refused_with_a_way_out(memex):
     assert memex.process is not None
     with memex.start("serve", "--port", "0", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as second:
-        out, err = second.communicate(timeout=30)
+        out, err = second.communicate(timeout=60)
     assert second.returncode == 69
     assert out == b""
     opening, refused = err.decode().splitlines()

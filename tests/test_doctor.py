@@ -27,7 +27,7 @@ from syncd.cli.main import code
 from syncd.installation.service_manager import Systemd, Wish, command
 from syncd.settings.settings import EmbedSection, ServerSettings, VaultSettings
 from tests.fakes import fake_embedder
-from tests.process import Failed, daemon
+from tests.process import Failed, daemon, link_or_copy
 from tests.world import settings_of, until
 
 
@@ -42,7 +42,7 @@ class Clinic:
         self.settings = replace(settings_of(self.vault, self.state), server=ServerSettings(port=0))
         with self.opened() as app:
             app.sync.run(accept=True)
-        shutil.copytree(models, self.state / "models", copy_function=os.link)
+        shutil.copytree(models, self.state / "models", copy_function=link_or_copy)
 
     def opened(self):
         return App(self.settings, embedder=fake_embedder())

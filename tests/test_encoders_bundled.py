@@ -19,6 +19,7 @@ from index.encoders.bundled_model import BundledEncoder
 from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, runs
 from index.encoders.settings import Bundled
 from index.errors import Unavailable
+from tests.process import whole_graph
 
 ROOT = Path(__file__).parent.parent
 TEXTS = [
@@ -99,8 +100,8 @@ def test_threads_share_the_model_without_disturbing_each_other(bundled):
     assert wrong == []
 
 
-def test_int8_is_near_but_of_another_identity(bundled, models):
-    small = BundledEncoder(Bundled("int8"), cache=models, threads=1)
+def test_int8_is_near_but_of_another_identity(bundled, graphs):
+    small = BundledEncoder(Bundled("int8"), cache=graphs, threads=1)
     cosines = (encode(small, TEXTS) * encode(bundled, TEXTS)).sum(axis=1)
     assert cosines.min() > 0.9
     assert small.identity != bundled.identity
@@ -145,9 +146,9 @@ def test_runs_hold_every_text_once_and_stay_small(lengths):
 
 
 @pytest.fixture(scope="session")
-def built(models: Path) -> Path:
+def built(graphs: Path) -> Path:
     """The folder of the built fp32 graph."""
-    return onnx_export.export(models).parent
+    return onnx_export.export(graphs).parent
 
 
 def test_the_built_graph_gives_the_vectors_of_the_original(built):
@@ -169,6 +170,15 @@ def test_the_graph_that_set_up_built_is_used_without_writing(built, tmp_path):
     cache = tmp_path / "cache"
     assert onnx_export.find("fp32", cache, installed=built.parent) == built / "model.onnx"
     assert not cache.exists()
+
+
+def test_tests_copy_a_whole_graph_where_nothing_was_built_and_others_build(tmp_path):
+    cache = tmp_path / "not/there"
+    whole_graph(cache, tmp_path / "first")
+    (cache / ".building-other").mkdir()
+    for folder in (tmp_path / "first", whole_graph(cache, tmp_path / "second")):
+        assert [path.name for path in folder.iterdir()] == [onnx_export.name("fp32")]
+        assert onnx_export.intact(folder / onnx_export.name("fp32"))
 
 
 def test_a_damaged_graph_is_built_again(built, tmp_path):

@@ -203,7 +203,7 @@ def test_the_second_server_takes_over_and_a_third_with_another_model_does_not(se
     settings = EmbedSettings(encoders=tuple(Endpoint(one.url, "m", retries=0) for one in servers))
     made = Embedder(settings, cache=tmp_path, retry_s=(0.05, 0.1))
     made.start()
-    assert made.wait(5)
+    assert made.wait(60)
     expected = made.query("hello there")
     server.answers = [(500, {}, "boom")] * 1000
     np.testing.assert_allclose(made.query("hello there"), expected, atol=1e-6)

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, NotFound
@@ -14,6 +14,7 @@ from syncd.documents import entity_edits
 from syncd.documents.entity_lines import read
 from syncd.documents.entity_node import Numbered, Own
 from syncd.notes.front_matter import FrontmatterError, properties, split
+from tests.examples import examples
 
 NOW = 1_790_000_000_000
 STAMP = "2026-09-21T14:13:20.000Z"
@@ -91,7 +92,7 @@ def normal(text):
 
 
 @given(st.lists(contents, max_size=5))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_what_is_given_comes_back_as_it_was_given(given_contents):
     text = entity_edits.compose(OWN, given_contents, [("knows", "Charles Babbage")])
     assert list(observed(text).items()) == list(enumerate(map(normal, given_contents), 1))
@@ -259,7 +260,7 @@ def check_settled(before, after):
 
 
 @given(notes())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(text):
     after = entity_edits.settle(text, now=NOW)
     if not said(text).unsettled:
@@ -276,7 +277,7 @@ def test_settling_states_the_ordinals_that_were_told_and_touches_nothing_else(te
 
 
 @given(notes(), st.lists(contents, min_size=1, max_size=3))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_what_is_added_to_a_person_s_note_comes_back_and_the_rest_stays(text, given_contents):
     after, new = entity_edits.add(text, given_contents, now=NOW)
     assert [one.content for one in new] == [normal(content) for content in given_contents]
@@ -290,7 +291,7 @@ def test_what_is_added_to_a_person_s_note_comes_back_and_the_rest_stays(text, gi
 
 
 @given(notes(), contents, st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_an_observation_is_replaced_in_its_place(text, content, data):
     before = observed(text)
     if not before:
@@ -311,7 +312,7 @@ def test_an_observation_is_replaced_in_its_place(text, content, data):
 
 
 @given(notes(), st.sets(st.integers(1, 12)))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_observations_are_removed_and_their_ordinals_stay_spent(text, ordinals):
     before = observed(text)
     after, gone = entity_edits.remove(text, ordinals, now=NOW)
@@ -345,7 +346,7 @@ def valid(check, text):
 
 
 @given(notes(), types, targets)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
     after = entity_edits.relate(text, type, target, now=NOW)
     stated = Statement(entity_edits.checked_type(type), target.partition("|")[0])
@@ -357,7 +358,7 @@ def test_a_relation_is_stated_once_and_the_rest_stays(text, type, target):
 
 @given(notes(), st.sets(st.sampled_from("BCDEF")), types)
 @example("\n- knows:: [[B]]", {"B"}, "likes")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, type):
     before = statements(text)
     chosen = {one for one in before if one.target in targets}
@@ -376,7 +377,7 @@ def test_relations_are_taken_out_or_renamed_and_the_rest_stays(text, targets, ty
 
 
 @given(notes(), st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_summary_is_a_property_and_the_rest_stays(text, summary):
     after = entity_edits.describe(text, {"summary": summary}, now=NOW)
     own = {key.casefold(): value for key, value in properties(split(after)[0]).items()}
@@ -475,7 +476,7 @@ def test_an_item_does_not_sink_into_the_one_before_when_what_stood_between_is_re
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_items_of_a_list_that_steps_by_one_blank_can_be_removed(indents, data):
     text = "## Observations\n" + "".join(f"{' ' * n}- item {at}\n" for at, n in enumerate(indents))
     before = observed(text)

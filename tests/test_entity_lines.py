@@ -3,10 +3,11 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.documents.entity_lines import ids, read
+from tests.examples import examples
 
 
 def facts(text):
@@ -160,7 +161,7 @@ marks = st.sampled_from(
 
 
 @given(st.lists(marks | st.text(max_size=2), max_size=60).map("".join))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_every_line_is_kept_and_each_item_and_field_has_lines_of_its_own(body):
     page = read(body)
     assert "".join(page.lines) == body

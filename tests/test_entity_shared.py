@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from index.model import Statement
 from syncd.documents import entity_edits
 from syncd.notes.front_matter import properties, split
+from tests.examples import examples
 
 NOW = 1_790_000_000_000
 PATH = "Captures/default/Entities/Ada.md"
@@ -333,4 +333,4 @@ class Shared(RuleBasedStateMachine):
 
 
 TestShared = Shared.TestCase
-TestShared.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestShared.settings = examples(150, stateful_step_count=30)

@@ -9,13 +9,14 @@ import tracemalloc
 import unicodedata
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from index.graph.vertex import Edge, name_key
 from syncd.cli.main import code
 from syncd.graph import memory_json_reader
 from syncd.graph.memory_json import MAX_LINE, Entity, records, records_of, whole, written
+from tests.examples import examples
 from tests.process import daemon
 from tests.world import World, answering
 
@@ -274,7 +275,7 @@ def graphs(draw):
 counter = iter(range(10_000))
 
 
-@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graph=graphs())
 def test_a_round_trip_loses_nothing(world, graph):
     nodes, edges = graph

@@ -1,11 +1,12 @@
 """Relations in a line: found, renamed and taken out, with what stands around them left alone."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.model import Statement
 from syncd.notes.inline_fields import fields, prefix, retyped, without
+from tests.examples import examples
 
 
 def said(line):
@@ -83,7 +84,7 @@ pieces = st.sampled_from(
 
 @given(st.lists(pieces | st.text("ab日 \t\u3000", max_size=3), max_size=14).map("".join))
 @example("k:: [k:: [[A]]]")
-@settings(max_examples=1_000, deadline=None)
+@examples(1_000)
 def test_what_is_changed_is_changed_and_what_is_not_stays(line):
     before = said(line)
     left = without(line, to("A"))

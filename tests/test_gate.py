@@ -51,7 +51,7 @@ def test_nobody_is_inside_while_it_is_drained_and_all_get_in_afterwards():
             seen.append((alone, inside[0]))
     stop.set()
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
     assert seen == [(True, 0)] * 40
     assert max(waits) < 2, "the busy readers do not keep it waiting"
 
@@ -67,7 +67,7 @@ def test_a_reader_that_stays_does_not_close_it_for_ever():
 
         thread = threading.Thread(target=drain)
         thread.start()
-        thread.join(5)
+        thread.join(60)
         assert drained == [False]
     with gate.entered(), gate.entered():
         pass

@@ -6,13 +6,14 @@ import itertools
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.document_ids import owner
 from index.graph.graph import Graph, Graphs
 from index.graph.vertex import Edge, Vertex, name_key
 from index.model import Statement
+from tests.examples import examples
 
 
 def node(name, *relations, path=None, aliases=(), folder="Captures/w/Entities"):
@@ -154,7 +155,7 @@ def said(made):
     }
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(STEPS, st.randoms())
 def test_what_it_answers_depends_on_the_notes_and_not_on_the_way_there(steps, dice):
     made, notes = Graph(), {}
@@ -172,7 +173,7 @@ def test_what_it_answers_depends_on_the_notes_and_not_on_the_way_there(steps, di
     assert said(made) == said(graph(*anew))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.sampled_from("rs")), max_size=30), st.integers(1, 4)
 )
@@ -204,7 +205,7 @@ def test_walks_agree_with_a_plain_reckoning(relations, depth):
         assert set(names(found.vertices)) == {far for far in nodes if hops.get((one, far), 99) <= depth}
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(NODES, max_size=12))
 def test_links_lead_where_the_rule_says(nodes):
     notes = {one.path: one for one in nodes}

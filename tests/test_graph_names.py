@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -14,6 +14,7 @@ from mcp_server.operations.wire_format import payload
 from mcp_server.tools.families import FAMILIES
 from tests import reader
 from tests.agent import triple
+from tests.examples import examples
 from tests.reader import key
 from tests.world import World
 
@@ -23,9 +24,8 @@ NAMES = st.one_of(
     st.text(st.sampled_from('/:\\#^[]|?*"<>%.~- aB日é\u0301🍀\u200d\u202e\u3000ßİıſﬀ'), min_size=1, max_size=40),
     st.sampled_from(["nul", "COM1.txt", "COM0", "conin$", "日" * 256, "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 40, "a" * 256, "null", "~", "- x", "1.0"]),
 )  # fmt: skip
-OFTEN = settings(
-    max_examples=60,
-    deadline=None,
+OFTEN = examples(
+    60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
 )
 

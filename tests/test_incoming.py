@@ -110,7 +110,9 @@ def test_a_chunk_that_can_t_be_a_part_is_refused(index, size, total, others, err
     [(0, 10, 10, 0), (9, 1, 10, 9), (0, LARGEST, LARGEST, 0), (CHUNKS - 1, 1, MIB, 0), (0, CHUNK, 2 * CHUNK, CHUNK)],
 )
 def test_a_chunk_at_the_very_bound_is_taken(index, size, total, others):
-    upload_request.chunk(index, size, total=total, others=others)
+    assert upload_request.chunk(index, size, total=total, others=others) is None
+    with pytest.raises((InvalidArgument, ResourceExhausted)):  # one byte or one chunk further
+        upload_request.chunk(index + (index > 0), size + 1, total=total, others=others)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,11 @@ def test_what_is_missing_at_the_end_is_named(parts, total, why, missing):
 
 
 def test_nothing_is_missing_of_what_is_whole():
-    upload_request.whole({0: 4, 2: 2, 1: 4}, 10)
+    parts = {0: 4, 2: 2, 1: 4}
+    assert upload_request.whole(parts, 10) is None
+    for index in parts:
+        with pytest.raises(InvalidArgument, match="missing"):
+            upload_request.whole({other: size for other, size in parts.items() if other != index}, 10)
 
 
 @pytest.mark.parametrize(

@@ -459,7 +459,7 @@ def test_two_at_once_are_refused(world):
             backfill(world)
     finally:
         go.set()
-        thread.join(30)
+        thread.join(60)
 
 
 def test_one_note_is_filled_and_only_replaced_when_that_is_said(world):

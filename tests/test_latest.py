@@ -4,13 +4,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
 from index.catalog.recent_documents import CHANGED, latest
 from index.errors import InvalidArgument
 from index.model import Filter
+from tests.examples import examples
 from tests.test_catalog import document, write
 
 
@@ -35,7 +36,7 @@ def walk(catalog, restriction, size):
 TIMES = st.integers(-3, 3)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.lists(st.tuples(TIMES, st.none() | TIMES, st.sampled_from("ab"), st.sampled_from(["note", "file"]))),
     st.integers(1, 4),

@@ -8,7 +8,7 @@ import shutil
 import types
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from index.errors import InvalidArgument, Unavailable
@@ -17,6 +17,7 @@ from index.scope.index import Index
 from syncd.documents.owner_marks import PERSONS
 from syncd.history.audit_log import Author, authored
 from syncd.workspaces.agent_access import AgentAccess
+from tests.examples import examples
 from tests.fakes import FakeEncoder, fake_embedder
 from tests.world import World, until
 
@@ -286,7 +287,7 @@ def shared(tmp_path_factory):
     world.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=400))
 def test_what_is_captured_is_got_back_byte_for_byte(shared, content):
     workspace = shared.app.agent_access.workspace("default")

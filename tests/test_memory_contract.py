@@ -388,27 +388,35 @@ def test_without_the_header_a_key_s_only_workspace_is_meant(rim):
         assert contents(one) == ["by the key alone"]
 
 
-def test_eight_clients_upsert_the_same_memos_and_double_nothing(rim):
+@pytest.mark.parametrize(
+    ("clients", "turns", "memos"),
+    [pytest.param(8, 1, 2, id="a few"), pytest.param(8, 3, 5, id="many", marks=pytest.mark.slow)],
+)
+def test_eight_clients_upsert_the_same_memos_and_double_nothing(rim, clients, reservations, memos):
     space = rim.space()
-    ids = [str(uuid.uuid4()) for _ in range(5)]
+    ids = [str(uuid.uuid4()) for _ in range(memos)]
 
     def work(number):
         with member(space) as one:
-            for turn in range(3):
+            for turn in range(reservations):
                 for id in ids:
                     save(one, f"client {number} turn {turn}", memo_id=id, metadata={f"c{number}": turn})
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(work, range(clients)))
     with member(space) as one:
         for check in range(2):
             items = {item["memo_id"]: item for item in found(one, k=100)}
             assert sorted(items) == sorted(ids)
             for item in items.values():
-                assert item["metadata"] == {f"c{number}": 2 for number in range(8)}  # every merge counts
-                assert save(one, f"last {check}", memo_id=item["memo_id"])["version"] == 8 * 3 + 1 + check
+                assert item["metadata"] == {
+                    f"c{number}": reservations - 1 for number in range(clients)
+                }  # every merge counts
+                assert (
+                    save(one, f"last {check}", memo_id=item["memo_id"])["version"] == clients * reservations + 1 + check
+                )
             space.rim.world.run()
-    assert len(list(space.folder.rglob("*.md"))) == 5
+    assert len(list(space.folder.rglob("*.md"))) == memos
 
 
 def test_twenty_relations_saved_at_once_on_one_memo_are_all_kept(rim):

@@ -10,12 +10,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.notes.front_matter import decode, encode
 from syncd.promotion.link_updates import relinking
 from syncd.vault.vault import Vault
+from tests.examples import examples
 from tests.links import Oracle, blank, links_of
 
 DATA = Path(os.environ.get("MEMEX_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
@@ -141,7 +142,7 @@ def compared(before, after, moves):
             assert now[3] == moves.get(was[3], was[3]), (was, now)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(vaults())
 def test_every_link_leads_where_it_led_and_nothing_else_changes(drawn):
     files, moves, texts = drawn
@@ -174,7 +175,7 @@ def plain(source, path, *, stays):
     return [*forms, f"[[{near}]]"] if stays else forms  # else a way by many folders up may lead there still
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.randoms(use_true_random=False))
 def test_the_way_back_gives_the_same_bytes_where_links_are_plain(dice):
     files = [f"{dice.choice(['', 'a/', 'a/b/', 'c d/'])}N{number}.md" for number in range(6)]

@@ -5,9 +5,8 @@ import json
 import os
 import re
 import socket
-import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx2
 import pytest
@@ -336,26 +335,44 @@ def test_a_key_has_so_many_uploads_at_once_and_others_are_not_touched(rim):
     queued(rim, sent(rim, b"x", key=space.name))
 
 
+def refused(link):
+    """Whether a request ends without a word that it was taken."""
+    answer = http.client.HTTPResponse(link)
+    try:
+        answer.begin()
+    except (OSError, http.client.HTTPException):
+        return True
+    return answer.status >= 400
+
+
 def test_a_key_that_is_revoked_takes_its_upload_with_it(rim):
-    space = rim.space()
-    with connection(rim, length=5 * MIB, key=space.name) as link:
-        link.sendall(form((FILE, bytes(100_000)), end=False))
-        until(lambda: rim.agent_access.uploads._arriving)
-        rim.agent_access.keys.revoke(space.name, now=int(time.time() * 1000))
-        stop = threading.Event()
-
-        def feed():
-            try:
-                while not stop.wait(0.1):
-                    link.sendall(bytes(20_000))
-            except OSError:
-                pass
-
-        thread = threading.Thread(target=feed)
-        thread.start()
-        until(lambda: not rim.agent_access.uploads._arriving)
-        stop.set()
-        thread.join(10)
+    mine, theirs = rim.space(), rim.space()
+    uploads, jobs = rim.agent_access.uploads, rim.world.app.queue.counts()
+    body = form((FILE, bytes(5 * MIB)))
+    with (
+        connection(rim, length=len(body), key=mine.name) as revoked,
+        connection(rim, length=len(body), key=theirs.name) as kept,
+    ):
+        for link in (revoked, kept):
+            link.sendall(body[:100_000])
+        until(lambda: len(uploads._arriving) == 2)
+        rim.agent_access.keys.revoke(mine.name, now=int(time.time() * 1000))
+        at = 100_000
+        while len(uploads._arriving) == 2:
+            assert at < len(body) // 2, "an upload goes on though its key was revoked"
+            for link in (revoked, kept):
+                with suppress(OSError):
+                    link.sendall(body[at : at + 20_000])  # steady, so that slowness ends neither
+            at += 20_000
+            time.sleep(0.1)
+        assert refused(revoked)
+        assert rim.rest("GET", "/thoughts", key=mine.name).status_code == 401
+        assert rim.world.app.queue.counts() == jobs
+        kept.sendall(body[at:])
+        status, told = answer_on(kept)
+    assert status == 202
+    assert rim.world.app.queue.staged.find(told["job_id"]).read_bytes() == bytes(5 * MIB)
+    rim.world.app.queue.cancel(told["job_id"])
 
 
 def test_the_log_and_the_counts_tell_of_uploads(rim):

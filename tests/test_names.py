@@ -216,4 +216,6 @@ def test_a_pattern_leaves_out_what_it_says(pattern, yes, no):
 
 @given(st.lists(ANY_TEXT, max_size=4), ANY_NAME)
 def test_no_pattern_breaks_the_listing(patterns, path):
-    ignoring(patterns)(path)
+    ignores = ignoring(patterns)
+    assert ignores(path) in {True, False}
+    assert ignores(f"{path}/below.md") >= ignores(path), "what lies below an ignored folder is ignored"

@@ -5,7 +5,7 @@
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from syncd.notes.front_matter import (
@@ -20,6 +20,7 @@ from syncd.notes.front_matter import (
     split,
     unclosed,
 )
+from tests.examples import examples
 
 anything = st.text(st.characters(codec="utf-8"))
 bodies = anything | st.sampled_from(
@@ -162,7 +163,7 @@ def test_properties_that_cannot_be_read_are_one_kind_of_error(inner):
 
 @given(notes, bodies)
 @example({"a": "x" * 2000, "b": ["", {"": [None]}]}, "---\n")
-@settings(max_examples=300)
+@examples(300)
 def test_a_composed_note_says_what_was_given(props, body):
     text = compose(props, body)
     front, rest = split(text)
@@ -217,7 +218,7 @@ def test_what_cannot_be_read_back_is_never_written(value):
 
 
 @given(notes, bodies, st.dictionaries(words, values, max_size=4), st.sampled_from(["\n", "\r\n"]), st.booleans())
-@settings(max_examples=300)
+@examples(300)
 def test_an_edited_note_says_the_new_values_and_keeps_the_others(props, body, changes, newline, bom):
     text = "\ufeff" * bom + compose({"first": 1, **props}, "").replace("\n", newline) + body
     before = properties(split(text)[0])
@@ -369,14 +370,14 @@ def survives(inner):
 
 
 @given(fronts)
-@settings(max_examples=1_000, deadline=None)
+@examples(1_000)
 def test_any_front_matter_is_read_or_refused(inner):
     survives(inner)
 
 
 @pytest.mark.slow
 @given(fronts)
-@settings(max_examples=20_000, deadline=None)
+@examples(20_000)
 def test_twenty_thousand_front_matters_are_read_or_refused(inner):
     survives(inner)
 

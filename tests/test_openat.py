@@ -77,8 +77,11 @@ def test_a_path_longer_than_the_kernel_takes_is_walked(way, root):
         below = os.open(name, FOLDER, dir_fd=here)
         os.close(here)
         here = below
+    deepest = os.fstat(here)
     os.close(here)
-    os.close(way(root, "/".join([name] * 25), FOLDER, 0))
+    walked = way(root, "/".join([name] * 25), FOLDER, 0)
+    assert os.path.samestat(os.fstat(walked), deepest)
+    os.close(walked)
 
 
 def test_no_descriptor_is_left_open(root):

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.model import Document, Link, Node
@@ -18,6 +18,7 @@ from syncd.documents.parser import metadata_of, parse
 from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
+from tests.examples import examples
 
 GOLDEN = Path(__file__).parent / "golden"
 NOTES = sorted(path.relative_to(GOLDEN / "notes").as_posix() for path in (GOLDEN / "notes").rglob("*.md"))
@@ -64,7 +65,7 @@ bodies = st.lists(marks | st.text(max_size=3), max_size=60).map("".join)
 
 
 @given(bodies)
-@settings(max_examples=1_000, deadline=None)
+@examples(1_000)
 def test_all_text_lies_in_blocks_that_neither_overlap_nor_touch_white_space(body):
     found = outline(body)
     at = 0
@@ -80,7 +81,7 @@ def test_all_text_lies_in_blocks_that_neither_overlap_nor_touch_white_space(body
 
 @given(bodies)
 @example("%%\r#\n")
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_the_text_is_the_body_line_for_line_less_what_is_hidden(body):
     found = outline(body)
     ends = re.compile(r"\r\n|\r|\n")
@@ -96,7 +97,7 @@ def test_the_text_is_the_body_line_for_line_less_what_is_hidden(body):
 @given(
     st.binary() | bodies.map(str.encode) | st.tuples(bodies, bodies).map(lambda p: f"---\n{p[0]}\n---\n{p[1]}".encode())
 )
-@settings(max_examples=1_000, deadline=None)
+@examples(1_000)
 def test_any_bytes_are_a_document(raw):
     document = parsed(raw)
     assert document == parsed(raw)

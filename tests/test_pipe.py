@@ -401,8 +401,9 @@ def test_a_note_dropped_into_the_inbox_is_adopted_once_it_is_quiet_and_git_sees_
             until(lambda: all(b"id:" in (world.vault / "Captures/default" / name).read_bytes() for name in DROPPED))
             world.settled()
             adopted = {name: (world.vault / "Captures/default" / name).read_bytes() for name in (*DROPPED, "typed.md")}
+            passes = world.app.sync.passes["done"]
             world.app.sync.want_listing()
-            time.sleep(0.3)
+            until(lambda: world.app.sync.passes["done"] > passes)
             world.settled()
             world.app.sync.run()
         for name, raw in adopted.items():
@@ -801,7 +802,7 @@ def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
         EmbedSettings(encoders=(Bundled(),)), cache=Path("unused"), load=lambda *_: encoder, retry_s=(0.2, 0.2)
     )
     embedder.start()
-    assert embedder.wait(5)
+    assert embedder.wait(60)
     world = World(tmp_path, embedder=embedder)
     try:
         world.write("Early.md", "the dotterel\n")

@@ -38,7 +38,7 @@ class Patient:
 
     def end(self):
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(10)
+        self.thread.join(60)
         self.loop.close()
 
 
@@ -50,7 +50,7 @@ class Ear:
         self.socket.bind(str(path))
         self.supervisor = Supervisor(str(path), 0.2)
 
-    def until(self, wanted, within=30.0):
+    def until(self, wanted, within=60.0):
         """All that is heard up to the message that has `wanted` in it."""
         said, end = [], time.monotonic() + within
         while not said or wanted not in said[-1]:

@@ -355,7 +355,7 @@ def test_who_waits_hears_of_each_change(queue):
     thread = threading.Thread(target=lambda: (queue.wait(stamp, 30), woken.set()))
     thread.start()
     add(queue)
-    assert woken.wait(20)
+    assert woken.wait(60)
     thread.join()
 
 

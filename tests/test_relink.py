@@ -5,13 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.links.link_resolution import Paths
 from syncd.links.link_rewriting import Move, relinked
 from syncd.notes.front_matter import properties, split
 from syncd.notes.markdown_outline import outline
+from tests.examples import examples
 
 DATA = Path(os.environ.get("MEMEX_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 FILES = [
@@ -219,7 +220,7 @@ def spelled(draw, path):
     return style.format(text if style[0] != "[" or "<" not in style else text.replace("%", "%25"))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_every_link_of_every_note_leads_where_it_led(data):
     files, notes, moves = data.draw(vaults())

@@ -664,7 +664,7 @@ def test_what_waits_for_the_network_ends_with_the_daemon(tmp_path):
     thread.start()
     until(lambda: alive(b"86399"))
     agent_access.remote.interrupt()
-    thread.join(20)
+    thread.join(60)
     assert failed
     until(lambda: not alive(b"86399"))
     agent_access.close()
@@ -856,5 +856,5 @@ def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(agent_access):
         thread.start()
         agent_access.notes.create("Captures/default/other.md", b"o\n")
         assert done == []
-    thread.join(20)
+    thread.join(60)
     assert (done, agent_access.text("Captures/default/a.md")) == (["a"], "b\n")

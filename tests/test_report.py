@@ -18,6 +18,7 @@ from syncd.notes.checkboxes import answers, boxes
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
 from syncd.notes.quoted_text import fenced, link, shown
+from tests.examples import examples
 from tests.test_drawing import CLIENTS, NODE, valid
 from tests.test_drawing import HOSTILE as NAMES
 
@@ -117,7 +118,7 @@ def test_a_golden_report_reads_as_it_should():
     assert text == golden.read_text()
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(sheets())
 def test_whatever_notes_say_the_boxes_are_ours_and_none_is_ticked(found):
     text = report("2026-11-21", found)
@@ -128,7 +129,7 @@ def test_whatever_notes_say_the_boxes_are_ours_and_none_is_ticked(found):
     assert re.findall(r"^\s*[-+*] \[[^ ]\]", "\n".join(_prose(text)), re.MULTILINE) == []
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(sheets())
 def test_whatever_notes_say_the_report_keeps_its_shape(found):
     """Links lead to the notes alone; no tag, picture, comment, HTML or fence comes of a text."""

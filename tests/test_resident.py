@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from index.errors import Unavailable
@@ -20,6 +19,8 @@ from index.storage.chunk_store import Store
 from index.storage.lancedb_table import value_to_sql
 from index.storage.resident_rows import Rows
 from tests.chunked import DIMENSIONS, row, unit
+from tests.examples import examples
+from tests.until import until
 
 ALL = Filter()
 NAMES = st.sampled_from(["", "a", "a/b", "A", "o'neil", "'' OR true --", "日本", "\\", "%"])
@@ -59,11 +60,12 @@ def store(tmp_path):
 
 def held(store: Store) -> Rows:
     """The store's rows, once a search has had them taken into memory."""
-    end = time.monotonic() + 20
-    while store._table.seen.rows is None:
+
+    def taken() -> bool:
         store.legs(vector=None, words="x", filter=ALL, pool=1)
-        assert time.monotonic() < end
-        time.sleep(0.01)
+        return store._table.seen.rows is not None
+
+    until(taken)
     return store._table.seen.rows
 
 
@@ -76,7 +78,7 @@ def passages(rows: Rows, filter: Filter = ALL) -> list[tuple[str, int]]:
     return sorted(rows._memory.shown[at][:2] for at in np.flatnonzero(rows.passing(filter)))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ROWS, min_size=1, max_size=30), st.lists(FILTERS, min_size=20, max_size=20))
 def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
     store.replace({doc_id: [] for doc_id in store.documents()})
@@ -192,7 +194,7 @@ def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch
 
     monkeypatch.setattr(store._table, "whole", slow)
     both(store, "old")
-    assert reading.wait(5)
+    assert reading.wait(60)
     store.replace({"a": [row("a", 0, "new a")], "b": [], "d": [row("d", 0, "new d")]})
     assert both(store, "new")[1] == ["a", "d"], "no search waits for it"
     go.set()
@@ -245,7 +247,7 @@ def test_a_store_that_grows_lets_go_of_its_rows(store, monkeypatch):
     store.replace({"d30": [row("d30", 0, "text 30")]})
     assert store._table.seen.rows is None
     assert both(store, "text 30", pool=1) == (["d30"], ["d30"])
-    time.sleep(0.1)
+    until(lambda: "recall" not in {thread.name for thread in threading.enumerate()})
     assert store._table.seen.rows is None, "it is too large to be taken back"
     store.replace({f"d{n}": [] for n in range(11)})
     assert len(held(store)) == 20

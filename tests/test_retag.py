@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from index.names import fold
 from syncd.consolidation.tag_rename import retagged
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, properties, split
+from tests.examples import examples
 
 
 def done(text, old="k8s", new="kubernetes", path="Captures/default/a.md"):
@@ -62,7 +63,7 @@ pieces = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(
     st.lists(tags, min_size=1, max_size=5),
     styles,

@@ -394,7 +394,7 @@ def test_a_full_queue_is_told_and_nothing_waits_behind_it(paced):
         until(full)
         assert paced.rest("GET", "/healthz", key=None).status_code == 200
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert answers == [200] * (READERS + 2)
 
 
@@ -592,8 +592,24 @@ def everything(rim, key, mode, note="0" * 32):
     return told
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("part", ["store", "catalog", "vault"])
+SHORT = {  # each part twice and each fault once; the others take as long and go the same ways
+    ("store", "disk full"),
+    ("store", "a bug"),
+    ("catalog", "read error"),
+    ("catalog", "bad database"),
+    ("vault", "no permission"),
+    ("vault", "bad store"),
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "fault"),
+    [
+        pytest.param(part, fault, marks=[] if (part, fault) in SHORT else pytest.mark.slow, id=f"{part}-{fault}")
+        for part in ("store", "catalog", "vault")
+        for fault in FAULTS
+    ],
+)
 def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, caplog):
     with running(tmp_path / "state") as rim:
         rim.agent_access.workspace("secret").capture("the word is xqbodyzy")

@@ -435,7 +435,7 @@ def test_a_stop_waits_for_work_under_way(tmp_path):
         thread.start()
         assert rim.encoder.waiting.acquire(timeout=20)
         threading.Timer(1.0, rim.encoder.gate.set).start()
-    thread.join(10)
+    thread.join(60)
     assert answers == [200]
 
 
@@ -510,6 +510,6 @@ def test_a_signal_stops_a_server_in_the_main_thread(tmp_path, number):
         assert child.stdout.readline().startswith("http://127.0.0.1:")
         child.send_signal(number)
         assert child.stdout.readline() == "put away\n"
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
     finally:
         child.kill()

@@ -204,7 +204,10 @@ def test_no_more_hits_than_asked_for_and_best_first(scope):
 def test_any_text_may_be_asked_for(scope, text):
     scope.add(note("Captures/w/Bread.md", "Knead the dough"))
     for mode in ("hybrid", "vector", "text"):
-        scope.answer(Query(text, 10, mode, Filter(workspace="w")))
+        paths = [hit.record.path for hit in scope.answer(Query(text, 10, mode, Filter(workspace="w"))).hits]
+        assert paths in ([], ["Captures/w/Bread.md"])
+        if mode == "text":
+            assert paths == [], "no word of it is in the note"
 
 
 def test_nothing_is_found_in_an_empty_store(scope):

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.search.vector_similarity import clusters, nearest, pairs, typical
+from tests.examples import examples
 
 
 def rows(n, seed=0, topics=None, width=32):
@@ -40,7 +41,7 @@ def test_pairs_are_those_of_a_comparison_of_all_with_all(n, seed, related, limit
     assert not {frozenset(pair[:2]) for pair in found} & {frozenset(pair) for pair in related}
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.integers(0, 1_000))
 def test_blocks_and_the_related_leave_no_pair_out(seed):
     n = 700  # more than a block
@@ -116,7 +117,7 @@ def test_a_chain_of_likenesses_is_no_group():
     assert found and all(turn[max(group)] - turn[min(group)] < 1.4 for group in found)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(2, 60), st.integers(0, 9), st.integers(2, 12), st.randoms())
 def test_groups_are_bounded_apart_and_the_same_in_any_order(n, seed, most, dice):
     matrix = rows(n, seed)

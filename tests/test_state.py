@@ -38,6 +38,8 @@ def test_a_vault_reached_by_another_name_is_the_same_vault(tmp_path):
     (tmp_path / "b").symlink_to(tmp_path / "a")
     claim(tmp_path / "state", tmp_path / "a")
     claim(tmp_path / "state", tmp_path / "b")
+    assert remembered(tmp_path / "state") == tmp_path / "b"
+    assert remembered(tmp_path / "state").samefile(tmp_path / "a")
 
 
 @pytest.mark.parametrize("state", [".", ".memex", "a/b"])

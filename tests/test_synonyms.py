@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import places
 from syncd.consolidation.analysis.tag_synonyms import synonyms
+from tests.examples import examples
 
 
 def uses(**counts):
@@ -65,7 +66,7 @@ def test_tags_that_share_a_word_and_are_always_given_together_are_one():
 @given(
     st.permutations(["k8s", "kubernetes", "Kubernetes", "kubernets", "recipe", "recipes", "rezept", "reise", "reisen"])
 )
-@settings(max_examples=20)
+@examples(20)
 def test_any_order_gives_the_same_and_a_tag_becomes_one_other(order):
     whole = uses(**{tag: n % 5 + 1 for n, tag in enumerate(sorted(order))})
     at = {tag: n for n, tag in enumerate(order)}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from syncd.notes.checkboxes import Outcome, answers, boxes, item, settled
+from tests.examples import examples
 
 A, B, C = "00112233445566aa", "0011223344556600", "ffffffffffffffff"
 
@@ -93,7 +94,7 @@ noise = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.permutations([A, B, C]), st.tuples(noise, noise, noise, noise), st.sampled_from(["\n", "\r\n", "\r"]), st.data()
 )

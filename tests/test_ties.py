@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
@@ -13,6 +13,7 @@ from index.document_ids import owner, path_id
 from index.memos.relations import Ties, end, walk
 from index.model import Stat
 from syncd.documents.parser import parse
+from tests.examples import examples
 
 PATHS = [
     f"Captures/{folder}/{name}.md"
@@ -98,7 +99,7 @@ def stem(path):
 
 
 @given(notes=NOTES, data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_relations_are_those_that_the_notes_state(tmp_path_factory, notes, data):
     expected = reckoned(notes)
     folder = tmp_path_factory.mktemp("ties")

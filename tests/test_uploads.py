@@ -277,7 +277,9 @@ def test_a_vault_that_is_away_does_not_stop_an_upload(place):
     shutil.rmtree(place.vault)
     id = place.start(1)
     place.chunk(id, 0, b"x")
-    place.finish(id)
+    job = place.finish(id)
+    assert (place.staged(job), job.status, place.left) == (b"x", "queued", [])
+    assert not place.vault.exists()
 
 
 def test_what_nobody_goes_on_with_is_collected_after_ten_minutes(place):
@@ -408,7 +410,7 @@ def test_a_caller_who_leaves_closes_no_file_under_whoever_writes_it(place):
         assert began.wait(30)
     with (place.vault / "other").open("wb", buffering=0) as other:  # gets the lowest number that is free
         go_on.set()
-        thread.join(30)
+        thread.join(60)
         assert other.tell() == 0
     assert (place.left, uploads._arriving) == ([], {})
     with refused(Unavailable, "broken off"):

@@ -17,13 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from syncd.vault.openat import Calls, exchange, stepwise
 from syncd.vault.path_rules import objection
 from syncd.vault.vault import Vault
+from tests.examples import examples
 
 HOME = Path(__file__).parent.parent
 ROOT = os.geteuid() == 0
@@ -489,7 +490,7 @@ def test_nothing_is_written_or_read_outside(trap, path):
     assert set(trap.listing(path).files) <= {"a/n.md"}
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.text(max_size=12)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +16,7 @@ from syncd.app import App
 from syncd.daemon.control_socket import ControlServer
 from syncd.settings.settings import Settings, SyncSettings, VaultSettings
 from tests.fakes import FakeEncoder, fake_embedder
+from tests.until import PATIENCE, until
 
 PROMPT = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.0, listing_s=3600.0)
 
@@ -88,7 +88,7 @@ class World:
             assert self.app.sync.ready.wait(60)
             yield
 
-    def settled(self, within: float = 30.0) -> None:
+    def settled(self, within: float = PATIENCE) -> None:
         """Wait until nothing is pending."""
         until(lambda: self.app.sync.pending == 0, within)
 
@@ -108,14 +108,6 @@ def promote(world: World, given: str, to: str | None = None) -> dict[str, Any]:
     if isinstance(done, MemexError):
         raise done
     return done
-
-
-def until(true: Any, within: float = 30.0) -> None:
-    """Wait until `true()` holds."""
-    end = time.monotonic() + within
-    while not true():
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.02)
 
 
 @contextmanager

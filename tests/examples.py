@@ -1,0 +1,21 @@
+"""How many examples a property is tried on: as many as it states in `make test-all`, a share of them in `make test`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+
+LEAST = 5  # a property that states more is tried on so many in any profile
+# Of hundred examples, which is what a property has that states no number. As before, the same ones each time.
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
+
+
+def share(count: int) -> int:
+    """How many of `count` examples the profile tries."""
+    return max(min(count, LEAST), count * settings.default.max_examples // 100)
+
+
+def examples(count: int, **more: Any) -> settings:
+    """The settings of a property that is tried on `count` examples."""
+    return settings(max_examples=share(count), deadline=None, **more)
