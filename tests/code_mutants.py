@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support.paths import ROOT
+
 _SWAPS = """Add Sub, Sub Add, Mult Div, Div Mult, FloorDiv Mult, Mod Mult, BitAnd BitOr, BitOr BitAnd, And Or, Or And,
     Lt LtE GtE, LtE Lt Gt, Gt GtE LtE, GtE Gt Lt, Eq NotEq, NotEq Eq, Is IsNot, IsNot Is, In NotIn, NotIn In"""
 OTHERS = {name: others for name, *others in map(str.split, _SWAPS.split(","))}  # by operator: what takes its place

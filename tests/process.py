@@ -19,9 +19,9 @@ import httpx2
 
 from index.encoders import onnx_export
 from tests import daemon_logs
+from tests.support.paths import ROOT
 from tests.until import PATIENCE, until
 
-ROOT = Path(__file__).parents[1]
 FAST = {"MEMEX_LIMITS__RATE": "0"}
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from syncd.documents.parser import parse
 from syncd.git.hooks import HOOKS, install
 from syncd.vault.location import place
+from tests.support.paths import ROOT
 from tests.world import PROMPT, World
 
 WITHIN = 120.0
 LEFT = replace(PROMPT, adopt_s=3600.0)  # nothing is written into notes meanwhile, which would keep Git from merging
-ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("MEMEX_DATA") or ROOT.parent / "shared/data")
 KINDS = {"edit": 45, "new": 12, "delete": 6, "rename": 16, "folder": 6, "swap": 5, "case": 3, "many": 7}
 LOOKED = 40  # notes whose passages are compared after each commit

@@ -25,9 +25,8 @@ from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, SyncSettings, VaultSettings, WatchSettings
 from tests import daemon_logs
 from tests.fakes import fake_embedder
+from tests.support.paths import ROOT
 from tests.world import until
-
-ROOT = Path(__file__).parents[1]
 
 
 def serve(vault: Path, state: Path, poll_s: float) -> None:

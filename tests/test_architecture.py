@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 
-HOME = Path(__file__).parent.parent
+from tests.support.paths import ROOT
+
 PACKAGES = ("index", "syncd", "mcp_server", "vault_fixtures")
 
 # A package imports only itself and what stands here; `ROOTS` alone look both ways.
@@ -217,7 +217,7 @@ def _called(func: ast.expr) -> str:
 def _file(module: str) -> str | None:
     """The path of a module of the project; None for a name in a module, or a library."""
     for path in (module.replace(".", "/") + ".py", module.replace(".", "/") + "/__init__.py"):
-        if module.partition(".")[0] in PACKAGES and (HOME / path).exists():
+        if module.partition(".")[0] in PACKAGES and (ROOT / path).exists():
             return path
     return None
 
@@ -283,7 +283,7 @@ def undeclared(source: Source) -> list[str]:
 @cache
 def declared() -> frozenset[str]:
     """The distributions that an install brings, or its extra `otel`."""
-    project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["otel"]]
     return frozenset(distribution(re.split(r"[<>=!~\[; ]", line)[0]) for line in wanted)
 
@@ -371,8 +371,8 @@ RULES: tuple[Callable[[Source], list[str]], ...] = (
 
 
 def sources() -> list[Source]:
-    files = (file for package in PACKAGES for file in (HOME / package).rglob("*.py"))
-    return [Source(str(file.relative_to(HOME)), file.read_text()) for file in sorted(files) if "demo" not in file.parts]
+    files = (file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+    return [Source(str(file.relative_to(ROOT)), file.read_text()) for file in sorted(files) if "demo" not in file.parts]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -392,10 +392,10 @@ def test_a_library_with_one_home_is_imported_in_one_file():
 def test_tests_and_every_exception_are_documented():
     assert {
         file.name: found
-        for file in (HOME / "tests").glob("*.py")
+        for file in (ROOT / "tests").glob("*.py")
         if (found := documented(Source(f"tests/{file.name}", file.read_text())))
     } == {}
-    assert all((HOME / path).exists() and reason for path, reason in LONGER.items())
+    assert all((ROOT / path).exists() and reason for path, reason in LONGER.items())
 
 
 DOC = '"""A sentence."""\n'

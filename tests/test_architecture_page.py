@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").is_file())
+from tests.support.paths import ROOT
+
 PACKAGES = ("index", "syncd", "mcp_server", "vault_fixtures")
 FOLDERS = (*PACKAGES, "tests", "docs", "systemd")  # a code span that begins with one of these is a path
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/design/*.md", "docs/decisions/*.md")

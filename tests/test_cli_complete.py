@@ -10,14 +10,13 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from syncd.daemon.control_socket import ControlServer
+from tests.support.paths import ROOT
 from tests.test_cli import HEAVY
 
-ROOT = Path(__file__).parents[1]
 JOBS = [{"name": "listing"}, {"name": "deep check"}]
 QUEUED = [{"id": "4f0e", "status": "failed", "title": "a.pdf"}, {"id": "4a1b", "status": "done", "title": ""}]
 NODES = {"default": ["Ada Lovelace", "Charles"], "work": ["Bernoulli"]}

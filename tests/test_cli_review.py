@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +16,9 @@ from index.names import fold
 from syncd.cli.main import code
 from syncd.promotion.promoted_note import Rule
 from syncd.settings.automation import PromoteSettings
+from tests.support.paths import ROOT
 from tests.world import World, answering, until
 
-ROOT = Path(__file__).parent.parent
 SOUP = "Simmer leeks and potatoes in vegetable stock until soft, then blend the soup."
 
 

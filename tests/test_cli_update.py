@@ -8,11 +8,11 @@ import os
 import shlex
 import sys
 import tempfile
-from pathlib import Path
 
 import pytest
 
 from syncd.cli.main import code
+from tests.support.paths import ROOT
 from tests.world import World, answering
 
 
@@ -113,7 +113,7 @@ def test_in_an_editor_the_bytes_are_the_person_s(world, note, monkeypatch, tmp_p
 
 
 def test_what_was_typed_is_kept_when_an_agent_was_faster(world, note, monkeypatch, tmp_path, capfd):
-    python, root = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).parents[1]))
+    python, root = shlex.quote(sys.executable), shlex.quote(str(ROOT))
     faster = f"{python} -m syncd.cli updatenote {note.id} 'an agent was here'"
     editor(monkeypatch, tmp_path, f"cd {root} && {faster}; printf 'typed' >> \"$1\"")
     assert code(["updatenote", note.id]) == 5

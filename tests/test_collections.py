@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from syncd.documents.capture_note import composed, metadata_of, properties_of
 from syncd.documents.collection_membership import Mention, Named, filed, latest, retagged, texts, written
 from syncd.documents.parser import parse
 from syncd.notes.front_matter import FrontmatterError, edit, properties, split
+from tests.support.paths import ROOT
 
 KNOWN = (*COLLECTIONS, "recipes")
 
@@ -234,7 +234,7 @@ def test_a_persons_own_list_of_names_counts_too():
 def test_what_is_indexed_is_read_with_the_collections_that_are_known():
     """Those that read a note for something else need not know them."""
     unaware = set()
-    for file in (Path(__file__).parent.parent / "syncd").rglob("*.py"):
+    for file in (ROOT / "syncd").rglob("*.py"):
         for call in (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call)):
             if isinstance(call.func, ast.Name) and call.func.id == "parse":
                 unaware |= set() if "collections" in {one.arg for one in call.keywords} else {file.name}

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.committing import CHAT, Rig, git
+from tests.support.paths import ROOT
 
 pytestmark = [
     pytest.mark.faults,
@@ -21,7 +21,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed"),
 ]
 
-ROOT = Path(__file__).parent.parent
 OURS = [f"Captures/default/{name}.md" for name in "ab"] + ["Captures/default/Files/x.bin"]
 
 

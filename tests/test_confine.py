@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these are means of Linux")
-ROOT = Path(__file__).parents[1]
 
 
 def run(code: str, *words: str) -> subprocess.CompletedProcess[str]:

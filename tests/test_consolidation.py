@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +17,7 @@ from syncd.consolidation.proposal_execution import KINDS
 from syncd.graph.node_request import NewNode
 from syncd.history.change_journal import ChangeJournal, MovePlan, written
 from tests.inbox import Inbox
+from tests.support.paths import ROOT
 from tests.world import World
 
 DAY = time.strftime("%Y-%m-%d")
@@ -486,7 +486,7 @@ def test_the_report_in_the_readme_is_what_is_written(tmp_path):
         written = (world.vault / world.app.operations["consolidate"]({}, lambda _: None)["report"]).read_text()
     finally:
         world.close()
-    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
     (told,) = (block for block in re.findall(r"```markdown\n(.*?)```", readme, re.DOTALL) if "# Consolidation" in block)
     told, written = (re.sub(r"\^p-[0-9a-f]{16}|\d{4}-\d\d-\d\d", "", text) for text in (told, written))
     at = [written.index(f"{line}\n") for line in told.splitlines() if line]

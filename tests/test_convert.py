@@ -20,10 +20,10 @@ from index.errors import MemexError, Unavailable
 from syncd.files.conversion import converter
 from syncd.files.conversion.converter import Limits, converted, kind_of
 from tests.papers import bomb, docx, paragraph, pdf
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the child in /proc")
 
-ROOT = Path(__file__).parents[1]
 LONG = "The harbour master writes each reading into a ledger which is kept in the tower."
 
 

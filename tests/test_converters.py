@@ -11,8 +11,8 @@ import pytest
 
 from index.errors import MemexError
 from syncd.files.conversion.converter import HEAD, Converted, Limits, Unreadable, converted, kind_of
+from tests.support.paths import FILES
 
-FILES = Path(__file__).parent / "files"
 TABLE = (
     "| Station | Height (m) | Hour |\n| --- | --- | --- |\n| Helgoland | 2.4 | 06:15 |\n| Cuxhaven | 3.0 | 07:40 |\n"
 )

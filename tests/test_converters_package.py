@@ -7,15 +7,14 @@ import os
 import random
 import struct
 import zipfile
-from pathlib import Path
 
 import pytest
 
 from syncd.files.conversion.readers.office_archive import checked, title
 from syncd.files.conversion.readers.reading import Bounds, TooLarge, Unread
 from tests.papers import W, docx, paragraph
+from tests.support.paths import FILES
 
-FILES = Path(__file__).parent / "files"
 BOUNDS = Bounds(pages=10, inflated=20 << 20, text=1_000_000)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.support.paths import ROOT
+
 FILES = [
     "report.docx", "rich.docx", "report-writer.docx", "talk.pptx", "talk-impress.pptx", "sheet.xlsx", "gnumeric.xlsx",
     "report.pdf", "bulletin.pdf", "browser.pdf", "talk.pdf", "scan.pdf", "locked.pdf", "locked.docx", "old.doc",

@@ -1,7 +1,6 @@
 """What a text costs its reader, held against a tokenizer."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,8 +8,8 @@ from hypothesis import strategies as st
 
 from mcp_server.answers.text_budget import tokens
 from tests.counted import counted
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 HIT = {
     "chunk_id": "6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11#3",
     "title": "Hybrid search notes",

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import tomllib
-from pathlib import Path
 
 import click
 
@@ -14,8 +13,8 @@ from index.encoders.settings import Bundled, Endpoint
 from syncd.cli.main import EXIT, SERVE_EXIT, memex
 from syncd.settings.settings import known as settings
 from syncd.settings.settings import load
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

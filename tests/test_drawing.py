@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -26,8 +25,8 @@ from syncd.graph.diagrams import (
     layout,
     mermaid,
 )
+from tests.support.paths import CLIENTS
 
-CLIENTS = Path(__file__).parent / "clients"
 NODE = CLIENTS / "node_modules/.bin/node"
 HOSTILE = (
     'He said "no"',

@@ -21,11 +21,11 @@ from syncd.vault import atomic_write
 from syncd.vault.openat import Calls, cross, relink, stepwise
 from syncd.vault.path_rules import ours
 from syncd.vault.vault import Vault
+from tests.support.paths import ROOT
 
 ONE, TWO = b"one\n" * 100, b"two\r\n" * 3000
 LARGE = bytes(range(256)) * 10_000  # pieces of a MiB
 DIGEST = hashlib.sha256(ONE).hexdigest()
-HOME = Path(__file__).parent.parent
 PLAIN = {"open": stepwise, "rename": relink, "exchange": cross}  # a system without the newer calls
 
 
@@ -390,7 +390,7 @@ def test_a_file_size_limit_leaves_nothing(fresh):
     before = state(root)
     script = [sys.executable, "-c", textwrap.dedent(LIMITED), root]
     done = subprocess.run(
-        script, cwd=HOME, env=os.environ | {"PYTHONPATH": "."}, capture_output=True, text=True, check=False
+        script, cwd=ROOT, env=os.environ | {"PYTHONPATH": "."}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert state(root) == before
@@ -411,7 +411,7 @@ def test_the_systems_own_calls_are_failed_in_turn(call, fault, fresh):
         inject = ["strace", "-f", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{fault}:when={nth}"]
         done = subprocess.run(
             [*inject, sys.executable, "-c", CREATE, root],
-            cwd=HOME,
+            cwd=ROOT,
             env=env,
             capture_output=True,
             text=True,

@@ -20,8 +20,8 @@ from index.encoders.onnx_session import RUN_TEXTS, RUN_TOKENS, Graph, runs
 from index.encoders.settings import Bundled
 from index.errors import Unavailable
 from tests.process import whole_graph
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 TEXTS = [
     "Markdown files are the truth; the index is a pure function of them.",
     "",

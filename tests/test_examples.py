@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from tests.support.paths import ROOT
 
 PRINTED = "from hypothesis import settings; from tests import examples; settings.load_profile({!r}); print([examples.examples(count).max_examples for count in (3, 5, 10, 1000)], settings.default.derandomize)"
 
@@ -14,5 +15,5 @@ PRINTED = "from hypothesis import settings; from tests import examples; settings
 @pytest.mark.parametrize(("profile", "tried"), [("default", "[3, 5, 10, 1000] False"), ("ci", "[3, 5, 5, 300] True")])
 def test_a_profile_has_its_share(profile, tried):
     command = [sys.executable, "-c", PRINTED.format(profile)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], env={}, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, env={}, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == tried

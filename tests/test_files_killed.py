@@ -15,9 +15,9 @@ import pytest
 from index.model import Query
 from syncd.files.text_note import Order
 from tests.filing import Filing
+from tests.support.paths import ROOT
 from tests.test_durable import Fault
 
-HOME = Path(__file__).parents[1]
 JOB, PLANNED = "ab" * 16, "11111111-2222-4333-8444-555555555555"
 DATA = b"%PDF-The walrus sleeps. " + b"x" * 3_000_000
 # Where the process ends, and at which call of it: each is the last thing that was done, or the next that would have been.
@@ -70,7 +70,7 @@ class Once:
 def killed(folder: Path, step: str, nth: int, moment: str, name: str, path: str = "") -> bool:
     """Whether the process came to that step."""
     words = [str(folder), step, str(nth), moment, name, path]
-    environ = {**os.environ, "PYTHONPATH": str(HOME)}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, __file__, *words], env=environ, check=False, capture_output=True, timeout=280
     )

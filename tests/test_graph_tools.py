@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 
 import pytest
 
 from mcp_server.protocol import resources
 from tests.rim import client, run, running
+from tests.support.paths import ROOT
 from tests.world import until
 
 MODES = ("legacy", "2026-07-28")
@@ -246,7 +246,7 @@ def test_the_family_has_an_endpoint_of_its_own_and_can_be_narrowed_to(rim):
 
 
 def test_the_readme_names_every_tool():
-    told = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    told = (ROOT / "README.md").read_text(encoding="utf-8")
     told = told[told.index("### Graph") : told.index("### MCP")]
     assert [name for name in TOOLS if f"`{name}`" not in told] == []
 

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -18,9 +17,9 @@ from index.errors import NotFound, Unavailable
 from syncd.jobs.run_history import KEPT, Run, RunHistory
 from syncd.jobs.scheduler import FIRST_S, LATE_S, Scheduler, _Cron, _Every, _wait
 from tests.clock import Clock
+from tests.support.paths import ROOT
 from tests.world import until
 
-ROOT = Path(__file__).parents[1]
 DAY = 86_400.0
 NOW = 1_800_000_000.0
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from index.errors import InvalidArgument
 from syncd.documents import file_types
 from syncd.documents.file_types import CSV, DOCX, HEAD, HTML, JSON, KNOWN, MARKDOWN, PDF, PPTX, TEXT, XLSX, kind_of
-
-FILES = Path(__file__).parent / "files"
+from tests.support.paths import FILES
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.state.process_lock import ProcessLock, sole
+from tests.support.paths import ROOT
 
 HOLDER = """
 import sys, time
@@ -24,7 +24,7 @@ time.sleep(60)
 
 
 def hold(state):
-    root = Path(__file__).parent.parent
+    root = ROOT
     command = [sys.executable, "-c", HOLDER, str(state)]
     process = subprocess.Popen(
         command, cwd=root, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": "."}

@@ -18,8 +18,7 @@ from syncd.promotion.link_updates import relinking
 from syncd.vault.vault import Vault
 from tests.examples import examples
 from tests.links import Oracle, blank, links_of
-
-DATA = Path(os.environ.get("MEMEX_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+from tests.support.paths import DATA
 
 NAMES = ["Note", "note two", "Ünder", "v1.2", "x(1)", "it's", "100% sure", "日本 語", "a~b", "Note.md", "e\u0301"]
 FILES = ["pic.png", "doc (2).pdf", "Note.canvas"]

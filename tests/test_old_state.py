@@ -17,9 +17,9 @@ import pytest
 from index.encoders.embedder import PROBE, Embedder, EmbedSettings
 from syncd.indexes.index_builds import IndexBuilds
 from tests.process import Memex, daemon
+from tests.support.paths import FILES
 from tests.world import World, until
 
-FILES = Path(__file__).parent / "files"
 NOTES = [
     *("Captures/default/Entities/Heron.md", "Captures/default/Filter.md", "Captures/default/Kettle.md"),
     *("Captures/default/Spare key.md", "Garden/Compost.md", "Garden/Ferns.md", "Work/Tide table.md"),

@@ -12,6 +12,7 @@ import pytest
 
 from syncd.vault import openat
 from syncd.vault.openat import FOLDER, Calls, cross, entries, exchange, fresh, lstat, opener, relink, rename, stepwise
+from tests.support.paths import ROOT
 
 WAYS = [pytest.param(stepwise, id="stepwise")]
 if opener() is openat.openat2:
@@ -175,7 +176,7 @@ def test_a_sandbox_without_the_new_calls_is_no_hindrance(code, tmp_path):
         [sys.executable, "-c", textwrap.dedent(DENY), code, tmp_path],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parent.parent,
+        cwd=ROOT,
         env=os.environ | {"PYTHONPATH": "."},
         check=False,
     )

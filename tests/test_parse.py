@@ -7,7 +7,6 @@ import json
 import os
 import re
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -19,10 +18,9 @@ from syncd.notes.front_matter import compose
 from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
 from tests.examples import examples
+from tests.support.paths import DATA, GOLDEN
 
-GOLDEN = Path(__file__).parent / "golden"
 NOTES = sorted(path.relative_to(GOLDEN / "notes").as_posix() for path in (GOLDEN / "notes").rglob("*.md"))
-DATA = Path(os.environ.get("MEMEX_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 
 
 def parsed(text, path="Garden/Note.md"):

@@ -17,6 +17,7 @@ import pytest
 
 from index.errors import MemexError
 from syncd.notes.front_matter import properties, split
+from tests.support.paths import ROOT
 from tests.world import World, promote
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
@@ -191,9 +192,7 @@ def test_kill_9_leaves_one_of_the_two(tmp_path):
     for at in range(3, 75, 12):
         for what in ("promote", "unpromote"):
             process = [sys.executable, "-c", PROCESS, str(tmp_path), what, str(at)]
-            died = subprocess.run(
-                process, check=False, cwd=Path(__file__).parent.parent, env=os.environ | {"PYTHONPATH": "."}
-            )
+            died = subprocess.run(process, check=False, cwd=ROOT, env=os.environ | {"PYTHONPATH": "."})
             assert died.returncode in (0, -signal.SIGKILL, 1), died
             world = World(tmp_path)
             world.app.services.promotions.tend()

@@ -1,8 +1,6 @@
 """Where links lead, and how they go on leading there when files move."""
 
-import os
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,8 +11,8 @@ from syncd.links.link_rewriting import Move, relinked
 from syncd.notes.front_matter import properties, split
 from syncd.notes.markdown_outline import outline
 from tests.examples import examples
+from tests.support.paths import DATA
 
-DATA = Path(os.environ.get("MEMEX_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 FILES = [
     "Note.md",
     "a/Note.md",

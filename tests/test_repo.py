@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from index.errors import Conflict, Unavailable
 from syncd.git import head_moves
 from syncd.git.repository import GitPosition, Repository
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -56,7 +56,7 @@ def test_a_folder_without_a_history_has_no_head_and_needs_no_gitpython(vault, re
         "import sys; from pathlib import Path; from syncd.git.repository import Repository; r = Repo(Path(sys.argv[1]))"
     )
     code += "; r.state(); r.head(); r.busy(); sys.exit('git' in sys.modules)"
-    root = Path(__file__).parent.parent
+    root = ROOT
     environment = {**os.environ, "PYTHONPATH": "."}
     assert subprocess.run([sys.executable, "-c", code, str(vault)], cwd=root, env=environment, check=True)
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -19,6 +18,7 @@ from syncd.notes.inline_syntax import scan
 from syncd.notes.markdown_outline import outline
 from syncd.notes.quoted_text import fenced, link, shown
 from tests.examples import examples
+from tests.support.paths import GOLDEN
 from tests.test_drawing import CLIENTS, NODE, valid
 from tests.test_drawing import HOSTILE as NAMES
 
@@ -112,7 +112,7 @@ def test_a_golden_report_reads_as_it_should():
         [Sheet("default", tuple(found), (("search", ("Captures/default/A.md",)),))],
         canvas="Captures/Reports/2026-11-21 Clusters.canvas",
     )
-    golden = Path(__file__).parent / "golden/report.md"
+    golden = GOLDEN / "report.md"
     if os.environ.get("GOLDEN") == "write":
         golden.write_text(text)
     assert text == golden.read_text()

@@ -34,6 +34,7 @@ from syncd.state.state_folder import LEDGER
 from syncd.workspaces.api_keys import ApiKeys
 from tests.jwks import AUDIENCE, Team
 from tests.rim import CRASH, PLAIN, SLOW, STATIC_MCP, STATIC_REST, client, run, running
+from tests.support.paths import ROOT
 from tests.world import until
 
 MODES = ("legacy", "2026-07-28")
@@ -193,7 +194,7 @@ def memex(rim, *words):
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     return subprocess.run(
         [sys.executable, "-m", "syncd.cli", *words, "--vault", rim.world.vault, "--state", rim.world.state],
-        env=kept | {"HOME": str(rim.world.state), "PYTHONPATH": str(Path(__file__).parents[1])},
+        env=kept | {"HOME": str(rim.world.state), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,

@@ -4,7 +4,6 @@ import itertools
 import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from openapi_spec_validator import validate
@@ -13,6 +12,7 @@ from index.model import COLLECTIONS
 from mcp_server.server import now_ms
 from syncd.workspaces.api_keys import SCOPES
 from tests.rim import CRASH, running, unlisted
+from tests.support.paths import ROOT
 from tests.world import until
 
 
@@ -32,7 +32,7 @@ def error(answer):
     shown = answer.json()["error"]
     assert set(shown) == {"code", "message", "retryable", "details"}
     assert "Traceback" not in answer.text
-    assert str(Path(__file__).parent.parent) not in answer.text
+    assert str(ROOT) not in answer.text
     assert "/tmp" not in answer.text
     return shown["code"]
 
@@ -486,7 +486,7 @@ def test_an_unknown_collection_is_refused_with_those_that_are_known(rim, work):
 
 
 def test_the_lines_of_the_readme_work_as_they_stand(rim, work, tmp_path):
-    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     lines = readme.split("<!-- curl:")[1].split("```sh\n")[1].split("```")[0]
     key = tmp_path / "key"
     key.write_text(rim.secrets[work.name] + "\n")

@@ -11,7 +11,6 @@ import threading
 import time
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -22,8 +21,7 @@ from index.model import Filter
 from index.storage.chunk_store import Store, StoreDamaged
 from tests.chunked import DIMENSIONS, row, unit
 from tests.clock import Clock
-
-ROOT = Path(__file__).parents[1]
+from tests.support.paths import ROOT
 
 ALL = Filter()
 

@@ -6,7 +6,6 @@ import json
 import logging
 import subprocess
 import sys
-from pathlib import Path
 
 import boto3
 import pytest
@@ -16,6 +15,7 @@ from index.model import Filter
 from index.storage.chunk_store import Store, StoreDamaged, discard
 from syncd.settings.settings import IndexSettings
 from tests.chunked import DIMENSIONS, row, unit
+from tests.support.paths import ROOT
 from tests.world import World
 
 BUCKET = "memex-index"
@@ -99,7 +99,7 @@ def test_it_works_on_an_object_store_as_on_a_disk(options):
         check=True,
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[1],
+        cwd=ROOT,
     )
     documents, nearest, third = json.loads(ran.stdout)
     assert documents == {"d0": 1, "d1": 1, "d2": 1, "d3": 2, "d4": 1, "d5": 1, "d6": 1, "other": 1}

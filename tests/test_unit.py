@@ -7,14 +7,13 @@ import plistlib
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from index.errors import InvalidArgument
 from syncd.installation.unit_files import agent, hardening, quoted, unit, vault_of
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 NASTY = "My Vault – ü 100% $HOME ${X} \"q\" 's' \\n \a\n\t\x01;#"
 COMMAND = ["/home/you/.local/bin/memex", "serve", "--vault", "/home/you/My Vault"]
 COMMAND += ["--state", "/home/you/.local/state/memex/My Vault-1a2b3c4d"]

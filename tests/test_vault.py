@@ -25,9 +25,9 @@ from syncd.vault.openat import Calls, exchange, stepwise
 from syncd.vault.path_rules import objection
 from syncd.vault.vault import Vault
 from tests.examples import examples
+from tests.support.paths import ROOT
 
-HOME = Path(__file__).parent.parent
-ROOT = os.geteuid() == 0
+AS_ROOT = os.geteuid() == 0
 
 
 def sha(data):
@@ -578,7 +578,7 @@ TRIED = """
 """
 
 
-@pytest.mark.skipif(not ROOT or not shutil.which("setpriv"), reason="needs root to become somebody else")
+@pytest.mark.skipif(not AS_ROOT or not shutil.which("setpriv"), reason="needs root to become somebody else")
 def test_what_the_account_may_not_touch_is_named_and_kept(tmp_path):
     root = tmp_path / "vault"
     for path in ("secret.md", "closed/n.md", "locked/n.md", "open/n.md", "locked/empty/x"):
@@ -592,7 +592,7 @@ def test_what_the_account_may_not_touch_is_named_and_kept(tmp_path):
     (root / "closed").chmod(0o000)
     (root / "locked").chmod(0o755)
     other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c"]
-    env = {"PYTHONPATH": str(HOME), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     if subprocess.run(
         [*other, "import syncd.vault.vault"], cwd="/", env=env, capture_output=True, check=False
     ).returncode:
@@ -612,7 +612,7 @@ def test_what_the_account_may_not_touch_is_named_and_kept(tmp_path):
     )
 
 
-@pytest.mark.skipif(not ROOT or not shutil.which("mount"), reason="needs root to mount a disk read-only")
+@pytest.mark.skipif(not AS_ROOT or not shutil.which("mount"), reason="needs root to mount a disk read-only")
 def test_a_read_only_disk_is_named(tmp_path):
     if subprocess.run(["mount", "-t", "tmpfs", "none", tmp_path], capture_output=True, check=False).returncode:
         pytest.skip("this machine mounts no tmpfs")

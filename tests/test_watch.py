@@ -15,6 +15,7 @@ import pytest
 
 from syncd.watch import watcher as watch
 from syncd.watch.watcher import Watcher
+from tests.support.paths import ROOT
 from tests.swift import alone_with_limits
 from tests.until import until
 
@@ -402,9 +403,7 @@ def test_beyond_the_limits_of_the_kernel_the_vault_is_polled_until_there_is_room
         (tmp_path / f"{number:02}").mkdir()
     command = [*alone_with_limits(), sys.executable, "-c", LIMITED, str(tmp_path), limit, low]
     env = {**os.environ, "PYTHONPATH": "."}
-    result = subprocess.run(
-        command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, env=env, check=False
-    )
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=env, check=False)
     lines = result.stdout.splitlines()
     assert len(lines) == 5, result.stderr
     assert lines[0].startswith(f"degraded {said}; raise the limit: sudo sysctl fs.inotify.max_user_")

@@ -18,8 +18,9 @@ from typing import Any
 import httpx2
 import psutil
 
+from tests.support.paths import ROOT
+
 VERSION = "2026-07-28"
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-DEMO = Path(__file__).parents[2] / "vault_fixtures/demo"
+from tests.support.paths import ROOT
+
+DEMO = ROOT / "vault_fixtures/demo"
 _WORD = re.compile(r"[a-z]{2,}")
 
 

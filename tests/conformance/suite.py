@@ -17,9 +17,9 @@ import yaml
 
 from tests.conformance.fixtures import KeyedGuard, installed
 from tests.rim import Rim, running
+from tests.support.paths import CLIENTS
 from tests.world import World
 
-CLIENTS = Path(__file__).parents[1] / "clients"
 NODE = CLIENTS / "node_modules/.bin/node"
 SUITE = CLIENTS / "node_modules/@modelcontextprotocol/conformance"
 VERDICT = "the suite's own verdict"
